@@ -1,3 +1,3 @@
-"""Conversations that the gateway stores between calls: responses, message threads, and the reasoning that
-clients omit.
+"""Conversations that the gateway stores between calls: responses, message threads, and reasoning that clients do not
+send back.
 """

@@ -1,8 +1,8 @@
-"""Detection of the objects in a provider's account that a text request refers to by id: files, conversations, caches,
-stores.
+"""Protection of the objects in a provider's account (files, conversations, caches, vector stores) to which a text
+request refers by id.
 
 All callers of a channel share its account, so that a caller that guessed or saw an id could read another caller's
-object.
+object. The ids in a request are found, and each must be of an object that the provider made for this caller.
 """
 
 import re
@@ -25,20 +25,23 @@ _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
 
 class AccountObject(NamedTuple):
-    """Reference of a request to an object in a provider's account: the id, and the field that has it."""
+    """Reference of a request to an object in a provider's account: the object's id, and the path of the field with the
+    id.
+    """
 
     field: str
-    """Path of the member that names the object: canonical, or as in the caller's body."""
+    """Path of the field with the id, for error messages: canonical, or as in the caller's body."""
     id: str
 
 
 def account_objects(
     request: pb.GenerateRequest, protocols: Collection[str], notes: RequestNotes = NO_NOTES
 ) -> list[AccountObject]:
-    """Return all objects that the request names to a channel of these protocols, in no particular order.
+    """Return all references to objects that the provider gets if the request is sent to a channel with these protocols,
+    in no particular order. `notes`: facts about the decoded body, which fields were changed after decoding among them.
 
-    A body that goes to an upstream of its own format is searched by the rules of that format
-    (`wire/core/account_object_detection.py`), since it contains members that have no canonical form.
+    If the channel has the format of the caller's body, the body itself is searched, by the rules of this format, since
+    it may contain fields without a canonical form.
     """
     source = request.source
     own = FORMATS.get(source.format) if source.format in protocols else None
@@ -73,20 +76,20 @@ def account_objects(
 
 
 def _reencoded_members(own: TextFormat, edited: Collection[str]) -> list[str]:
-    """Return the members of the caller's body that are encoded anew for an upstream of the same format, not passed
-    through.
+    """Return the top-level fields of the caller's body that are encoded again, not passed through, for a provider of
+    the same format. `edited`: names of the canonical fields that were changed after decoding.
     """
     members = [own.conversation_field, *own.instruction_fields] if "messages" in edited else []
     return [*members, "previous_response_id"] if "previous_response_id" in edited else members
 
 
 OBJECT_PARTS = frozenset({"media", "tool_result", "opaque"})
-"""Kinds of parts that may name an object."""
+"""Kinds of message parts that may refer to an object."""
 
 
 def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], channel: str) -> None:
-    """Raise UmgError(OBJECT_NOT_FOUND) unless `channel` made all the objects for this caller. `made`: object id ->
-    channel that made it.
+    """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller.
+    `made`: object id -> channel that made the object, for the objects of this caller.
     """
     for field, name in objects:
         if made.get(name) != channel:
@@ -104,8 +107,8 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
 
 
 def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the objects that fields of the canonical request refer to, for example a conversation or a prompt
-    template.
+    """Yield the references in fields of the canonical request outside of messages and tools, for example to a
+    conversation or a prompt template.
     """
     for field, name in (
         ("previous_response_id", request.previous_response_id),
@@ -119,7 +122,9 @@ def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
 
 
 def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the files that instructions refer to by an address, which some providers replace by the file's content."""
+    """Yield the references to files by addresses in instructions, which some providers replace by the file's
+    content.
+    """
     if request.instructions:
         yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
@@ -135,7 +140,7 @@ def _in_texts(parts: Iterable[pb.Part], path: str) -> Iterator[AccountObject]:
 
 
 class _Voice(msgspec.Struct):
-    """Id of a custom voice in the JSON of `audio_output.voice_json`."""
+    """JSON of `audio_output.voice_json`, of which only the id of a custom voice is read."""
 
     id: str
 
@@ -159,7 +164,7 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the objects that a part of a message refers to, as (path of the field below the part, object id).
+    """Yield (path of the field below the part, object id) for each reference in a part of a message.
     `from_model`: whether the part is in an assistant message.
     """
     match part.WhichOneof("kind"):
@@ -200,8 +205,8 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the object ids in an opaque part (raw JSON of one format); none if no protocol of the channel has that
-    format, since the channel is not sent the part.
+    """Yield the object ids in an opaque part, raw JSON of one format; none if the channel does not have this format,
+    since the part is then not sent.
     """
     if opaque.format in protocols and (codec := FORMATS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

@@ -1,7 +1,7 @@
 """Message threads: stored conversations that a caller continues by sending only its new messages.
 
 Threads work with every provider. A provider of the messages format that stores threads itself is sent the id of its own
-previous response, as long as its channel serves the conversation; any other is sent the whole conversation.
+previous response, as long as the conversation stays at its channel; any other is sent the whole conversation.
 """
 
 import asyncio
@@ -31,11 +31,13 @@ from umg_grpc.wire.messages import message_threads as bodies
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
-"""Wire format whose callers and providers support message threads."""
+"""Wire format whose callers and providers support message threads (messages)."""
 IDLE = timedelta(minutes=5)
-"""Time after a response in which it can be continued."""
+"""Time after a response within which it can be continued."""
 LONGEST_CALL_SECONDS = 3600.0
-"""Maximum duration of a claim, which also applies to calls without a deadline."""
+"""Maximum seconds for which a call has the exclusive right to continue a response, also for calls without a
+deadline.
+"""
 KEEP_SECONDS = 2.0  # longest time that a response waits for the database
 READ_SECONDS = 5.0
 
@@ -44,20 +46,20 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass
 class Thread:
-    """State of a call that begins or continues a thread, with the request for providers that store threads and for all
-    others.
+    """Thread of one call, which begins it or continues a response: the request as providers with and without threads
+    get it.
     """
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
     origin: ResponseOrigin
-    """Origin of the response that is continued; empty for a new thread."""
+    """Channel and provider's id of the response that is continued; both "" for a new thread."""
     continued: DecodedRequest[pb.GenerateRequest] | None = None
-    """The request with the whole conversation and without a thread; None for a new thread."""
+    """The request with all messages of the conversation and without reference to the thread; None for a new thread."""
     claim_end_time: datetime | None = None
-    """End of this call's claim on the response that it continues."""
+    """Time until which this call has the exclusive right to continue the response; None for a new thread."""
     answered_id: str = ""
-    """Id of the response of this call, once the response is complete."""
+    """Id of the response of this call, once the response is complete; "" before."""
     _forgotten: bool = False  # whether the provider no longer has the thread
     _refused: bool = False  # whether a provider rejected the thread
 
@@ -68,7 +70,9 @@ class Thread:
 
     @cached_property
     def whole(self) -> DecodedRequest[pb.GenerateRequest]:
-        """Request with the whole conversation, for providers that store no threads."""
+        """Request with all messages of the conversation and without reference to a thread, for providers that store no
+        threads.
+        """
         if self.continued is not None:
             return self.continued
         alone = _copy(self.caller.canonical)
@@ -79,7 +83,7 @@ class Thread:
 
     @cached_property
     def begun(self) -> DecodedRequest[pb.GenerateRequest]:
-        """Request with the whole conversation that begins a new thread at the provider."""
+        """Request with all messages of the conversation that begins a new thread at the provider."""
         if self.continued is None:
             return self.caller
         begun = _copy(self.continued.canonical)
@@ -91,8 +95,9 @@ class Thread:
         """Return the request as it is sent to a channel.
 
         A provider that stores threads is sent the id of its own previous response or, if it does not have the thread, a
-        body that begins it; there is no body for a conversation that began in another format. Any other provider is
-        sent the whole conversation.
+        request with all messages that begins one. Any other provider is sent all messages without a thread; also a
+        provider that has refused the thread, and any provider if the conversation began in another format than the
+        request's.
         """
         keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
         if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
@@ -101,8 +106,8 @@ class Thread:
         return self.caller if known else self.begun
 
     def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
-        """Return whether the error is due to the provider no longer having the thread, or storing none. The call may
-        then be repeated with the new result of `request_for`.
+        """Return whether the error means that the provider no longer has the thread, or stores none. `request_for` then
+        returns another request, with which the call may be repeated. `sent`: the request that failed.
         """
         if not sent.HasField("thread"):
             return False
@@ -119,21 +124,24 @@ class Thread:
 
 
 class Threads(RetainedStore[ThreadRow]):
-    """Stored threads of all callers, usable from `start` to `aclose`. A thread's owner is the id of a caller's key; for
-    other keys the thread does not exist.
+    """Store of the message threads of all callers, usable from `start` to `aclose`. A thread exists only for the key
+    that began it (`owner`: id of the key).
     """
 
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
-        """Create the store of threads. A conversation may have up to `max_bytes`, measured before compression."""
+        """Create the store of threads.
+        `bounds`: maximum size of the stored threads. `max_bytes`: maximum size of one conversation before compression.
+        """
         self._store = store
         super().__init__(Retained(store, ThreadRow, bounds, now))
         self._max_bytes = max_bytes
         self._now = now
 
     async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
-        """Return the thread of a request. Claims the response that the request continues for at most `seconds`; `close`
-        must release the claim. Raises UmgError: THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT,
-        INVALID_FIELD for a field that only the thread's first request may have.
+        """Return the thread of a request: a new one, or one that continues a stored response. This call then has the
+        exclusive right to continue the response, for at most `seconds`, until it calls `close`. Raise UmgError:
+        THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, INVALID_FIELD for a field that only the
+        first request of a thread may have.
         """
         request = decoded.canonical
         previous_id = request.thread.previous_response_id
@@ -156,10 +164,12 @@ class Threads(RetainedStore[ThreadRow]):
         return thread
 
     async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, origin: ResponseOrigin) -> bool:
-        """Store the conversation by the id of its complete response. Every process finds it once this returns.
+        """Store the conversation of the thread under the id of the complete response. Every process finds it once this
+        returns.
 
-        `response` contains its candidates, also after passthrough. Return False, and log a warning, if the conversation
-        could not be stored; the response is valid all the same.
+        `response`: contains its candidates, also after passthrough. `origin`: channel and provider's id of the
+        response. Return False, and log a warning, if the conversation could not be stored; the response is valid all
+        the same.
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
@@ -186,9 +196,10 @@ class Threads(RetainedStore[ThreadRow]):
         return stored
 
     async def close(self, owner: str, thread: Thread) -> None:
-        """Release the claim of a call that ended. After a complete response, mark the previous response as continued.
+        """End the exclusive right of a call to continue the previous response. After a complete response of the call,
+        mark the previous one as continued.
 
-        If the database fails, the claim lasts until its end time.
+        If the database fails, the right lasts until its end time.
         """
         if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
             return  # with equal ids the row is that of the new response, which no call has claimed
@@ -205,8 +216,8 @@ class Threads(RetainedStore[ThreadRow]):
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
-        """Claim the response that a call continues, so that no other call continues it within `seconds`. Return its
-        row.
+        """Give a call the exclusive right to continue a response for at most `seconds`. Return the row of the response.
+        Raise UmgError if the response cannot be continued.
         """
         now = self._now()
         end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
@@ -225,8 +236,8 @@ class Threads(RetainedStore[ThreadRow]):
         return row
 
     async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
-        """Return the error for a response that a call cannot continue: it is unknown, was continued, or is being
-        continued.
+        """Return the error for a response that a call cannot continue: it is unknown, was continued, or another call is
+        continuing it.
         """
         query = select(ThreadRow.continued, ThreadRow.expire_time).where(
             ThreadRow.owner == owner, ThreadRow.object_id == previous_id
@@ -244,7 +255,7 @@ class Threads(RetainedStore[ThreadRow]):
 
 
 def unsupported() -> UmgError:
-    """Return the error for a request with a thread to a gateway that stores no conversations."""
+    """Return the error for a request with a thread if the gateway stores no conversations."""
     message = "this gateway stores no conversations; send the whole conversation, without `thread`"
     return UmgError(pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST, message, unsupported="thread")
 
@@ -257,8 +268,8 @@ def _not_found(previous_id: str, why: str = "") -> UmgError:
 
 @asynccontextmanager
 async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
-    """Limit the time of the reads in the block. Raises UmgError(THREAD_NOT_FOUND) if the database fails: the caller can
-    then send the whole conversation.
+    """Limit the time of the reads in the block. Raise UmgError(THREAD_NOT_FOUND) if the database fails or does not
+    answer in time: clients then send the whole conversation.
     """
     try:
         async with asyncio.timeout(READ_SECONDS):
@@ -276,7 +287,9 @@ def _row_of(owner: str, object_id: str) -> Update:
 
 
 def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
-    """Fill in the stored conversation of a thread's row. Return its uncompressed size in bytes."""
+    """Fill in the columns of a thread's row: the conversation with request and response, compressed. Return the size of
+    the conversation before compression in bytes.
+    """
     stored = pb.GenerateRequest()
     if request.source.format == THREADED:
         answer = FORMATS[THREADED].encode_response(response, request)
@@ -298,7 +311,7 @@ def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResp
 
 
 def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request of a thread with the stored conversation before its own messages, and without reference to a
+    """Return the request with the messages of the stored conversation before its own, and without reference to a
     thread.
     """
     request, notes = decoded

@@ -1,4 +1,8 @@
-"""Restoration of stored reasoning and reasoning states into a request whose client has not sent them back."""
+"""Restoration of stored reasoning, and of the channels of reasoning states, in a request whose client has not sent them
+back.
+
+A reasoning state is the opaque data of a provider that belongs to its reasoning, for example a signature.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,15 +16,15 @@ ENTRY_BYTES = 512  # memory of an entry beside its reasoning
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of the reasoning store: the reasoning before a tool call, or the channel that made a reasoning state or a
-    provider's object.
+    """Entry of the reasoning store: the reasoning before a tool call, or only the channel that made a reasoning state
+    or an object in a provider's account.
     """
 
     channel: str
     thoughts: bytes
-    """`umg.v1.Message`: its parts are the reasoning parts of the turn before the call, in order, and a last part with
-    nothing but the call's own reasoning state, if it had one. All calls of a turn have the same message id. b"" for
-    a state or object.
+    """Reasoning before a tool call as `umg.v1.Message`: the reasoning parts between the beginning of the model's output
+    and the call, in order, and a last part with nothing but the call's own reasoning state, if it had one. The calls of
+    one output have the same message id. b"" in the entry of a reasoning state or object.
     """
     expires: datetime
 
@@ -31,24 +35,25 @@ class Entry:
 
 
 class _Position(NamedTuple):
-    """Position of a part in the request: indexes of its message and of the part in it."""
+    """Position of a part in the request: index of its message, and index of the part in the message."""
 
     message: int
     part: int
 
 
 class Restoration:
-    """Restoration of the stored reasoning of one request.
+    """Restoration of the stored reasoning in one request.
 
-    A model turn is a run of consecutive assistant messages: a format whose items are separate messages has the
-    reasoning and the tool calls of one turn in several messages.
+    Consecutive assistant messages are treated as one output of the model: formats whose items are separate messages
+    have the reasoning and the tool calls of one output in several messages.
     """
 
     def __init__(
         self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None, *, thoughts: bool = True
     ) -> None:
-        """Restore into `request` the stored entries `known`, by their digests; with `channel` only the entries that
-        this channel made. `thoughts`: whether to restore the text of reasoning, not only reasoning states and channels.
+        """Prepare the restoration of `known` (digest -> entry of the reasoning store) in `request`.
+        `channel`: only reasoning that this channel made is restored; None for that of all channels. `thoughts`: whether
+        the text of reasoning is restored, not only reasoning states and their channels.
         """
         self._request = request
         self._known = known
@@ -69,7 +74,7 @@ class Restoration:
         }
 
     def request(self) -> pb.GenerateRequest:
-        """Return the request with all stored reasoning inserted, or the request itself if there is none."""
+        """Return a copy of the request with the stored reasoning; the request itself if nothing is to be restored."""
         start: _Position | None = None  # position for the reasoning of the next call
         thoughts = list[_Position]()  # positions of the reasoning parts that the request has before the next call
         for message_index, message in enumerate(self._request.messages):

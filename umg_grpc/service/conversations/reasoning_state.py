@@ -1,5 +1,5 @@
-"""Detection of the reasoning states in a conversation (opaque data that only the provider's account can read back), and
-of the channels that made them.
+"""Reasoning states in a conversation (opaque data of a provider that belongs to reasoning, readable by its account
+alone), and the channels that made them.
 """
 
 import hashlib
@@ -14,12 +14,14 @@ from umg_grpc.wire import FORMATS
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 THOUGHTS = "messages.parts.reasoning"
-"""Entry of `RequestNotes.edited` for restored reasoning, for an upstream that starts from the caller's body."""
+"""Name in `RequestNotes.edited` for restored reasoning, which an upstream that starts from the caller's body has to
+encode.
+"""
 
 
 def needs(request: pb.GenerateRequest) -> bool:
-    """Return whether a look-up in the reasoning store is worthwhile: the request has tool calls, whose reasoning may be
-    missing, or reasoning states whose channel is not known.
+    """Return whether a look-up in the reasoning store may find data for the request: it has tool calls, whose reasoning
+    may be missing, or reasoning states whose channel is not known.
     """
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
@@ -32,7 +34,9 @@ def needs(request: pb.GenerateRequest) -> bool:
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:
-    """Return the channel that made the newest reasoning state of the conversation; "" if none is known."""
+    """Return the channel that made the newest reasoning state in the request, and which is therefore preferred; "" if
+    none is known.
+    """
     for message in reversed(request.messages):
         for part in reversed(message.parts):
             if part.HasField("state") and part.state.channel:
@@ -41,7 +45,9 @@ def pinned_channel(request: pb.GenerateRequest) -> str:
 
 
 def makers(request: pb.GenerateRequest) -> dict[str, str]:
-    """Return reasoning state -> channel that made it, for the states of the conversation whose channel is known."""
+    """Return data of a reasoning state -> channel that made it, for the states in the request whose channel is
+    known.
+    """
     return {
         part.state.data: part.state.channel
         for message in request.messages
@@ -52,8 +58,9 @@ def makers(request: pb.GenerateRequest) -> dict[str, str]:
 
 
 def without_states_of_others(request: pb.GenerateRequest, channel: str, known: Mapping[str, str]) -> pb.GenerateRequest:
-    """Return the request without the reasoning states that another channel made, which this channel's account cannot
-    read; the request itself if it has none. `known`: channels of states, by their data, that the request does not name.
+    """Return the request without the reasoning states that other channels made, since the account of `channel` cannot
+    read them; the request itself if there are none.
+    `known`: data of a reasoning state -> channel that made it, for states whose channel the request does not contain.
     """
     foreign = [
         (index, position)
@@ -72,10 +79,11 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Return the BLAKE2b digest of a text, in hexadecimal, under which the reasoning store keeps it. `kind` is mixed
-    in, `call` for the id of a tool call, `object` for that of a provider's object, `state` for a reasoning state.
+    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal.
+    `kind`, `text`: `call` and the id of a tool call, `object` and the id of a provider's object, `state` and the data
+    of a reasoning state.
 
-    The base64 alphabet and padding of a state, which some clients change, make no difference.
+    The base64 alphabet and padding of the data, which some clients change, make no difference.
     """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")
@@ -83,8 +91,8 @@ def digest_of(kind: str, text: str) -> str:
 
 
 def object_ids(part: pb.Part) -> Iterator[str]:
-    """Yield the ids of all objects that the provider may store for a part of its response: items, media, containers,
-    files.
+    """Yield the ids of all objects that the provider may store for a part of its response: of items, media, containers
+    and files.
     """
     yield from {
         part.message_id,
@@ -98,20 +106,22 @@ def object_ids(part: pb.Part) -> Iterator[str]:
 
 
 def container_id(candidate: pb.Candidate) -> str:
-    """Return the id of the container in which the provider's tools ran; "" for none."""
+    """Return the id of the container in which the provider ran tools for the response; "" for none."""
     with suppress(ValueError, RecursionError):
         return msgspec.json.decode(candidate.container_json, type=_Item).id if candidate.container_json else ""
     return ""
 
 
 class _Item(msgspec.Struct):
-    """Object of an opaque JSON value, of which only the member `id` is read."""
+    """JSON object of an opaque part, of which only the member `id` is read."""
 
     id: str = ""
 
 
 def _ids_in_json(part: pb.Part) -> Iterator[str]:
-    """Yield the ids in a part that is JSON of its provider's format: its own id, and those of files and stores."""
+    """Yield the ids in a part that is raw JSON of its provider's format: its own id, and those of files and vector
+    stores.
+    """
     wire_format, text = part.opaque.format, part.opaque.json
     if part.HasField("server_tool_result"):
         wire_format, text = part.server_tool_result.format, part.server_tool_result.output_json
@@ -123,7 +133,9 @@ def _ids_in_json(part: pb.Part) -> Iterator[str]:
 
 
 def digests_of(request: pb.GenerateRequest) -> Iterator[str]:
-    """Yield the digests of all states and tool calls that the reasoning store may have an entry of."""
+    """Yield the keys of all entries that the reasoning store may have for the request's tool calls and reasoning
+    states.
+    """
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:

@@ -1,9 +1,9 @@
-"""Reasoning before tool calls, stored for callers whose clients or formats do not send it back.
+"""Store of reasoning for clients and formats that do not send it back with the results of tool calls.
 
-Entries belong to an owner (the id of a caller's key). Their keys are digests, since ids and states may be long. The
-entry of a tool call's id has the reasoning before the call and the call's own state. The entry of a reasoning state, or
-of the id of an object that a provider keeps of its response, has the channel that made it, which callers do not send
-back.
+Entries belong to an owner (the id of a caller's key), and are found by digests. The entry of a tool call's id has the
+reasoning before the call. The entry of a reasoning state (opaque data of a provider that belongs to reasoning), or of
+the id of an object that a provider stores for its response, has only the name of the channel that made it, which
+callers do not send back.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ _Key = tuple[str, str]  # owner, digest
 
 
 class ReasoningStore(RetainedStore[ReasoningRow]):
-    """Store of reasoning for all processes, usable from `start` to `aclose`: in memory, and soon afterwards in the
-    database.
+    """Store of reasoning for all processes, usable from `start` to `aclose`: in memory at once, and soon afterwards in
+    the database.
     """
 
     def __init__(
@@ -53,8 +53,11 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         now: Callable[[], datetime] = utc_now,
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        """Create the store. An entry is kept for `lifetime` since its last use. A read of the database takes at most
-        `read_seconds`.
+        """Create the store.
+        `lifetime`: time for which an entry is kept since its last use. `memory_bytes`: maximum size of the entries in
+        memory.
+        `bounds`: maximum size of the rows in the database. `now`: returns the time in UTC. `read_seconds`: time limit
+        of a read from the database.
         """
         super().__init__(Retained(store, ReasoningRow, bounds, now))
         self._lifetime = lifetime
@@ -68,20 +71,25 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
 
     @property
     def size(self) -> int:
-        """Bytes of memory in use."""
+        """Bytes of memory that the entries use."""
         return self._size
 
     async def flushed(self, seconds: float = READ_SECONDS) -> bool:
-        """Wait until every process can find the entries stored so far. Return False if that takes over `seconds`."""
+        """Wait up to `seconds` until the entries stored so far are in the database, where every process finds them.
+        Return whether they are.
+        """
         return await self._rows.flushed(seconds)
 
     async def sweep(self) -> None:
-        """Delete the rows that have expired or exceed the bounds, which a background task does once a minute too."""
+        """Delete the database rows that have expired or exceed the maximum size. A background task does it once a
+        minute too.
+        """
         await self._rows.sweep()
 
     def remember(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
-        """Store the reasoning before each tool call of a response that has an id, and the channel of each reasoning
-        state. Cheap for a response without either.
+        """Store the reasoning before each tool call with an id in a response, and the channel that made each reasoning
+        state.
+        `parts`: the parts of the response. Cheap for a response without reasoning.
         """
         turn = pb.Message()
         for part in parts:
@@ -104,11 +112,12 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
     async def restore(
         self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, thoughts: bool = True
     ) -> pb.GenerateRequest:
-        """Return the request with its stored reasoning restored: reasoning before tool calls that lack it, states of
-        calls, and the channel of each state. With `channel` restore the reasoning of that channel alone; without
-        `thoughts` restore states and channels alone.
+        """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
+        the channel of each reasoning state.
+        `channel`: only reasoning that this channel made is restored; None for that of all channels. `thoughts`: whether
+        the text of reasoning is restored, not only reasoning states and their channels.
 
-        For upstreams to which the request is translated. Never fails: without the database it uses the memory alone.
+        For providers for which the request is translated. Never fails: without the database it uses the memory alone.
         The request is not modified, and is returned itself if there is nothing to restore. The source document of the
         result does not contain the restored reasoning.
         """
@@ -121,9 +130,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         )
 
     def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
-        """Store which channel made the reasoning states in a response and the objects that the provider keeps of it:
-        the response itself, its parts and its container, by their ids. The caller of a passed-through response sends
-        these ids back.
+        """Store that `channel` made the reasoning states in a response, and the objects that the provider stores for
+        it: the response itself (`response_id`, "" for none), its parts and its container. The caller gets the
+        provider's own response, and sends these ids back.
         """
         for object_id in (response_id, container_id(candidate)):
             if object_id:
@@ -135,8 +144,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 
     async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
-        """Return the channels whose accounts have these objects, by object id, for the objects that were sent to this
-        owner. Never fails: without the database it uses the memory alone.
+        """Return object id -> channel that made the object, for the objects that were made for this owner; other ids
+        are left out. Never fails: without the database it uses the memory alone.
         """
         digests = {object_id: digest_of("object", object_id) for object_id in object_ids}
         known = await self._find(owner, set(digests.values()))
@@ -175,7 +184,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
             self._size -= entry.size
 
     def _renew(self, key: _Key, entry: Entry, now: datetime) -> Entry:
-        """Return the entry with its lifetime renewed."""
+        """Return the entry with its lifetime extended, since it was used. The extension is stored only after a part of
+        the lifetime.
+        """
         self._entries.move_to_end(key)
         expires = now + self._lifetime
         if expires - entry.expires > self._lifetime / RENEWALS:

@@ -1,4 +1,4 @@
-"""List of the input of a stored response, item by item and page by page."""
+"""Input items of a stored response, as pages of a list: messages, tool calls, tool results and reasoning."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,9 @@ PAGE_SIZE = 20
 
 
 def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-    """Return a page of a response's input items. Items without an id get one that is the same in every call; `scope`
-    makes it unique to the response. Raises UmgError(INVALID_FIELD) for an unknown page token.
+    """Return a page of the input items in the messages of a request. Items without an id get one that is the same in
+    every call.
+    `scope`: text that makes these ids unique to the response. Raise UmgError(INVALID_FIELD) for an unknown page token.
     """
     items = [item for message in messages for item in items_of(message)]
     ids = dict[str, int]()
@@ -39,9 +40,10 @@ def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsR
 
 
 def items_of(message: pb.Message) -> Iterator[pb.Message]:
-    """Yield the message as items: each call, result and reasoning part is one item, and so is each run of other parts.
+    """Split a message into items: each tool call, tool result and reasoning part is an item, and each run of other
+    parts.
 
-    Thus formats that have all these in one message are listed like the formats that have an item for each.
+    Thus formats that have all of them in one message are listed like formats that have an item for each.
     """
     if len(message.parts) <= 1:
         yield _item(message, list(message.parts), message.message_id)
@@ -61,9 +63,7 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
 
 
 def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """Return an item that consists of these parts of a message. The item's id is the one that the caller sent, "" for
-    none.
-    """
+    """Return an item, a message with the given parts of `message`. `item_id`: id that the caller sent, "" for none."""
     item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
     part = parts[0] if parts else pb.Part()
     match part.WhichOneof("kind"):
@@ -87,7 +87,7 @@ def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message
 
 
 class _IdOnly(msgspec.Struct):
-    """Id of an item that is kept as the raw JSON of its format."""
+    """Item that is stored as the raw JSON of its format, of which only the id is read."""
 
     id: str = ""
 

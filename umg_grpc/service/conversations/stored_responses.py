@@ -1,4 +1,6 @@
-"""Stored responses, each with its whole conversation, which callers can read and continue with every provider."""
+"""Stored responses, each with its conversation from the first request on, which callers read and continue by id, with
+every provider.
+"""
 
 import asyncio
 import secrets
@@ -39,7 +41,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class ResponseOrigin(NamedTuple):
-    """Origin of a stored response: the channel that made it, and the provider's own id of the response."""
+    """Origin of a stored response: the channel that made it, and the provider's own id of it."""
 
     channel: str
     upstream_response_id: str  # "" if the provider stores no response
@@ -51,33 +53,35 @@ NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 
 @dataclass
 class Continued:
-    """Request that continues a stored response, with the stored conversation, for a provider that has the response and
-    for any other.
+    """Request that continues a stored response, in two forms: with the id of the response, for the provider that stores
+    it, and with all messages of the conversation, for any other provider.
     """
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
     whole: DecodedRequest[pb.GenerateRequest]
-    """The request with the whole conversation, and without a previous response."""
+    """The request with all messages of the conversation, and without the id of the previous response."""
     origin: ResponseOrigin
-    """Origin of the previous response, where it can be continued by its id."""
+    """Channel that made the previous response, and the provider's own id of it ("" if the provider does not
+    store it).
+    """
     earlier: bytes
-    """The conversation before the request: `ResponseRow.conversation`, decompressed."""
+    """The messages of the conversation before the request, as serialized `umg.v1.GenerateRequest`."""
     earlier_count: int
     """Number of messages in `earlier`."""
     _forgotten: bool = False  # whether the provider no longer has the response
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request as it is sent to a channel: with the previous response's id if the channel made that
-        response and has the caller's format, otherwise with the whole conversation.
+        """Return the request as it is sent to a channel: with the id of the previous response if the channel made it
+        and has the caller's format, otherwise with all messages of the conversation.
         """
         same = self.caller.canonical.source.format in target.channel.protocols
         known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten
         return self._by_id if same and known else self.whole
 
     def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
-        """Return whether the error is due to the provider no longer having the previous response. The call may then be
-        repeated with the new result of `request_for`.
+        """Return whether the error means that the provider no longer has the previous response. `request_for` then
+        returns the request with all messages, with which the call may be repeated. `sent`: the request that failed.
         """
         if not sent.previous_response_id or self._forgotten:
             return False
@@ -91,7 +95,7 @@ class Continued:
 
     @property
     def _by_id(self) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the caller's own request, with the id under which the provider stores the previous response."""
+        """The caller's request with the provider's own id of the previous response."""
         request, notes = self.caller
         if request.previous_response_id == self.origin.upstream_response_id:
             return self.caller
@@ -107,8 +111,8 @@ def new_response_id() -> str:
 
 
 class Conversations(RetainedStore[ResponseRow]):
-    """Stored responses of all callers, usable from `start` to `aclose`. A response's owner is the id of a caller's key;
-    for other keys the response does not exist.
+    """Store of the responses of all callers, usable from `start` to `aclose`. A response exists only for the key whose
+    call made it (`owner`: id of the key).
 
     Reads raise UmgError(UNAVAILABLE) while the database is unavailable.
     """
@@ -126,7 +130,7 @@ class Conversations(RetainedStore[ResponseRow]):
         self._now = now
 
     async def sweep(self) -> None:
-        """Delete the rows that have expired or exceed the bounds, which a background task does once a minute too."""
+        """Delete the rows that have expired or exceed the maximum size. A background task does it once a minute too."""
         await self._rows.sweep()
 
     async def keep(
@@ -143,10 +147,12 @@ class Conversations(RetainedStore[ResponseRow]):
         """Store a complete response by its id. Every process finds it once this returns, so it is awaited before the
         end of the response is sent to the caller.
 
-        `request` is as its caller sent it, `continued` the result of `continue_` for it. `response` contains its
-        candidates, also after passthrough (see `wire/core/stream_aggregator.py`); the first one becomes part of the
-        conversation. Return False, and log a warning, if the response could not be stored; the response is valid all
-        the same.
+        `request`: as its caller sent it. `response`: contains its candidates, also after passthrough; the first one
+        becomes part of the conversation. `channel`: channel that made it. `streamed`: whether the caller got it as a
+        stream.
+        `continued`: result of `continue_` for the request; None if it continues no response. `upstream_response_id`:
+        the provider's id of the response, "" if the provider does not store it. Return False, and log a warning, if the
+        response could not be stored; the response is valid all the same.
         """
         if not _is_id(response.response_id):
             logger.warning("a response is not stored: its id is too long or not printable", channel=channel)
@@ -174,8 +180,8 @@ class Conversations(RetainedStore[ResponseRow]):
         return stored
 
     async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
-        """Return the request with the conversation of its `previous_response_id` before its own messages. Instructions
-        of earlier requests are not included. Raises UmgError(OBJECT_NOT_FOUND).
+        """Return the request together with the stored conversation of its `previous_response_id`. The instructions of
+        earlier requests are not part of the conversation. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
         """
         request = decoded.canonical
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
@@ -184,8 +190,9 @@ class Conversations(RetainedStore[ResponseRow]):
         return await asyncio.to_thread(_continue, row, decoded)
 
     async def resolve(self, owner: str, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """Return the request with item references to stored responses replaced by the items; the request itself if it
-        has none. Raises UmgError(OBJECT_NOT_FOUND) for an item that this caller does not have.
+        """Return the request with its references to items of stored responses replaced by the items; the request itself
+        if it has none. Raise UmgError: OBJECT_NOT_FOUND for an item that this caller does not have, INVALID_FIELD for
+        items of too many responses, UNAVAILABLE.
         """
         named = {at: item for at, message in enumerate(request.messages) if (item := referenced(message))}
         found = dict[str, list[pb.Message]]()
@@ -210,15 +217,15 @@ class Conversations(RetainedStore[ResponseRow]):
         return resolved
 
     async def get(self, owner: str, response_id: str) -> pb.StoredResponse:
-        """Return a stored response. Raises UmgError(OBJECT_NOT_FOUND)."""
+        """Return a stored response. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE."""
         row = await self._row(owner, response_id)
         if len(row.answer) <= PACKED_BYTES:
             return _answer(row)
         return await asyncio.to_thread(_answer, row)
 
     async def delete(self, owner: str, response_id: str) -> ResponseOrigin:
-        """Delete the response, which can then no longer be continued; responses that continued it stay complete. Return
-        its origin. Raises UmgError(OBJECT_NOT_FOUND).
+        """Delete a response, so that it can no longer be read or continued; responses that continued it stay complete.
+        Return its channel and the provider's id of it. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
         """
         row = await self._row(owner, response_id)
         async with _reading():
@@ -227,14 +234,17 @@ class Conversations(RetainedStore[ResponseRow]):
         return ResponseOrigin(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
-        """Raise UmgError: OBJECT_NOT_FOUND, or WRONG_STATE, since every stored response is complete."""
+        """Raise UmgError, since no stored response can be cancelled: OBJECT_NOT_FOUND for an unknown one, else
+        WRONG_STATE, since it is complete.
+        """
         status = (await self.get(owner, response_id)).response.status or "completed"
         message = f"response {response_id} is {status}; only one that is being made in the background can be cancelled"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=status)
 
     async def list_items(self, owner: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-        """Return a page of the input items of the response's own request, without the earlier conversation: one message
-        for each item, with a stable id. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an unknown page token.
+        """Return a page of the input items of the request that led to the response, without the earlier conversation: a
+        message for each item, with a stable id. Raise UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an unknown page
+        token, UNAVAILABLE.
         """
         row = await self._row(owner, request.response_id)
         if len(row.conversation) <= PACKED_BYTES:
@@ -257,7 +267,9 @@ class Conversations(RetainedStore[ResponseRow]):
 def _pack(
     row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
-    """Fill in the row of a stored response: its conversation, its answer and its size."""
+    """Fill in the columns of a stored response: its conversation, request and response, and size.
+    `earlier`: serialized messages of the conversation before the request, b"" for none.
+    """
     conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:
         output = conversation.messages.add()
@@ -275,7 +287,7 @@ def _pack(
 
 
 def _remove_conversation(request: pb.GenerateRequest) -> None:
-    """Remove the conversation from the request's source document. The rest is kept for fields that a response
+    """Remove the messages from the request's source document, which is stored for the fields that a response
     repeats.
     """
     codec = FORMATS.get(request.source.format)
@@ -323,8 +335,8 @@ def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> 
 
 @asynccontextmanager
 async def _reading() -> AsyncGenerator[None, None]:
-    """Limit the time of the reads in the block. Raises UmgError(UNAVAILABLE) if the database fails or does not answer
-    in time.
+    """Limit the time of the reads in the block. Raise UmgError(UNAVAILABLE) if the database fails or does not answer in
+    time.
     """
     try:
         async with asyncio.timeout(READ_SECONDS):

@@ -1,7 +1,7 @@
-"""Ids that pair tool calls with their results, where a provider sends none or the same one twice.
+"""Ids of tool calls, which pair the calls with their results, for providers that send none or the same one twice.
 
-They are assigned here and not by the faces, so that the response to the caller, the stored conversation and the stored
-reasoning have the same ids.
+They are set before the response is translated, so that the response to the caller, the stored conversation and the
+stored reasoning have the same ids.
 """
 
 import secrets
@@ -10,13 +10,15 @@ from umg_grpc.v1 import pb
 
 
 class CallIds:
-    """Generator of missing ids for the tool calls of one response."""
+    """Generator of the missing ids of the tool calls of one response."""
 
     def __init__(self) -> None:
         self._used_ids: set[str] = set()
 
     def complete(self, part: pb.Part) -> None:
-        """Set a new id on a tool call that has none, or the id of an earlier call. Ignore parts of other kinds."""
+        """Set a new id in a tool call that has none or the id of an earlier call of the response. Ignore parts of other
+        kinds.
+        """
         if not part.HasField("tool_call"):
             return
         call = part.tool_call
