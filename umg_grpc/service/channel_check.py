@@ -1,5 +1,5 @@
-"""Check of a channel for `umg check --live`: reads the provider's model list, or requests one token if the provider has
-no list.
+"""Check whether a channel works, for `umg check --live`: reads the provider's model list or, if the provider has no
+list, requests one token.
 """
 
 import asyncio
@@ -21,28 +21,31 @@ from umg_grpc.wire.provider_model_lists import model_list
 
 CONCURRENCY = 32
 SHOWN_MODELS, SIMILARITY = 3, 0.5
-"""Most similar models of the provider's list that are named, and their least similarity."""
+"""Maximum number of similar models that an error message names, and their minimum similarity from 0 to 1."""
 NO_LIST = frozenset({FailureKind.WRONG_ADDRESS, FailureKind.WRONG_MODEL, FailureKind.REQUEST, FailureKind.UNREADABLE})
-"""Failures of a list that a provider without one also has."""
+"""Failures of the request for a model list that also occur at providers without a model list."""
 QUESTION = pb.GenerateRequest(
     messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])], max_output_tokens=16
 )
-"""Shortest question, with the least limit that all providers accept."""
+"""Smallest text request, with the smallest output limit that all providers accept."""
 INPUT = pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")])
 RANKING = pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")])
 
 
 class CheckResult(NamedTuple):
-    """Result of the check of one channel: proof that it works, or its error."""
+    """Result of the check of one channel: whether it works, and a message for the operator."""
 
     channel: str
     is_fine: bool
     text: str
-    """Evidence that the channel works, or the failure with its remedy."""
+    """Sentence that states how the channel has proved to work, or the failure and how to repair it."""
 
 
 async def check_channels(channels: Sequence[Channel], upstreams: Channels, seconds: float) -> list[CheckResult]:
-    """Check all channels at the same time, each within `seconds`, by a cheap call to its provider."""
+    """Check all channels at the same time by a cheap call to each provider. Return the results in the order of the
+    channels.
+    `upstreams`: connections to the providers. `seconds`: time limit of each check.
+    """
     turns = asyncio.Semaphore(CONCURRENCY)
 
     async def check(channel: Channel) -> CheckResult:
@@ -87,8 +90,8 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
 
 
 async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:
-    """Send a call to a model, and return the sentence that the model answers. The error for an unknown model names
-    similar ones of `listed`, the other models in the provider's list.
+    """Send a call to the model, and return a sentence which states that the model answers. Raise UmgError if it does
+    not; the error for an unknown model names similar models of the provider's list, `listed`.
     """
     try:
         await call.send(seconds)
@@ -105,7 +108,9 @@ async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str],
 
 
 def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> PreparedCall[object] | None:
-    """Return a minimal call to the model; None for a model without text, embedding and reranking."""
+    """Return the cheapest call for the model's operations: text, embedding or reranking; None if it has none of
+    these.
+    """
     targets = upstreams.router.targets(model.id)
     target = next(each for each in targets if each.channel.name == channel.name)
     if GENERATE in target.operations and (text := upstreams.text.get(channel.name)) is not None:
@@ -133,13 +138,11 @@ REMEDIES: Mapping[FailureKind, str] = {
     FailureKind.BROKEN: "the connection ended before the answer: check the scheme and the port of `base_url`",
     FailureKind.REQUEST: "the provider refuses the call: check `protocols`",
 }
-"""Remedy of each kind of failure, with the facts in braces."""
+"""Kind of failure -> advice to the operator, with placeholders in braces for facts of the failure."""
 
 
 def explain(error: UmgError) -> str:
-    """Return the failure of a channel on one line, with its remedy and the provider's own message. It contains
-    no key.
-    """
+    """Return the failure of a channel with its remedy and the provider's message, in one line without the key."""
     facts = error.facts
     if facts is None:
         return error.message

@@ -1,5 +1,5 @@
-"""Construction of the components that calls share (stores, usage log) from the config, each closed at the end of the
-process.
+"""Factory of the components that all calls share (stores, usage log), built from the config and closed at the end of
+the process.
 """
 
 from contextlib import AsyncExitStack
@@ -23,7 +23,7 @@ from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
 
 
 class Closing(Protocol):
-    """Component with an `aclose`, which has to be awaited before the process ends."""
+    """Component with a coroutine method `aclose`, which has to be awaited before the process ends."""
 
     async def aclose(self) -> None: ...
 
@@ -39,20 +39,22 @@ BackgroundT = TypeVar("BackgroundT", bound=BackgroundPart)
 
 
 def closed(part: ClosingT, stack: AsyncExitStack) -> ClosingT:
-    """Register a component to be closed by the exit stack, and return it."""
+    """Register a component to be closed by the exit stack. Return the component."""
     stack.push_async_callback(part.aclose)
     return part
 
 
 def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
-    """Start the background work of a component, register it to be closed by the exit stack, and return it."""
+    """Start the background work of a component, and register the component to be closed by the exit stack. Return the
+    component.
+    """
     part.start()
     return closed(part, stack)
 
 
 async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> ConversationStores:
-    """Open the stores of conversations and of reasoning. The data of one key may use at most half of each limit in the
-    config.
+    """Open the stores of responses, threads and reasoning, whose data outlives a call. The data of one key may use at
+    most half of each size limit in the config.
     """
     storage = config.responses
     conversations = threads = None

@@ -1,3 +1,3 @@
-"""Caches of one process: its own cache of responses, and the choice of channels by the prompt caches of their
-providers.
+"""Caches of one process: the response cache, and the choice of channels whose providers have a conversation in their
+prompt caches.
 """

@@ -1,4 +1,6 @@
-"""Cache keys: a digest for each request whose response may be cached, the same for requests with the same response."""
+"""Cache keys: digests of requests whose responses may be cached. Requests with the same key have interchangeable
+responses.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -26,14 +28,14 @@ def key_of(
     """Return the key under which the response to a request is cached, or None if it must not be cached.
 
     Two keys are equal if and only if owner, operation, `ways` and request (ignoring JSON key order) are equal.
-    `operation`: name of the gRPC method. `ways`: the model's id and the channels and upstream models that serve it,
-    since the config may change them.
+    `owner`: id of the caller's key. `operation`: path of the gRPC method. `ways`: the model's id and the channels and
+    provider models that serve it, since the config may change them. `notes`: facts about the decoded body; with fields
+    unknown to the gateway there is no key for a text.
 
     Responses to embedding and rerank requests are always cacheable. A response with images is if the request has a
     seed, contains all its input images, and requests bytes. A response with text is if the caller makes it
     deterministic, by temperature 0 or a seed, and the request contains all its input: no earlier response, no tool that
-    the provider runs, no reference (a URL, a file), no field unknown to the gateway (`notes`). Takes milliseconds for a
-    megabyte.
+    the provider runs, no URL or file id. Takes milliseconds for a megabyte.
     """
     if not _is_deterministic(request) or notes.indispensable:
         return None
@@ -50,7 +52,7 @@ def key_of(
 
 def _relevant_content(request: CacheableRequest) -> bytes:
     """Return the bytes of a request that determine its response: its canonical fields, and the caller's body with
-    sorted keys. Raises ValueError or RecursionError for a body that cannot be read as JSON.
+    sorted keys. Raise ValueError or RecursionError for a body that cannot be read as JSON.
     """
     relevant = deepcopy(request)
     if relevant.HasField("source"):
@@ -89,8 +91,8 @@ def _is_deterministic(request: CacheableRequest) -> bool:
 
 
 def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request determines its images, by a seed and by inputs that it contains, and requests them as
-    bytes. An address of an image would expire in the cache.
+    """Return whether a request leads to the same images each time: it has a seed and contains all input images. False
+    also if it requests addresses of images, which would expire while they are cached.
     """
     parts = [part for turn in request.turns for part in turn.parts]
     images = [*request.inputs, *(part.image for part in parts if part.HasField("image"))]
@@ -101,14 +103,14 @@ def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:
-    """Return whether a tool is run by the caller. A provider's own tool may have other results in the next call, so
-    that the response cannot be cached.
+    """Return whether the caller runs the tool. The result of a tool that the provider runs may differ in the next call,
+    so that the response cannot be cached.
     """
     return tool.HasField("function") or tool.HasField("custom")
 
 
 def _is_self_contained(part: pb.Part) -> bool:
-    """Return whether a part of a message contains all its content, without a URL or an id of content elsewhere."""
+    """Return whether a part of a message contains all its content, not a URL or an id of content elsewhere."""
     match part.WhichOneof("kind"):
         case "media":
             return part.media.HasField("data") or (

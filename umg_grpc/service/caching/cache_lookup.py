@@ -1,4 +1,4 @@
-"""Use of the response cache by calls: decides whether a call may use it, and serves or records the call's response."""
+"""Use of the response cache by calls: decides whether a call may use the cache, and returns or records its response."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,22 +24,23 @@ Response = TypeVar(
 )
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
-"""Values of `x-umg-cache`: served from the cache, made for this call and cacheable, made for this call and not
-cacheable.
+"""Values of the header `x-umg-cache`: the response came from the cache, was made and cached, was made and cannot be
+cached.
 """
 
 
 @dataclass(frozen=True)
 class CacheLookup:
-    """Access to the response cache for calls for which the operator or the caller turned caching on."""
+    """Entrance to the response cache for the calls of a process, with the metrics that count hits and misses."""
 
     cache: ResponseCache
     metrics: Metrics
     channels: Channels
 
     async def entry(self, call: Call, model: PublicModel, request: Request, notes: RequestNotes) -> "CacheEntry | None":
-        """Return the entry of the request's response in the cache, or None if caching is off for the call. Raises
-        UmgError(INVALID_FIELD) for a malformed header.
+        """Return the cache entry for the response to a request, which may be empty; None if neither the operator nor
+        the caller turned caching on for the call. `notes`: facts about the decoded body. Raise UmgError(INVALID_FIELD)
+        for a malformed value of the header `x-umg-cache`.
         """
         requested = cache_seconds(call.arrival.metadata.get(CACHE))
         seconds = model.cache if requested is None else requested
@@ -56,16 +57,14 @@ class CacheLookup:
 
 
 def _targets_of(router: Router, model: str) -> list[str]:
-    """Return the id of a public model, followed by channel name, base URL and upstream model of each channel that
-    serves it.
-    """
+    """Return the id of a public model, followed by name, base URL and provider model of each of its channels."""
     targets = {(target.channel.name, target.channel.base_url, target.model) for target in router.targets(model)}
     return [model, *chain.from_iterable(sorted(targets))]
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Cache entry for the response of one call; it may be empty."""
+    """Place in the response cache for the response of one call. It may be empty."""
 
     lookup: CacheLookup
     call: Call
@@ -75,8 +74,8 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response. If there is none, call `make`, cache its response and return it. Raises the
-        errors of `make`.
+        """Return the cached response, of the message type `kind`. If there is none, call `make`, cache its response and
+        return it. Raise the errors of `make`.
         """
         if self.key is None:
             answer, outcome = await make(), BYPASS
@@ -92,7 +91,9 @@ class CacheEntry:
     async def streamed(
         self, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached stream as one message. If there is none, call `make`, cache its stream and yield it."""
+        """Yield the cached stream as one message. If there is none, call `make`, cache the stream that it returns, and
+        yield the messages of this stream as they come.
+        """
         found = None
         if self.key is not None:
             found = await self.lookup.cache.get_or_fill(
@@ -108,14 +109,15 @@ class CacheEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the response may be cached under the key: the provider got every field of the request (the channel of
-        another call may support more fields), and the router has not been replaced since the key was computed.
+        """Whether the response may be cached under the key: the provider got every field of the request (for another
+        call, a channel may be selected that supports more fields), and the config was not reloaded since the key was
+        computed.
         """
         return DROPPED not in self.call.headers and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
-        """Set the call's cache header, and count the outcome. Called only once there is a response, not after an
-        error.
+        """Set the header `x-umg-cache` of the call to `outcome` (`HIT`, `MISS` or `BYPASS`), and count the outcome.
+        Called when there is a response, not after an error.
         """
         call = self.call
         call.headers[CACHE] = outcome
@@ -127,11 +129,12 @@ class CacheEntry:
 
 
 class Recording:
-    """Recorder of a stream on its way to the caller, which puts the complete stream into the cache as one message."""
+    """Recorder of a stream on its way to the caller, which caches the complete stream as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
-        """Create the recorder of a stream for a cache entry. `lead` is the fill of the cache for which other calls
-        wait; with None the stream is sent to the caller without being cached.
+        """Create the recorder of the stream of a call, whose place in the cache is `entry`.
+        `lead`: context in which this call makes the response for which other calls wait; None for a stream that must
+        not be cached.
         """
         self._entry = entry
         self._lead = lead
@@ -152,7 +155,9 @@ class Recording:
                 self._keep()
 
     def _add(self, message: pb.StreamGenerateResponse) -> None:
-        """Append a message of the stream to the recording, unless the stream has become too large to be cached."""
+        """Append a message of the stream to the recording. Give up the recording if the stream becomes too large for
+        the cache.
+        """
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
             self._entry.report(BYPASS if self._lead is None else MISS)

@@ -1,4 +1,6 @@
-"""Prompt cache affinity: the channel that served a conversation last has its beginning in the provider's cache."""
+"""Prompt cache affinity: prefers the channel that served a conversation last, whose provider may have its beginning in
+the prompt cache.
+"""
 
 import hashlib
 import time
@@ -14,7 +16,8 @@ SECONDS = 600.0  # time for which providers keep an unused prompt
 
 def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
     """Return a digest of the request's instructions and of its messages before the first assistant message, which
-    identifies the conversation. None for a request that is too short for a prompt cache.
+    identifies the conversation; None for a request that is too short for a prompt cache. `owner`: id of the caller's
+    key.
     """
     if (len(request.source.body) or request.ByteSize()) < SMALLEST_BYTES:
         return None
@@ -29,21 +32,25 @@ def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
 
 
 class PromptCacheAffinity:
-    """Memory of the channel that served each conversation last, for the calls of this process."""
+    """Map from conversation to the name of the channel that served it last, in memory, for the calls of this
+    process.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._channels: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
     def channel(self, beginning: bytes | None) -> str:
-        """Return the name of the channel that served the conversation, "" if none is known."""
+        """Return the name of the channel that served the conversation last, "" if none is known.
+        `beginning`: digest of the conversation; None, for a request without one, is never known.
+        """
         if beginning is None:
             return ""
         channel, seen = self._channels.get(beginning, ("", 0.0))
         return channel if self._now() - seen <= SECONDS else ""
 
     def note(self, beginning: bytes, channel: str) -> None:
-        """Record that the channel has served the conversation."""
+        """Record that the channel has served the conversation with the digest `beginning`."""
         self._channels[beginning] = (channel, self._now())
         self._channels.move_to_end(beginning)
         if len(self._channels) > MAX_CONVERSATIONS:

@@ -1,4 +1,4 @@
-"""Response cache: serves a repeated request from memory or, if configured, from Redis."""
+"""Response cache: stores responses by the keys of requests, in memory and, if configured, in Redis."""
 
 import asyncio
 import hashlib
@@ -46,20 +46,22 @@ Response = TypeVar(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Cached response with the times at which it was made and expires, in Unix seconds."""
+    """Cached response as serialized message, with the times at which it was made and expires, in Unix seconds."""
 
     answer: bytes
     made: float
     until: float
 
     def is_fresh(self, ttl: float, now: float) -> bool:
-        """Return whether the entry is valid by its own lifetime and by the `ttl` of the call that reads it."""
+        """Return whether the entry may be used at the time `now`: it has not expired, and is at most `ttl`
+        seconds old.
+        """
         return self.made - SKEW_SECONDS <= now < self.until and now - self.made <= ttl
 
 
 @dataclass(slots=True)
 class _Pending:
-    """Response that one call makes and other calls with the same key wait for."""
+    """Response that one call is making while other calls with the same key wait for it."""
 
     waiting: int = 0
     finished: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,15 +71,16 @@ class _Pending:
 
 
 class ResponseCache:
-    """Cache of responses by the keys of `cache_key.key_of`, which include the owner. Each returned message is a new
-    copy.
+    """Cache of responses by cache keys. Each returned message is a new copy, which the caller may change.
 
     No method fails: while Redis is unavailable, the cache uses the memory of this process alone. Writes to Redis run in
     the background until `aclose`; no response waits for them.
     """
 
     def __init__(self, memory_bytes: int, redis: Redis | None = None, now: Callable[[], float] = time.time) -> None:
-        """Create a cache of up to `memory_bytes` in memory. `now` returns Unix seconds, which replicas share."""
+        """Create a cache with up to `memory_bytes` bytes in memory; the least recently used responses are dropped.
+        `redis`: None for a cache in memory alone. `now`: returns Unix seconds, which replicas share.
+        """
         self._memory_bytes = memory_bytes
         self._redis = redis
         self._writes = None if redis is None else Writes(redis, "writing cached responses")
@@ -102,12 +105,14 @@ class ResponseCache:
             await self._writes.aclose()
 
     async def written(self) -> None:
-        """Wait until all pending writes to Redis are done or dropped."""
+        """Wait until all queued writes to Redis are done or dropped."""
         if self._writes is not None:
             await self._writes.done()
 
     async def get(self, key: str, ttl: float, kind: type[Response]) -> Response | None:
-        """Return the cached response that is at most `ttl` seconds old, or None."""
+        """Return the cached response of the message type `kind` that is at most `ttl` seconds old; None if there is
+        none.
+        """
         entry_key = _entry_key(key, kind)
         entry = self._from_memory(entry_key, ttl)
         if entry is None and self._redis is not None:
@@ -130,11 +135,13 @@ class ResponseCache:
         keep: Callable[[], bool] = lambda: True,
         seconds: float = float("inf"),
     ) -> tuple[Response, bool]:
-        """Return the response to a request, and whether it comes from the cache or from another call; if neither has
-        it, call `make`.
+        """Return the response of the message type `kind`, and whether it came from the cache or from another call; if
+        neither has it, call `make`.
 
-        `keep`, called after `make`, returns whether the response may be cached and shared. Raises the errors of `make`.
-        Of several concurrent calls only one calls `make`: see `get_or_fill`.
+        `ttl`: maximum age of a cached response, and lifetime of a new one, in seconds. `keep`: called after `make`,
+        returns whether the response may be cached and shared. `seconds`: time until the call's deadline. Of several
+        concurrent calls with one key only one calls `make`, and the others wait for a share of their time. Raise the
+        errors of `make`.
         """
         found = await self.get_or_fill(key, ttl, kind, seconds=seconds)
         if not isinstance(found, CacheFill):
@@ -148,11 +155,13 @@ class ResponseCache:
     async def get_or_fill(
         self, key: str, ttl: float, kind: type[Response], *, seconds: float = float("inf")
     ) -> "Response | CacheFill[Response]":
-        """Return the cached response, or a `CacheFill` with which this call has to make the response itself.
+        """Return the cached response of the message type `kind`, or a context manager in which this call makes the
+        response.
 
         Of several concurrent calls one makes the response and the others wait. If that call fails or is cancelled, the
-        next one makes it. A call that has seen two failures, or has waited long, makes its own. `seconds`: time until
-        the call's deadline; the wait takes only a small share of it.
+        next one makes it. A call that has seen two failures, or has waited long, makes its own. `ttl`: maximum age of a
+        cached response, and lifetime of a new one, in seconds. `seconds`: time until the call's deadline, of which the
+        wait takes only a small share.
         """
         entry_key, failures = _entry_key(key, kind), 0
         end = asyncio.get_running_loop().time() + _wait_limit(kind, seconds)
@@ -224,10 +233,10 @@ class ResponseCache:
 
 
 class CacheFill(Generic[Response]):
-    """Context manager around the making of a response for which other calls wait.
+    """Context manager around the making of a response for which other calls with the same key wait.
 
     The waiting calls get the response that is passed to `keep`. If the block ends without a response, each waiting call
-    makes its own; if the block fails or is cancelled, one of the waiting calls takes over the making.
+    makes its own; if the block fails or is cancelled, one of the waiting calls makes the response for all.
     """
 
     def __init__(self, pending: _Pending, finish: Callable[[], None], keep: Callable[[bytes], None]) -> None:
@@ -236,8 +245,8 @@ class CacheFill(Generic[Response]):
         self._keep = keep
 
     def keep(self, message: Response) -> None:
-        """Pass the response to the waiting calls, and cache it. A response that did not finish normally is neither
-        passed on nor cached; a large one is only passed on.
+        """Pass the response to the waiting calls, and cache it. An incomplete response (cut off by an error or a
+        filter) is neither passed on nor cached; a large one is only passed on.
         """
         pending, small = self._pending, message.ByteSize() <= MAX_BYTES
         if not _is_cacheable(message) or not (small or pending.waiting):
@@ -248,7 +257,7 @@ class CacheFill(Generic[Response]):
             self._keep(pending.answer)
 
     def give_up(self) -> None:
-        """Let the waiting calls make their own responses, since this one will not be shared."""
+        """Let each waiting call make its own response, since the response of this call cannot be shared."""
         self._pending.shared = False
         self._finish()
 
@@ -266,8 +275,8 @@ class CacheFill(Generic[Response]):
 
 
 async def _wait_until_finished(pending: _Pending, end: float) -> bool:
-    """Wait until another call has finished the response. Return False if it has not by `end`, on the clock of the event
-    loop.
+    """Wait until the other call has finished, with or without a response. Return False if it has not by `end`, a time
+    on the clock of the event loop.
     """
     pending.waiting += 1
     try:
@@ -281,12 +290,16 @@ async def _wait_until_finished(pending: _Pending, end: float) -> bool:
 
 
 def _wait_limit(kind: type[Message], seconds: float) -> float:
-    """Return the longest time in seconds that a call waits for the response of another call."""
+    """Return the longest time in seconds that a call waits for the response of another call.
+    `kind`: message type of the response; a stream is not waited for long. `seconds`: time until the call's deadline.
+    """
     return min(STREAM_SECONDS if kind is pb.StreamGenerateResponse else WHOLE_SECONDS, seconds * MAX_WAIT_SHARE)
 
 
 def _entry_key(key: str, kind: type[Message]) -> str:
-    """Return the key of an entry in the cache: streams and single messages with one cache key have separate entries."""
+    """Return the key under which a response is stored, from the key of its request and its message type: a stream and a
+    single message have separate entries.
+    """
     return f"{kind.DESCRIPTOR.name}:{key}"
 
 
@@ -301,8 +314,8 @@ def _is_cacheable(
     | pb.RerankResponse
     | pb.GenerateImageResponse,
 ) -> bool:
-    """Return whether a response ended by itself or at its length limit, so that it may be cached, and not by an error
-    or a filter.
+    """Return whether a response is complete: it ended by itself, at its length limit or with tool calls, not by an
+    error or a filter.
     """
     match message:
         case pb.GenerateResponse():
