@@ -1,3 +1,3 @@
-"""Implementation of the `umg.v1` services: a servicer for each, and the pipeline that validates, admits and routes a
-call.
+"""Implementation of the gRPC services of `umg.v1`: a servicer for each, and the pipelines that validate, admit and
+route calls, send them to providers, and complete the responses.
 """

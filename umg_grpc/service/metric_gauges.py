@@ -8,13 +8,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Level:
-    """Definition of one gauge: its name, help text and labels."""
+    """Definition of a gauge: its name, help text and labels, and the aggregation of its values from several workers."""
 
     name: str
     help_text: str
     labels: tuple[str, ...] = ()
     of_workers: Literal["livesum", "livemax", "livemin"] = "livesum"
-    """Aggregation of the values of several workers, without workers that have ended."""
+    """Aggregation of the values of several worker processes, without ended workers: their sum, maximum or minimum."""
 
 
 CHANNEL_STATE = Level(

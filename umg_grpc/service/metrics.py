@@ -30,36 +30,42 @@ from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable of prometheus_client: the folder in which several worker processes share their metrics."""
+"""Name of prometheus_client's environment variable for the folder in which several worker processes share metrics;
+without it the metrics are those of one process.
+"""
 REFRESH_SECONDS = 1.0
 """Seconds between two refreshes of the metrics that are shared with other workers."""
 MAX_MODELS = 1000
 OTHER_KEYS = "other"
-"""Label of all keys after the number of keys that the config allows labels of their own."""
+"""Value of the label `key` for all keys after the first ones, whose number the config limits."""
 MICRO_CREDITS = 1_000_000
 OTHER_MODELS = "other"
-"""Label of all models after the first `MAX_MODELS`: callers choose the names of models served by a pattern."""
+"""Value of the label `model` for all models after the first `MAX_MODELS`: callers choose the names of models served by
+a pattern.
+"""
 
 STATUSES = range(100, 600)
 OTHER_STATUSES = "other"
-"""Label of all numbers that are no HTTP status."""
+"""Value of the label `status` for numbers that are no HTTP status."""
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
-"""Label values -> value."""
+"""Values of the labels of a gauge, in order -> value of the gauge."""
 
 
 @dataclass(slots=True)
 class Observations:
-    """Histogram of the durations of events with the same labels, not yet added to the Prometheus library."""
+    """Durations of events with the same labels, counted in histogram buckets, not yet added to the Prometheus
+    library.
+    """
 
     seconds: float = 0.0
     by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    """Number of durations in each histogram bucket of `SECONDS`; the last counts longer ones."""
+    """Number of durations in each histogram bucket of `SECONDS`; the last item counts the longer ones."""
 
 
 @dataclass(slots=True)
 class Row(Observations):
-    """Counts and durations of the calls with the same labels, not yet added to the Prometheus library."""
+    """Number and durations of the calls with the same labels, not yet added to the Prometheus library."""
 
     first_outputs: Observations = field(default_factory=Observations)
     input_tokens: int = 0
@@ -72,8 +78,8 @@ BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 
 
 class Metrics:
     """Counters, histograms and gauges of this process. Label values come from the schema and the config; at most
-    `MAX_MODELS` models have labels of their own. `key_labels`: number of callers' keys with labels of their own, 0 for
-    no label.
+    `MAX_MODELS` models have label values of their own. `key_labels`: maximum number of keys with a value of the label
+    `key` of their own; 0 for metrics without this label.
 
     Calls are counted in plain integers, which are added to the Prometheus library when the metrics are read or shared:
     each update in the library takes a lock and, with several workers, a write to a file.
@@ -118,7 +124,9 @@ class Metrics:
         self.reloaded(success=True)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
-        """Count a call that has ended, with its duration. Its model is "" if it was not routed."""
+        """Count a call that has ended, and its duration in seconds. `outcome`: `OK` or the name of its error's reason.
+        The label `model` is "" for a call that was not routed.
+        """
         facts, model, key = call.facts, self._models[call.facts.model], ""
         if self._key_labels and call.known_caller is not None:
             key = self._keys[call.known_caller.key_id]
@@ -137,25 +145,29 @@ class Metrics:
                 self._counts[self._tokens, labels] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
-        """Count an attempt of a call at one channel. `model`: the provider's id of it. `outcome`: `ok`, `left`
-        (cancelled) or the failure.
+        """Count an attempt of a call at one channel. `model`: the provider's id of the model. `outcome`: `ok`, `left`
+        (cancelled), `refused`, or the kind of the failure.
         """
         self._counts[self._attempts, (channel, self._models[model], outcome)] += 1
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a provider by its model, its kind and its HTTP status; the status is `none` if there was
-        no answer.
+        """Count a failure of a channel's provider, described by `facts`, by model, kind and HTTP status (`none` without
+        an answer).
         """
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
         labels = (channel, self._models[facts.model], facts.kind.value, status)
         self._counts[self._failures, labels] += 1
 
     def refused(self, reason: str) -> None:
-        """Count a call that was rejected for overload."""
+        """Count a call that was rejected because the process is overloaded. `reason`: `full` or `behind` (with its
+        work).
+        """
         self._counts[self._refused, (reason,)] += 1
 
     def hedged(self, model: str, *, won: bool) -> None:
-        """Count a hedge: a second attempt beside a slow one. `won`: whether the second one answered first."""
+        """Count a hedge: a second attempt beside a slow one. `won`: whether the caller got the response of the second
+        attempt.
+        """
         self._counts[self._hedges, (self._models[model], str(won).lower())] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
@@ -179,12 +191,14 @@ class Metrics:
         self._counts[self._lost, (reason,)] += count
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
-        """Count the cost of a video task that has ended."""
+        """Add the cost of a video task that has ended. `key_id`: key that submitted it."""
         key = self._key(self._keys[key_id])
         self._cost.labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
-        """Return a function that counts one event, or `by` events, of a new counter with the values of its labels."""
+        """Create a counter with these label names. Return a function that takes the label values and adds 1, or its
+        argument `by`.
+        """
         counter = self._counter(name, help_text, *labels)
 
         def count(*values: str, by: int = 1) -> None:
@@ -193,13 +207,13 @@ class Metrics:
         return count
 
     def reloaded(self, *, success: bool) -> None:
-        """Record a reload of the config, or its first use."""
+        """Record that a config was loaded, at the start or later; `success`: whether it is used."""
         moment = time.time()
         self.watch(RELOAD_SUCCESS, lambda: {(): float(success)})
         self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """Register the function that returns the values of a gauge whenever the metrics are read."""
+        """Register a gauge. `read`: called whenever the metrics are read, returns the current values by labels."""
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
@@ -207,19 +221,23 @@ class Metrics:
             self._gauges[level].refresh()
 
     def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
-        """Register the function that returns the states of the circuit breakers whenever the metrics are read."""
+        """Register the gauges of circuit breakers. `snapshot`: called whenever the metrics are read, returns the state
+        of each one.
+        """
         self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
         self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
         self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:
-        """Update the metrics periodically until `close`, since the other workers of the host report them too."""
+        """Start to update the shared metrics every second until `close`, since any worker of the machine may be
+        read.
+        """
         if self._shared:
             self._timer = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self.start)
             self._refresh()
 
     def close(self) -> None:
-        """Stop the periodic updates, and add the last counts to the Prometheus library."""
+        """Stop the periodic updates, and add the counts since the last one to the Prometheus library."""
         if self._timer is not None:
             self._timer.cancel()
             self._flush()
@@ -258,11 +276,13 @@ class Metrics:
             counter.labels(*labels).inc(amount)
 
     def _key(self, label: str) -> tuple[str, ...]:
-        """Return the values of the label `key` of a metric; none if the operator turned labels of keys off."""
+        """Return the key's label value as a tuple; an empty tuple if the operator turned the label `key` off."""
         return (label,) if self._key_labels else ()
 
     def _max_by_label(self, values: Mapping[tuple[str, str], float]) -> Values:
-        """Return one value for each label: the highest of the models that share the label."""
+        """Return the highest of the values for each label, where several models share the label `other`.
+        `values`: (channel, model) -> value.
+        """
         highest: dict[tuple[str, ...], float] = {}
         for (channel, model), value in values.items():
             key = channel, self._models[model]
@@ -271,7 +291,9 @@ class Metrics:
 
 
 class _Labels(dict[str, str]):
-    """Label of each name: the first `limit` names get a label of their own, all later ones the common label `other`."""
+    """Map from a name to its label value: the first `limit` names have their own, all later ones the common value
+    `other`.
+    """
 
     def __init__(self, limit: int, other: str) -> None:
         super().__init__()
@@ -285,7 +307,7 @@ class _Labels(dict[str, str]):
 
 
 class Durations(Histogram):
-    """Prometheus histogram that takes many observations in one update."""
+    """Prometheus histogram to which many durations can be added in one update."""
 
     def add(self, observations: Observations) -> None:
         """Add the collected durations of many events in one update."""
@@ -296,7 +318,7 @@ class Durations(Histogram):
 
 
 class _Gauge:
-    """Gauge of the Prometheus library, with the function that returns its current values."""
+    """Gauge of the Prometheus library, with a function that returns its current values."""
 
     def __init__(self, level: Level, registry: CollectorRegistry, *, shared: bool) -> None:
         self._gauge = Gauge(
@@ -307,8 +329,8 @@ class _Gauge:
         self.read: Callable[[], Values] = dict
 
     def refresh(self) -> None:
-        """Set the gauge to its current values. Labels without a value are removed, or set to 0 with several workers,
-        since the library cannot remove them there.
+        """Set the gauge to its current values. Label values that have disappeared are removed or, with several workers,
+        set to 0, since the library cannot remove them there.
         """
         values = self.read()
         for labels in self._shown - values.keys():

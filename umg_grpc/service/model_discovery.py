@@ -1,4 +1,4 @@
-"""Discovery of models: the lists of providers, read at the start and then periodically in the background."""
+"""Discovery of models: reads the model lists of providers at the start, and then periodically in the background."""
 
 import asyncio
 import random
@@ -20,18 +20,18 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import ModelList, model_list
 
 FETCH_SECONDS = 30.0
-"""Most seconds for the list of one provider."""
+"""Time limit for reading the list of one provider."""
 JITTER = 0.1
-"""Part of the interval by which it varies, so that replicas do not read together."""
+"""Fraction by which the interval between two reads varies at random, so that replicas do not read at the same time."""
 RETRY_SECONDS = 60.0
-"""Longest interval after a refresh in which a list failed."""
+"""Maximum interval after a refresh in which a list could not be read."""
 CLOSE_SECONDS = 1.0
 
 logger = structlog.get_logger()
 
 
 class ModelDiscovery:
-    """Lists of the channels with discovery, and their refreshes from `start` to `aclose`."""
+    """Model lists of the channels for which the config enables discovery, read from `start` to `aclose`."""
 
     def __init__(
         self,
@@ -40,7 +40,9 @@ class ModelDiscovery:
         now: Callable[[], float] = time.time,
         vary: Callable[[], float] = random.random,
     ) -> None:
-        """Create the discovery without channels, which `configure` adds."""
+        """Create the discovery without channels, which `configure` sets.
+        `files`: stored lists. `now`: returns Unix seconds. `vary`: returns a random number from 0 to 1, for the jitter.
+        """
         self._files = files
         self._now = now
         self._vary = vary
@@ -62,8 +64,9 @@ class ModelDiscovery:
         return [channel for channel in self._config.channels if channel.discovery != "off"]
 
     def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
-        """Return the config extended by the models known of its channels, and read their lists from now on.
-        `providers`: connection of each channel. A list stored on disk is used until the first read.
+        """Set the channels to those of the config. Return the config with the models that are known to be in their
+        lists.
+        `providers`: channel -> connection to its provider. A list stored on disk is used until the first read.
         """
         self._config, self._providers = config, providers
         addresses = {channel.name: channel.base_url for channel in self._channels}
@@ -83,12 +86,13 @@ class ModelDiscovery:
         return self.extended()
 
     def extended(self) -> Config:
-        """Return the config extended by all models known of its channels."""
+        """Return the last config with the models that are known now to be in the lists of its channels."""
         return with_discovered(self._config, self._lists)
 
     async def start(self, changed: Callable[[], None]) -> None:
-        """Read all lists now, and then periodically in the background. Wait at most as long as the config allows for
-        those of which none is stored. `changed` is called after each refresh with another list.
+        """Read all lists now, and then periodically in the background. Return at once if each channel has a stored
+        list, else when all were read, but at the latest after the time limit in the config. `changed`: called after
+        each refresh in which a list has changed.
         """
         self._changed = changed
         self._refreshes = Background("refreshing the model lists of providers", self._step)
@@ -109,7 +113,7 @@ class ModelDiscovery:
             self._refreshes = None
 
     async def _step(self) -> None:
-        """Read the lists of all channels at the same time. Each is used as soon as it is read."""
+        """Read the lists of all channels at the same time. Each list is used as soon as it is read."""
         pending = [(channel, listing) for channel in self._channels if (listing := model_list(channel.protocols))]
         await asyncio.gather(*(self._refresh(channel, listing) for channel, listing in pending))
         self._first.set()
@@ -119,7 +123,9 @@ class ModelDiscovery:
             self._refreshes.every = interval * (1 - JITTER * self._vary()) if pending else None
 
     async def _refresh(self, channel: Channel, listing: ModelList) -> None:
-        """Read the model list of one channel. Keep the last list if the read fails or returns no model."""
+        """Read the model list of one channel by the request `listing`. Keep the last list if the read fails or returns
+        no model.
+        """
         name = channel.name
         if (provider := self._providers.get(name)) is None:
             return
@@ -143,7 +149,9 @@ class ModelDiscovery:
             await asyncio.to_thread(self._files.write, name, channel.base_url, models)
 
     def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
-        """Count a channel whose list could not be read as failing, and log the first of several failures in a row."""
+        """Record that the list of the channel `name` could not be read, and log it unless the last read failed too.
+        `facts`: further fields of the log line.
+        """
         if name not in self._failed:
             has_list = name in self._lists
             logger.warning(

@@ -1,1 +1,3 @@
-"""Steps of one call: interceptor, admission, routing, attempts with failover, answer, usage record."""
+"""Steps of one call: interceptor, admission, routing, attempts with failover, completion of the response, usage
+record.
+"""

@@ -1,4 +1,6 @@
-"""State of the call that is being served, shared by all its steps: caller, facts, limits, headers of the answer."""
+"""State of a call while it is served: its caller, facts for the records, limits and budget, and headers of the
+response.
+"""
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
@@ -45,16 +47,16 @@ class Arrival(msgspec.Struct, eq=False):
     method: str
     """Path of the method, `/package.Service/Method`."""
     metadata: Mapping[str, str]
-    """Metadata of the request; names in lower case."""
+    """Metadata of the request (HTTP headers for a call of the HTTP server), with names in lower case."""
     trusted: bool
-    """Whether the call came from our own facade, without a socket."""
+    """Whether the call came from the gateway's own HTTP server, in this process."""
     request_id: str
     notes: RequestNotes | None = None
-    """Notes of the request, from a caller in this process that decoded its source."""
+    """Facts about the decoded body, if the HTTP server has decoded it already; else None."""
     known_key: object = None
-    """Result of the key check of a caller in this process."""
+    """Result of the check of the key, if the HTTP server has checked it already; else None."""
     trace: TraceContext | None = None
-    """Trace context of the caller; that of the call's span if the call is traced."""
+    """Trace context of the caller, replaced by that of the call's own span if the call is traced; None without one."""
 
 
 class CallFacts(msgspec.Struct, eq=False):
@@ -67,40 +69,42 @@ class CallFacts(msgspec.Struct, eq=False):
     ended_attempts: list[AttemptRecord] = []
     model: str = ""
     channel: str = ""
-    """Channel of the selected attempt."""
+    """Name of the channel of the current attempt; "" before the first one."""
     upstream_status: int = 0
     """HTTP status of the attempt whose answer the caller got, else of the last one; 0 if none had a status."""
     report: Report | None = None
-    """Fields that the provider of the selected attempt was not sent."""
+    """Fields of the request that the provider of the current attempt was not sent; None before the first attempt."""
     attempts: int = 0
     is_cached: bool = False
-    """Whether the answer is a cached response: its usage was counted before."""
+    """Whether the response is a cached one, whose usage was counted before."""
     usage: pb.Usage | None = None
     quantities: Quantities | None = None
-    """Billable quantities of an answer in other units than the tokens of `usage`: images."""
+    """Billable quantities of a response that is not billed by the tokens of `usage`, for example images; else None."""
     first_output_seconds: float | None = None
-    """Seconds from the call to the first message of its stream."""
+    """Seconds from the arrival of the call to the first message of its stream; None before."""
     abandoned: tuple[str, ...] = ()
-    """Channels of hedged attempts that did not win."""
+    """Names of the channels whose attempts were cancelled because another attempt was faster (hedging)."""
 
 
 class CallCharges(msgspec.Struct, eq=False):
-    """Limits and budget that a call uses, and its cost. An unused limit has its default."""
+    """Resources that a call holds until its end (slot, limits, budget), and its cost. A resource not held has its
+    default.
+    """
 
     load_shedder: LoadShedder | None = None
     """Load shedder whose slot the call holds."""
     admissions: Sequence[Admission] = ()
-    """Admissions within the limits of the key and the model, where they have any."""
+    """Counts of the call against the limits of the key and of the model; empty without limits."""
     prices: Prices | None = None
-    """Prices of the model; None for a call that was not admitted, and costs nothing."""
+    """Prices of the model; None for a call that was not admitted and therefore costs nothing."""
     reservation: Reservation | None = None
-    """Reservation of the maximum cost, for a key with a budget."""
+    """Maximum cost, reserved from the key's budget; None for a key without a budget."""
     output_limit: int | None = None
-    """Tokens of an answer that the reservation pays for; None for the longest answer."""
+    """Maximum output tokens that the reservation pays for; None if it pays for the longest response."""
     usage_in_flight: UsageInFlight | None = None
-    """Record of the call while it is in flight; None before the attempts, and without usage records."""
+    """Provisional usage record of the call; None before the attempts, and without usage records."""
     micro_credits: int = 0
-    """Cost of the usage, set at the end of the call."""
+    """Cost of the call in micro-credits, set at its end."""
 
 
 class Call(msgspec.Struct, eq=False):
@@ -108,32 +112,34 @@ class Call(msgspec.Struct, eq=False):
 
     arrival: Arrival
     headers: dict[str, str] = {}
-    """Initial metadata to send."""
+    """Headers of the response, sent as initial metadata."""
     facts: CallFacts = msgspec.field(default_factory=CallFacts)
     charges: CallCharges = msgspec.field(default_factory=CallCharges)
     span: CallSpan | None = None
     """Span of the call; None without telemetry."""
     known_caller: Caller | None = None
     rejected_key: KeyReference | None = None
-    """Key that is expired or revoked, for the log."""
+    """Expired or revoked key with which the call was made, for the log; else None."""
     ends_at: float = inf
-    """The caller's deadline, on the monotonic clock."""
+    """The caller's deadline, on the monotonic clock; infinite without a deadline."""
 
     @property
     def caller(self) -> Caller:
-        """The caller. Raises UmgError(MISSING_KEY) in a call that no interceptor authenticated."""
+        """The authenticated caller. Raises UmgError(MISSING_KEY) if the call was not authenticated."""
         if self.known_caller is None:
             raise missing_key()
         return self.known_caller
 
     @property
     def strict(self) -> bool:
-        """Whether a request is rejected if it would lose a field (strict mode). Raises UmgError(INVALID_FIELD)."""
+        """Whether the request is to be rejected if a field would be dropped (strict mode, the header `x-umg-strict`).
+        Raises UmgError(INVALID_FIELD) for a malformed header.
+        """
         return is_strict(self.arrival.metadata.get(STRICT))
 
     def limit(self) -> None:
-        """Shorten the caller's deadline to the time in the metadata `x-umg-timeout`, if that ends earlier. Raise
-        UmgError(INVALID_FIELD).
+        """Shorten the deadline of the call to the time in the header `x-umg-timeout`, if that is earlier. Raise
+        UmgError(INVALID_FIELD) for a malformed header.
         """
         self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT)))
 
@@ -142,15 +148,15 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """Add the dropped fields to the field `dropped_fields` of the answer to a gRPC caller. HTTP callers get them in
-        a header.
+        """List the dropped fields of the request in `dropped_fields` of `answer`, for a gRPC caller. HTTP callers get
+        them in a header.
         """
         if (report := self.facts.report) is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
 
 
 def missing_key() -> UmgError:
-    """Return the error of a call that no interceptor authenticated."""
+    """Return the error for a call that was not authenticated."""
     return UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
 
 

@@ -1,4 +1,6 @@
-"""gRPC interceptor around every call: admits it, authenticates its caller, and ends it with a status and a log line."""
+"""gRPC interceptor of every call: admits the call, authenticates its caller, and ends it with a status and a
+log line.
+"""
 
 import asyncio
 import time
@@ -29,13 +31,13 @@ MAX_KEYLESS_BYTES = 2 << 20
 
 
 class CallInterceptor(Interceptor):
-    """Interceptor of every operation. It opens the call, admits it, decodes its request, and ends it: with the initial
-    metadata of an answer or the status of an error, and with its line in the log.
+    """Interceptor of every method of `umg.v1`: opens the call, admits it, authenticates its caller, decodes its
+    request, and ends it with the headers of the response or the status of an error, and with its line in the log.
     """
 
     def __init__(self, log: CallLog, authenticator: Authenticator, load_shedder: LoadShedder | None = None) -> None:
-        """Create the interceptor. `load_shedder` is None for in-process calls, which the HTTP server rejects under
-        overload before it reads a body.
+        """Create the interceptor. `load_shedder`: None for the calls of the HTTP server in this process, which rejects
+        calls under overload by itself, before it reads a body.
         """
         super().__init__()
         self._log = log
@@ -46,8 +48,8 @@ class CallInterceptor(Interceptor):
         self._is_shutting_down = False
 
     def cut_off(self) -> None:
-        """Cancel the calls in flight over gRPC sockets, each with the error of a shutdown. The HTTP server cancels its
-        own calls.
+        """Cancel the calls in flight over gRPC sockets, at the end of a shutdown; their callers get the error of a
+        shutdown. The HTTP server cancels its own calls.
         """
         self._is_shutting_down = True
         for task in tuple(self._socket_tasks.values()):
@@ -124,8 +126,9 @@ class CallInterceptor(Interceptor):
         return served
 
     async def _admit(self, call: Call, load_shedder: LoadShedder | None, scopes: frozenset[str] | None) -> None:
-        """Set the deadline of the call, take a slot of the load shedder, and authenticate the caller unless `scopes` is
-        None. Raise UmgError for a rejection, an invalid key, and a key that has none of the scopes.
+        """Set the deadline of the call, take a slot of the load shedder (None: no limit), and authenticate the caller.
+        `scopes`: a key needs one of them; None for a method that needs no key. Raise UmgError for a rejection, an
+        invalid key, and a key without one of the scopes.
         """
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
@@ -154,8 +157,9 @@ class CallInterceptor(Interceptor):
             raise caller.scope_error(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return the message of a request that came over a socket as bytes. Raise UmgError: MALFORMED_BODY for bytes
-        that are not a message of the method's type, BODY_TOO_LARGE for a large request of a caller without a key.
+        """Return the message of a request, which came over a socket as bytes.
+        `scopes`: None for a method that needs no key, whose requests must be small. Raise UmgError: MALFORMED_BODY for
+        bytes that are not a message of the method's type, BODY_TOO_LARGE.
         """
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
@@ -169,12 +173,12 @@ class CallInterceptor(Interceptor):
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
 
     def _cancellation_error(self, call: Call) -> UmgError:
-        """Return the error of a cancelled call, which the shutdown of the gateway or the caller has cancelled."""
+        """Return the error for a call that was cancelled, by the shutdown of the gateway or by its caller."""
         return shutting_down() if self._is_shutting_down and not call.arrival.trusted else _caller_cancelled()
 
 
 def _hold_memory(task: asyncio.Task[Any] | None) -> None:
-    """Count the memory of a call over a socket until gRPC has sent its answer, which ends the call's task."""
+    """Count the memory of a call over a socket as used until gRPC has sent its response, which ends the call's task."""
     memory = CallMemory()
     MEMORY.set(memory)
     if task is not None:
@@ -182,9 +186,11 @@ def _hold_memory(task: asyncio.Task[Any] | None) -> None:
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
-    """Return the error for the caller, without its traceback: the frames in it hold the request, and that of the
-    caller of this function also the error, a cycle that would keep them until the next garbage collection. An
-    unexpected exception is logged, and the caller gets an internal error.
+    """Return the error for the caller of a failed call. An unexpected exception is logged and replaced by an internal
+    error.
+
+    The traceback is removed: its frames hold the request and the error, a reference cycle that would keep both in
+    memory until the next garbage collection.
     """
     if isinstance(error, UmgError):
         if error.place:
@@ -199,8 +205,8 @@ def _caller_cancelled() -> UmgError:
 
 
 async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = False) -> Never:
-    """End the call with the error. The headers of a failure before the first message are also in its trailing metadata:
-    the Python client of gRPC reports no initial metadata if the status overtakes it.
+    """End the call with the error, by an exception of gRPC. `sent`: whether messages were sent. If not, the headers are
+    sent in the trailing metadata too: the Python client of gRPC reports no initial metadata if the status overtakes it.
 
     A context over a socket keeps the error that its `abort` raises, and with its traceback the frames of this function
     and its callers. They must not refer to the context: the cycle would keep the request until the next garbage

@@ -1,4 +1,4 @@
-"""Log of the calls: the log line, the metrics, the usage record and the span of each call, written at its end."""
+"""Log of the calls: writes the log line, metrics, usage record and span of each call at its end."""
 
 import time
 
@@ -25,7 +25,7 @@ OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served with
 
 
 class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Line of a call in the log; None for a fact that does not apply to the call."""
+    """Line of a call in the log. A field is None, and then left out, if it does not apply to the call."""
 
     method: str
     """Method without its package, for example `GenerationService/Generate`."""
@@ -59,7 +59,9 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     upstream_key: str | None = None
 
     def describe(self, failure: UmgError) -> None:
-        """Add the facts of a failure, and those of the provider's answer, as `ProviderFailure.log_fields` has them."""
+        """Set the fields about the failure of a call, with the facts of the provider's answer if the provider
+        failed.
+        """
         self.cause = failure.cause or None
         self.model = self.model or echo(failure.metadata.get("model", "")) or None
         if failure.facts is not None:
@@ -68,7 +70,9 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CallLog:
-    """Log of all calls of a process: opens the state of each call at its arrival, and closes it with its outcome."""
+    """Log of all calls of a process: creates the state of each call at its arrival, and records the call with its
+    outcome at its end.
+    """
 
     def __init__(
         self,
@@ -84,7 +88,9 @@ class CallLog:
         self._write = line_logger("call")
 
     def open(self, method: str, context: Context) -> Call:
-        """Create the call, with its span if there is telemetry, and make it the current one."""
+        """Create the state of a call, with a span if there is telemetry, and make the call the current one.
+        `method`: path of the method.
+        """
         if isinstance(context, InProcessContext):
             metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
             request_id = metadata.get("x-request-id") or request_id_of()
@@ -110,7 +116,9 @@ class CallLog:
         return call
 
     def close(self, call: Call, failure: UmgError | None) -> None:
-        """Release the limits of the key, count the call, and write its usage record and its log line."""
+        """End a call: release its resources, count it, and write its usage record and log line. `failure`: None after a
+        success.
+        """
         arrival, facts, charges, usage = call.arrival, call.facts, call.charges, call.facts.usage
         seconds = time.perf_counter() - facts.began_at
         if charges.load_shedder is not None:
@@ -161,7 +169,7 @@ class CallLog:
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
-    """Return the attributes of the span of a call."""
+    """Return the attributes of the span of a call; None for an attribute that does not apply."""
     facts, micro_credits = call.facts, call.charges.micro_credits
     return {
         "umg.request_id": call.arrival.request_id,

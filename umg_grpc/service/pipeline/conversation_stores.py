@@ -1,4 +1,4 @@
-"""Stores that outlive a call, of conversations and reasoning, with the memory limit of answers that wait to be
+"""Stores of conversations and reasoning, whose data outlives a call, with the memory limit of streams that are to be
 stored.
 """
 
@@ -16,19 +16,21 @@ from umg_grpc.wire.core.stream_memory_limits import Budget
 
 @dataclass(frozen=True)
 class ConversationStores:
-    """Stores that outlive a call; None for a store that the operator disabled."""
+    """Stores of responses, threads and reasoning; None for a store that the operator disabled."""
 
     conversations: Conversations | None = None
     threads: Threads | None = None
     reasoning: ReasoningStore | None = None
     budget: Budget = field(default_factory=Budget)
-    """Memory of the streamed answers in flight that are stored at their end."""
+    """Limit of the memory for streamed responses in flight, which are collected to be stored at their end."""
     abandoned: RoundBudget = field(default_factory=partial(RoundBudget, 1))
-    """Limit of usage estimates in one round of the event loop, for when many callers cancel at once."""
+    """Limit of the usage estimates of cancelled calls in one iteration of the event loop, for when many callers cancel
+    at once.
+    """
 
     @property
     def stored_responses(self) -> Conversations:
-        """Stored responses. Raises UmgError(OBJECT_NOT_FOUND) if the operator disabled them."""
+        """Store of responses. Raises UmgError(OBJECT_NOT_FOUND) if the operator disabled it."""
         if self.conversations is None:
             message = "this gateway stores no responses; send the whole conversation"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)

@@ -1,4 +1,4 @@
-"""Channels of the current config: the router, and the upstream of each channel."""
+"""Channels of the current config: the router, and the connections to the providers."""
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Channels:
-    """Router of the current config, with the upstream of each of its channels. A reload of the config replaces both."""
+    """Router of the current config, and for each of its channels the upstream that calls the provider. A reload of the
+    config replaces both.
+    """
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)
@@ -25,12 +27,12 @@ class Channels:
     images: dict[str, ImageUpstream] = field(default_factory=dict)
     videos: dict[str, VideoUpstream] = field(default_factory=dict)
     providers: dict[str, HttpChannel] = field(default_factory=dict)
-    """Channel -> connection to its provider; without those inside the gateway."""
+    """Channel -> HTTP connection to its provider; without local models and sandboxes."""
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
-    """Channel -> function that returns the number of its keys that are suspended now."""
+    """Channel -> function that returns the number of its provider keys that are suspended now after failures."""
 
     def replace(self, other: Channels) -> None:
-        """Replace the channels with those of another config, for calls that start later."""
+        """Take over the router and upstreams of `other`, the channels of a new config, for calls that start later."""
         self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
         self.images, self.videos = other.images, other.videos
         self.providers, self.suspended_keys = other.providers, other.suspended_keys
