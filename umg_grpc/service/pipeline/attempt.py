@@ -1,4 +1,4 @@
-"""One attempt of a call at one channel."""
+"""One attempt of a call: a channel, with the request encoded for the channel."""
 
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
@@ -16,7 +16,9 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 
 class EncodedRequest(Protocol):
-    """Request of a caller in the format of one channel, ready to be sent, see `PreparedCall`."""
+    """Request of a caller in the format of one channel, ready to be sent. `report`: fields that the format cannot
+    express.
+    """
 
     @property
     def report(self) -> Report: ...
@@ -26,22 +28,24 @@ CallT = TypeVar("CallT", bound=EncodedRequest)
 
 
 class Attempt(msgspec.Struct, Generic[CallT], eq=False):
-    """Channel at which a call is tried, with the request encoded for it."""
+    """Attempt of a call at one channel, with the request encoded for the channel."""
 
     channel: str
     """Name of the channel."""
     target: Target
     call: CallT
     generation: int = 0
-    """Generation of the channel's circuit breaker when the attempt began, see `CircuitBreakers`."""
+    """Number that the channel's circuit breaker returned at the start of the attempt, and needs to record the
+    result.
+    """
     limiter: ConcurrencyLimiter | None = None
-    """Limiter whose slot the attempt holds; None for a channel without a limit."""
+    """Concurrency limiter of which the attempt holds a slot; None for a channel without a limit."""
     span: AttemptSpan | None = None
     """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
     answer: UpstreamAnswer = msgspec.field(default_factory=UpstreamAnswer)
-    """Facts of the provider's answer, set when the attempt begins, and again when it is retried."""
+    """Facts about the provider's answer (HTTP status, request id), replaced at each start of the attempt."""
 
     @property
     def lost_fields(self) -> int:
@@ -53,14 +57,16 @@ AttemptT = TypeVar("AttemptT", bound=Attempt)  # type: ignore[type-arg]  # of an
 
 
 class RequestEncoder(Protocol[AttemptT]):
-    """Encoder of the request of one call for each channel to try."""
+    """Encoder of the request of one call for each channel at which the call is tried."""
 
     async def encode(self, target: Target) -> AttemptT:
-        """Encode the request for the channel. Raise UmgError, also in strict mode if a field would be dropped."""
+        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
+        mode, if a field would be dropped.
+        """
         ...
 
     def can_repair(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the channel may accept the request after this failure if the request is encoded again."""
+        """Return whether the failed attempt may succeed at the same channel if the request is encoded again."""
         ...
 
 
@@ -70,12 +76,12 @@ OUTPUT_LIMIT = "max_output_tokens"
 def finish_report(
     call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
 ) -> None:
-    """Complete the report of a request that was encoded for a channel: add the limit set for the answer, and name
-    dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode if a field was
-    dropped.
+    """Complete the report of a request that was encoded for a channel: add the limit that the budget sets for the
+    response, and name dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode
+    if a field was dropped.
 
-    `wire_path`: translates a canonical path into one of the body; None for a request without a body. `uncarried`: paths
-    that are already those of the body. Called once for each encoded request.
+    `wire_path`: translates a canonical path to a path in the body; None for a request without a body. `uncarried`:
+    names in the report that are paths in the body already. Called once for each encoded request.
     """
     if call.charges.output_limit is not None:
         report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))

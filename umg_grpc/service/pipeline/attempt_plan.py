@@ -13,24 +13,26 @@ from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 
 
 class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
-    """Plan of the attempts of one call.
+    """Plan of the attempts of one call: which channel is tried next.
 
     Every channel is tried once, in the order of the targets, in three groups: channels with a free slot; channels that
-    were deferred because they have no free slot or an open circuit breaker; channels whose format cannot carry all of
-    the request, the one that loses least first. Channels to retry are kept apart.
+    were deferred because they have no free slot or an open circuit breaker; channels whose format cannot express all of
+    the request, fewest lost fields first. Channels that may be tried a second time are in a separate list.
     """
 
     targets: list[Target]
     """Channels for which the request was not encoded yet, best first."""
     encoder: RequestEncoder[AttemptT]
     shared: Resilience
-    """State of all calls."""
+    """Circuit breakers, limiters and retry budgets, which all calls share."""
     limiters: Mapping[str, ConcurrencyLimiter]
-    """Limiters of `shared` at the start of the call: a reload of the config may replace them."""
+    """Channel -> concurrency limiter, at the start of the call: a reload of the config may replace those of
+    `shared`.
+    """
     is_single: bool
-    """Whether there is only one target."""
+    """Whether the call has only one target."""
     encoding_error: UmgError | None = None
-    """Reason why the request could not be encoded for a channel."""
+    """First error with which the request could not be encoded for a channel; None if there was none."""
     _urgent: list[AttemptT] = []  # to try before all others
     _deferred: list[AttemptT] = []
     _lossy: list[AttemptT] = []
@@ -42,8 +44,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return bool(self.targets or self._deferred or self._lossy)
 
     async def next(self) -> AttemptT | None:
-        """Return the next attempt: one to be tried immediately, else of the next channel that was not tried yet; None
-        if there is none.
+        """Return the next attempt: a planned repetition, else the next channel that was not tried yet; None if there is
+        none.
         """
         if self._urgent:
             return self._urgent.pop(0)
@@ -73,8 +75,9 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return best
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return the next untried healthy channel with a free slot whose request loses no more fields than the request
-        of the hedged attempt; None if no channel qualifies.
+        """Return the next attempt at a channel that was not tried yet, which can run beside the attempt `hedged`: the
+        channel is healthy and has a free slot, and its request loses no more fields. None if there is no channel with
+        these properties.
         """
         skipped, found = list[AttemptT](), None
         while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:
@@ -89,27 +92,29 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return found
 
     def defer(self, attempt: AttemptT) -> None:
-        """Move an attempt behind the channels that were not tried yet."""
+        """Plan an attempt for later, after the channels that were not tried yet."""
         self._deferred.append(attempt)
 
     def try_immediately(self, attempt: AttemptT) -> None:
-        """Make an attempt the next one, before all others."""
+        """Plan the attempt as the next one, before all others, for example with another key of its channel."""
         self._urgent.append(attempt)
 
     def encode_again(self, target: Target) -> None:
-        """Encode the request for the channel again, and try it before the channels that were not tried yet."""
+        """Plan another attempt at the channel as the next one, for which the request is encoded again."""
         self.targets.insert(0, target)
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
-        """Add a channel that may be tried again. `first`: before the other retries."""
+        """Add a failed attempt that may be repeated when no untried channel is left. `first`: before the other
+        repetitions.
+        """
         self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:
-        """Return the next channel to be tried again; None if none is left."""
+        """Return the next failed attempt to repeat, and remove it from the plan; None if there is none."""
         return self._repeatable.pop(0) if self._repeatable else None
 
     def skip_model(self, model: str) -> None:
-        """Remove the channels whose provider serves the model from all further attempts."""
+        """Remove all further attempts at channels with the provider's model id `model`."""
         self.targets = [target for target in self.targets if target.model != model]
         self._deferred = [attempt for attempt in self._deferred if attempt.target.model != model]
         self._repeatable = [attempt for attempt in self._repeatable if attempt.target.model != model]

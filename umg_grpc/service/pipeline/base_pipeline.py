@@ -1,8 +1,8 @@
-"""Pipeline that the calls of all operations go through: admission, cache, routing, attempts with failover and hedging,
-settlement.
+"""Pipeline that the calls of all operations except videos go through: admission, cache, routing, attempts with failover
+and hedging, completion of the response.
 
-An operation adds its decoder, its encoder, its preferences for channels, and its settlement: the completion of the
-response with its usage and cost.
+An operation adds its decoder, its encoder, its preferences for channels, and the completion of its responses with usage
+and cost.
 """
 
 from abc import ABC, abstractmethod
@@ -46,15 +46,15 @@ class PipelineContext:
     channels: Channels
     limits: KeyLimits
     body_limit: int
-    """Maximum size of a source document in bytes, as on the HTTP face."""
+    """Maximum size in bytes of a caller's body in a request, as at the HTTP server."""
     shared: Resilience
     cache: CacheLookup
     usage: UsageLog | None = None
-    """None without usage records."""
+    """Log of usage records; None if the operator disabled usage records."""
 
 
 class Admitted(msgspec.Struct, Generic[RequestT], kw_only=True, eq=False):
-    """Call that the pipeline has admitted, with its decoded request and its model."""
+    """Call that the pipeline has admitted: its decoded request, the model, and the access of its key to the model."""
 
     call: Call
     request: RequestT  # as the caller sent it
@@ -67,7 +67,7 @@ AdmittedT = TypeVar("AdmittedT", bound=Admitted)  # type: ignore[type-arg]  # wi
 
 
 class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
-    """Pipeline of one operation: base class with the steps that all operations share."""
+    """Base class of the pipelines of the operations, with the steps that all share."""
 
     def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
         self._context = context
@@ -78,12 +78,14 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     async def read(
         self, call: Call, message: Message, request: RequestT, *, counted: bool = False
     ) -> tuple[RequestT, RequestNotes, Access]:
-        """Return the decoded request of a call, its notes, and the access of its key to the model.
+        """Return the decoded request of a call, facts about its body for the encoders, and the access of its key to the
+        model.
 
-        Raise UmgError if the request breaks a rule of the schema (checked on `message`, which contains it), or if the
-        key may not use its model. `counted`: whether only the tokens of the request are counted. A request that is
-        decoded from a caller's body is not validated again: the rules of the codecs are as strict (tested for every
-        codec), and validation of a long conversation takes longer than all other steps here.
+        `message`: gRPC message that contains `request`, on which the rules of the schema are checked. `counted`:
+        whether only the tokens of the request are counted. Raise UmgError if a rule is broken, or if the key may not
+        use its model. A request that is decoded from a caller's body is not validated again: the rules of the codecs
+        are as strict (tested for every codec), and validation of a long conversation takes longer than all other steps
+        here.
         """
         notes = call.arrival.notes or NO_NOTES
         if not request.HasField("source"):
@@ -94,8 +96,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return request, notes, self._access.resolve(call.known_caller, request.model)
 
     async def count_and_reserve(self, call: Call, access: Access, request: RequestT, notes: RequestNotes) -> None:
-        """Count the call against the limits of its key and model, and reserve its cost from the budget, both until the
-        call ends. Raise UmgError(RATE_LIMITED, QUOTA_EXHAUSTED).
+        """Count the call against the limits of its key and model, and reserve its maximum cost from the budget, both
+        until the call ends. `notes`: facts about the decoded body. Raise UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
         """
         model = access.resolved.model
         if access.has_limits:
@@ -111,8 +113,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         await acquire_limits(call, self._context.limits, model, estimate, request.source.format)
 
     async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
-        """Reserve the maximum cost of a call from the budget of its key until the call ends, and limit the answer to
-        the length that the budget pays for. `decoded` must contain the whole conversation. Raise
+        """Reserve the maximum cost of a call from the budget of its key until the call ends, and limit the response to
+        the length that the budget pays for. `decoded`: request with all messages of its conversation. Raise
         UmgError(QUOTA_EXHAUSTED).
         """
         bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
@@ -121,8 +123,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
 
     async def answer(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
-        """Return the cached response, else the response of the first channel that answers, with its usage counted;
-        store it if later calls need it. `use_cache`: False for the response that is to be cached. Raise UmgError.
+        """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
+        completed for the caller, with its usage recorded. `use_cache`: False in the call that makes the response for
+        the cache. Raise UmgError.
         """
         call: Call = admitted.call
         if use_cache and (admitted.model.cache or CACHE in call.arrival.metadata):
@@ -145,7 +148,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 return await self._settle(admitted, attempt, response)
 
     async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
-        """Return the loop over the attempts of the call, best channel first."""
+        """Return the loop over the attempts of an admitted call, best channel first. `stream`: whether a stream is
+        requested. Raise UmgError if no channel can be tried.
+        """
         context, model, access = self._context, admitted.model, admitted.access
         call: Call = admitted.call
         if context.usage is not None:
@@ -162,22 +167,26 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return FailoverLoop(call, model, admitted.request.model, plan, access.caller.show_route)
 
     async def _validate(self, message: Message) -> None:
-        """Raise UmgError for the first rule of the schema that the message breaks."""
+        """Check a request by the rules of the schema. Raise UmgError for the first one that the message breaks."""
         check(message)
 
     def _check_content(self, request: RequestT) -> None:
-        """Raise UmgError for a request that no model can answer."""
+        """Raise UmgError for a request that no model can serve, for example one without messages. The default accepts
+        all.
+        """
 
     @abstractmethod
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
-        """Return a request decoded from its source document, the caller's own body. Raise UmgError with the messages of
-        the body's format. `counted`: whether only the tokens of the request are counted.
+        """Return the request decoded from the caller's body in `given.source`. Raise UmgError with the messages of the
+        body's format. `counted`: whether only the tokens of the request are counted.
         """
 
     @abstractmethod
     async def _plan(self, admitted: AdmittedT, *, stream: bool) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
-        """Return the preferences for the order of the channels, and the encoder of the request."""
+        """Return the preferences for the order of the channels of a call, and the encoder of its request for each
+        channel.
+        """
 
     @abstractmethod
     async def _settle(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT) -> ResponseT:
-        """Complete the response of an attempt for the caller, and record its usage and cost."""
+        """Return the response of a successful attempt, completed for the caller, and record its usage and cost."""

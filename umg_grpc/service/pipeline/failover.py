@@ -1,4 +1,4 @@
-"""Failover: the attempts of one call one after the other, with the choice of the next channel after each failure."""
+"""Failover: the attempts of one call one after the other, and the choice of the next one after a failure."""
 
 import asyncio
 import time
@@ -52,16 +52,14 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     _plan: AttemptPlan[AttemptT]
     _shows_route: bool  # whether the caller gets the header `x-umg-route`
     attempt: AttemptT = None  # type: ignore[assignment]  # set by the first attempt that begins
-    """The current attempt; of a hedged call, the one whose answer the caller gets."""
+    """The current attempt; of a hedged call, the attempt whose response the caller gets."""
     output_sent: bool = False
-    """Whether the caller received a part of the answer: no failover after it."""
+    """Whether the caller received a part of the response, after which no other channel is tried."""
     _retries: int = 0
     _failures: FailureLog = msgspec.field(default_factory=FailureLog)
 
     async def __aenter__(self) -> None:
-        """Begin the next attempt, with a slot of its channel taken. Raise the error for the caller after the last
-        attempt.
-        """
+        """Begin the next attempt. Raise UmgError, the most important failure of the call, if none is left."""
         while (attempt := await self._plan.next() or await self._next_retry()) is not None:
             if await self._begin(attempt):
                 self.select(attempt)
@@ -75,7 +73,9 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        """Record the outcome of the attempt. Suppress a failure that another attempt may avoid."""
+        """Record the outcome of the attempt. Return True, which suppresses the failure, if another attempt may
+        succeed.
+        """
         attempt = self.attempt
         if error is None:
             self._end(attempt, "ok")
@@ -95,11 +95,11 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
 
     @property
     def has_others(self) -> bool:
-        """Whether another channel is left to try."""
+        """Whether a channel that was not tried yet is left."""
         return self._plan.has_untried
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return the next channel that can hedge the attempt, with a slot taken; None if there is none."""
+        """Begin the next attempt that can run beside `hedged`, and return it; None if there is none."""
         while (attempt := await self._plan.next_hedge(hedged)) is not None:
             if await self._begin(attempt):
                 self._failures.route += (f"{self.call.facts.channel}: slow",)
@@ -107,7 +107,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return None
 
     def select(self, attempt: AttemptT) -> None:
-        """Make this attempt the one whose answer the caller gets, and set the headers accordingly."""
+        """Make an attempt the one whose response the caller gets, and set the headers accordingly."""
         self.attempt, call = attempt, self.call
         facts, headers, report = call.facts, call.headers, attempt.call.report
         facts.channel, facts.report = attempt.channel, report
@@ -121,7 +121,9 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether another attempt may succeed after this failure. If so, the attempt is planned."""
+        """Return whether another attempt may succeed after the failure of `attempt`. If so, plan it and log the
+        failure.
+        """
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
         if plan.encoder.can_repair(attempt, error):
             plan.encode_again(attempt.target)
@@ -149,7 +151,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
-        """Record the failure of the attempt. Return the error for the caller."""
+        """Record that the attempt failed. Return the error for the caller, with the model id that the caller sent."""
         channel, model, shared = attempt.target.channel, attempt.target.model, self._plan.shared
         missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
         unknown = missing and all(served.id != self._model.id for served in channel.models)
@@ -168,9 +170,10 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return under_public_name(error, attempt.target, self._requested_model)
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
-        """Record that an attempt was cancelled because its hedge or the hedged attempt answered first; the provider may
-        charge for it. `slow`: the attempt began first and counts as a failure, so that the circuit breaker opens for a
-        channel that never answers.
+        """Record that an attempt was cancelled because the attempt beside it was faster (hedging); the provider may
+        charge for it.
+        `slow`: whether it began first. It then counts as a failure, so that the circuit breaker opens for a channel
+        that never answers.
         """
         self.call.facts.abandoned += (attempt.channel,)
         if slow:
@@ -179,11 +182,15 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             self._cancel(attempt)
 
     def count_hedge(self, *, won: bool) -> None:
-        """Count a hedge (a second attempt beside a slow one). `won`: whether the caller gets its answer."""
+        """Count a hedge: a second attempt beside a slow one. `won`: whether the caller gets the response of the second
+        attempt.
+        """
         self._plan.shared.metrics.hedged(self._model.id, won=won)
 
     async def _next_retry(self) -> AttemptT | None:
-        """Wait for the back-off and return a channel to retry; None if no retry is allowed."""
+        """Wait for the back-off, and return the next failed attempt to repeat; None if none is left or no retry is
+        allowed.
+        """
         shared = self._plan.shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
@@ -194,9 +201,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return None
 
     async def _begin(self, attempt: AttemptT) -> bool:
-        """Take a slot of the channel and begin the attempt. Return whether the channel may be called. A channel without
-        a free slot may be retried later; a channel whose circuit breaker is not closed is deferred until no other
-        channel is left.
+        """Begin the attempt with a slot of its channel. Return False if that is not possible: without a free slot the
+        channel may be tried again later; with an open circuit breaker it is deferred until no other channel is left.
         """
         call, plan, channel, model = self.call, self._plan, attempt.channel, attempt.target.model
         shared, limiter, usage_in_flight = plan.shared, plan.limiters.get(channel), call.charges.usage_in_flight
@@ -229,12 +235,14 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def _cancel(self, attempt: AttemptT) -> None:
-        """Record that the attempt was cancelled."""
+        """Record that the attempt was cancelled, which is no failure of the channel."""
         self._end(attempt, CALLER_LEFT)
         self._plan.shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
 
     def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
-        """Count the attempt, add it to the record of the call, and release its slot."""
+        """Count the attempt, add it to the record of the call, and release its slot.
+        `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure `error`.
+        """
         facts, answer, began_at = self.call.facts, attempt.answer, attempt.began_at
         channel, model = attempt.channel, attempt.target.model
         if attempt.span is not None:
