@@ -27,7 +27,9 @@ Members: TypeAlias = Mapping[str, object]
 
 
 class NamedObject(NamedTuple):
-    """Object in a provider's account that a request names: its id, and the path of the member with the id."""
+    """Object in a provider's account (a file, a stored response) that a request names: its id, and the path in the body
+    of the member with the id.
+    """
 
     path: str
     """Path of the member in the caller's body; the canonical path where the caller sent no body."""
@@ -35,8 +37,8 @@ class NamedObject(NamedTuple):
 
 
 class _Kind(Enum):
-    """Rule by which the value of a member is checked for the name of an object; the member's name determines
-    the rule.
+    """Rule by which the value of a member is checked for the id of an object in a provider's account; the name of the
+    member determines the rule.
     """
 
     FREE = auto()  # the caller's own JSON: not checked
@@ -103,7 +105,7 @@ _MAX_PLAIN_BYTES = 65_536  # a longer body is seldom plain, and a test for nothi
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """Message of a body that names no object; the members of all formats, as texts."""
+    """Message whose role and content are strings, in which no member can name an object of an account."""
 
     role: str
     content: str
@@ -133,8 +135,8 @@ class RepeatedMembers(dict[str, object]):
 
 
 def decode_every(body: bytes | str) -> object:
-    """Return the value of a JSON text, with `RepeatedMembers` for objects that repeat members. Raise ValueError or
-    RecursionError for a text that cannot be decoded.
+    """Return the value of a JSON text; each object in it that repeats a member is a `RepeatedMembers`, which has all
+    values. Raise ValueError or RecursionError for a text that cannot be decoded.
     """
     text = body.encode() if isinstance(body, str) else body
     value: object = msgspec.json.decode(text)
@@ -155,7 +157,9 @@ def _items(members: Members) -> Iterable[tuple[str, object]]:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address belongs to no provider's account: a public HTTP address, or a data URL."""
+    """Return whether an address belongs to no provider's account: a public HTTP address, or a data URL. False for the
+    hosts of providers' file stores.
+    """
     if address[:5].lower() == "data:":
         return True
     try:
@@ -171,7 +175,9 @@ def is_public(address: str) -> bool:
 
 
 def looks_like_object(text: str) -> bool:
-    """Return whether a string has the form of the name of an object at a provider."""
+    """Return whether a string has the form of the id or address of an object in a provider's account, for example
+    `file-...`.
+    """
     if (address := _ADDRESS.match(text)) is not None:
         return address[1].lower() not in _PUBLIC or (address[1][:4].lower() == "http" and not is_public(text))
     if len(text) > _MAX_NAME_CHARACTERS:
@@ -201,8 +207,9 @@ WORDS = frozenset(
 
 @dataclass(frozen=True)
 class ObjectRules:
-    """Rules by which the members of one format's bodies are checked for names of objects. Names of members are in snake
-    case, into which those of a body are converted before they are looked up.
+    """Rules of one format by which the members of a body are checked for ids of objects in a provider's account, since
+    a body with one can be sent to that account only. Names of members are in snake case; names in bodies are converted
+    before they are looked up.
     """
 
     free: frozenset[str] = frozenset()
@@ -224,8 +231,8 @@ class ObjectRules:
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_plain(self, body: bytes) -> bool:
-        """Return whether a body contains only texts and settings, so that no member can name an object: a fast test for
-        the most frequent bodies. False for a long body, and for one that may or may not name an object.
+        """Return whether a body contains only texts and settings, so that no member can name an object of an account: a
+        fast test for the most frequent bodies. False for a long body, and for a body that may name one.
         """
         if len(body) > _MAX_PLAIN_BYTES:
             return False
@@ -237,16 +244,15 @@ class ObjectRules:
 
     @cached_property
     def _plain_decoder(self) -> msgspec.json.Decoder[msgspec.Struct]:
-        """Decoder that accepts only a body without objects. Its strings are members with the caller's own text in this
-        format.
-        """
+        """JSON decoder that accepts only bodies in which no member can name an object of an account."""
         texts = [each for each in PLAIN_TEXTS if self._kind_of(each[0]) in (_Kind.WORDS, _Kind.FREE)]
         members = [(name, type_, None) for name, type_ in (*texts, *PLAIN_OTHERS)]
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects that a body names. `skipped`: top-level members that are not forwarded unchanged, and
-        therefore not checked.
+        """Return the objects of an account that a body names; one object with the id `UNKNOWN` for a body that cannot
+        be decoded.
+        `skipped`: top-level members that are not checked, because they are not forwarded unchanged.
         """
         try:
             members = decode_every(body)
@@ -259,8 +265,8 @@ class ObjectRules:
         return found
 
     def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
-        """Return the objects that a JSON part of a body names. `from_model`: whether the part is in a message of the
-        model.
+        """Return the objects of an account that a JSON value within a body names; one object with the id `UNKNOWN` for
+        a text that cannot be decoded. `from_model`: whether the value is part of a message of the model.
         """
         try:
             value = decode_every(text)
@@ -313,8 +319,8 @@ class ObjectRules:
             found.append(NamedObject(_path(at), str(value)))  # some providers read a number as the string
 
     def _kind(self, name: str) -> tuple[_Kind, str, tuple[type, ...]]:
-        """Return, for the name of a member, the rule by which it is checked, the name in snake case, and the types
-        whose values are not checked.
+        """Return (rule by which the value is checked, name in snake case, types of values that are not checked) for a
+        member's name. The result is cached.
         """
         plain = "_".join(word.lower() for word in _WORD.findall(name))
         if len(self._kinds) >= _MAX_KINDS:  # bounded, because callers choose the names

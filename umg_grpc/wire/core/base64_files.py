@@ -32,7 +32,9 @@ _INDEX_BYTES = 3
 
 
 class EncodedFile:
-    """Image file that stays in base64, in the pieces in which it was received."""
+    """Image file that stays in base64, in the pieces in which it is received, so that its bytes are never decoded as a
+    whole.
+    """
 
     def __init__(self) -> None:
         self.header: ImageHeader | None = None
@@ -43,7 +45,7 @@ class EncodedFile:
         self._is_padded = False
 
     def add(self, piece: memoryview) -> None:
-        """Check a piece of base64 and append it. Raise ValueError if it is not standard base64."""
+        """Check the next piece of the file's base64, and append it. Raise ValueError if it is not standard base64."""
         self._pieces.append(piece)
         missing = -len(self._rest) % 4
         if len(piece) < missing:
@@ -55,8 +57,8 @@ class EncodedFile:
         self._rest = bytes(piece[end:])
 
     def close(self) -> None:
-        """End the file, and read type and size from its header. Raise ValueError for incomplete base64, UmgError if the
-        beginning has no complete header.
+        """End the file, and set `header` (type and size) from its first bytes. Raise ValueError for incomplete base64,
+        UmgError(INVALID_FIELD) if the first bytes contain no complete header of an image.
         """
         if self._rest:
             raise ValueError("the base64 is incomplete")
@@ -77,7 +79,9 @@ class EncodedFile:
         yield _joined(small)
 
     def _check(self, text: bytes | memoryview) -> None:
-        """Check base64 without an incomplete group of four characters. Raise ValueError."""
+        """Check base64 that consists of complete groups of four characters. Raise ValueError for any other text, and
+        for text after padding.
+        """
         if not text:
             return
         if self._is_padded:
@@ -89,7 +93,7 @@ class EncodedFile:
 
 
 class EncodedFiles:
-    """Files of one call that stay in base64, each with the short reference that replaces it in messages."""
+    """Image files of one call that stay in base64. In canonical messages a short reference replaces each of them."""
 
     def __init__(self, nonce: bytes) -> None:
         """Create a set without files. `nonce`: random bytes by which a reference differs from all other data."""
@@ -97,25 +101,27 @@ class EncodedFiles:
         self._files = list[EncodedFile]()
 
     def add(self, file: EncodedFile) -> bytes:
-        """Add a file. Return the base64 of its reference, for the file's place in the body."""
+        """Add a file. Return the base64 of its reference, which replaces the file's base64 in the body."""
         self._files.append(file)
         return pybase64.b64encode(self._prefix + (len(self._files) - 1).to_bytes(_INDEX_BYTES))
 
     def find(self, data: bytes) -> EncodedFile | None:
-        """Return the file that the data of an image refer to; None for data that are an image themselves."""
+        """Return the file to which the data of an image, a reference, refer; None for data that are the bytes of an
+        image.
+        """
         if len(data) != len(self._prefix) + _INDEX_BYTES or not data.startswith(self._prefix):
             return None
         return self._files[int.from_bytes(data[-_INDEX_BYTES:])]
 
     def clear(self) -> None:
-        """Release the files once the answer was sent: the connection keeps the notes of its last call, and would keep
-        them.
+        """Release the files once the answer was sent: the notes of the last call on a connection, which contain them,
+        stay in memory until its next call.
         """
         self._files.clear()
 
     def describe(self, response: pb.GenerateImageResponse) -> bool:
-        """Set the media types and sizes of the images that are references to files. Return False if a reference also
-        occurs outside of the images: the body then has to be decoded as a whole.
+        """Set the media type and size of each image of a response whose data are a reference to a file. Return False if
+        a reference also occurs outside of the images: the caller then has to decode the body without references.
         """
         for image in response.result.images:
             if (file := self.find(image.data)) is not None and (header := file.header) is not None:
@@ -124,7 +130,7 @@ class EncodedFiles:
 
 
 class CutBody:
-    """JSON body that is received in parts, in which long base64 strings are replaced by references to files."""
+    """JSON body that is received in parts, in which references to files replace long base64 strings."""
 
     def __init__(self, files: EncodedFiles) -> None:
         self._files = files
@@ -144,7 +150,7 @@ class CutBody:
         return bytes(self._text) if self._cuts and not self._is_whole and self._file is None else None
 
     def feed(self, part: bytes) -> None:
-        """Append the next part of the body."""
+        """Append the next part of the body. Nothing is raised for a string that is no image: `text` is None then."""
         if self._is_whole:
             return
         try:
@@ -191,7 +197,9 @@ class CutBody:
             self._start, self._position = -1, end + 1
 
     def _end_file(self, file: EncodedFile) -> None:
-        """End the file whose string begins at `_start`, and continue the text with the string's closing quote."""
+        """End `file`, whose string is at the end of the text, and put its reference in its place. Raise ValueError or
+        UmgError for a file that is not an image in base64.
+        """
         file.close()
         self._text[self._start : self._start] = (reference := self._files.add(file))
         self._position = self._start + len(reference)

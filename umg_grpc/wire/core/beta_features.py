@@ -54,8 +54,8 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the betas in the header for which the body has no field. They are lost when the body is translated to
-    another format.
+    """Return the names in a header of beta features (separated by commas) for which the body has no field; they are
+    lost when the request is translated to another format.
     """
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETAS.get(name)]

@@ -45,13 +45,13 @@ def check_bounds(body: bytes) -> None:
 
 
 def _count_in_steps(body: bytes, mark: bytes) -> int:
-    """Return how often a character occurs in a body, counted in steps between which other threads may run."""
+    """Return how often the character `mark` occurs in a body, counted in steps between which other threads may run."""
     return sum(body.count(mark, start, start + STEP_BYTES) for start in range(0, len(body), STEP_BYTES))
 
 
 def _structure(body: bytes) -> bytes:
-    """Return the brackets of the body outside strings, with braces replaced by square brackets. Raise UmgError for too
-    many members or values.
+    """Return the brackets of the body outside strings, in order, with braces replaced by square brackets. Raise
+    UmgError(MALFORMED_BODY) for too many members or values.
     """
     found, start, inside, members, values = list[bytes](), 0, False, 0, 0
     while start < len(body):
@@ -72,8 +72,8 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
-    """Return the end of a step that begins at `start`. It is never between a backslash and the character that it
-    escapes.
+    """Return the end of the step of a body that begins at `start`; it is never between a backslash and the character
+    that the backslash escapes.
     """
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
@@ -81,8 +81,8 @@ def _step_end(body: bytes, start: int) -> int:
 
 
 def _marks(step: bytes) -> bytes:
-    """Return the structural characters (brackets, commas, quotes) of a step, without escaped characters and without
-    strings that contain none of them.
+    """Return the structural characters of JSON (brackets, commas, colons, quotes) in a step of a body. Escaped
+    characters are left out, and strings in which none of these characters occurs.
     """
     if b'\\"' in step:
         step = step.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -90,7 +90,9 @@ def _marks(step: bytes) -> bytes:
 
 
 def _check_levels(brackets: bytes) -> None:
-    """Raise UmgError for brackets that are nested too deeply. Each pass removes the innermost level."""
+    """Raise UmgError(MALFORMED_BODY) for brackets that are nested too deeply. `brackets`: only `[` and `]`. Each pass
+    removes the innermost level.
+    """
     for _ in range(MAX_LEVELS):
         if _TOO_DEEP in brackets:
             break

@@ -34,10 +34,10 @@ def json_pieces(
     encode: Callable[[list[JsonObject]], bytes],
     tail: bytes,
 ) -> Iterator[bytes]:
-    """Yield a JSON array of embeddings between `head` and `tail`, in pieces of about `PIECE_BYTES`.
+    """Yield `head`, a JSON array of embeddings without its brackets, and `tail`, in pieces of about `PIECE_BYTES`.
 
-    `item` returns the JSON object for the index and the vector of an element. Each piece is encoded when it is
-    requested.
+    `item`: returns the JSON object for the index and the packed vector of an element. `encode`: encodes a list of these
+    objects as JSON; it is called when the next piece is requested.
     """
     before, items, size = head, list[JsonObject](), 0
     for position, vector in enumerate(vectors):
@@ -56,14 +56,14 @@ def slices(body: bytes) -> Iterator[bytes]:
 
 
 def json_with_numbers(document: JsonObject | list[JsonObject]) -> bytes:
-    """Encode the document, with each vector in it (`elements`) as an array of numbers in the fewest digits that give
-    the same float32. Encoding several vectors at once is twice as fast as one by one.
+    """Encode a document in which vectors are arrays of `elements`, each as a JSON array of the shortest numbers that
+    give the same float32. Encoding several vectors at once is twice as fast as one by one.
     """
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def elements(packed: bytes) -> "NDArray[np.float32]":
-    """Return the vector as an array in the machine's byte order."""
+    """Return a packed vector (little-endian float32) as an array in the machine's byte order."""
     import numpy as np  # not at the top: it costs 15 MB, and not every process embeds
 
     return np.frombuffer(packed, "<f4").astype(np.float32, copy=False)
@@ -76,18 +76,24 @@ _EITHER = msgspec.json.Decoder(bytes | list[float])
 
 
 def from_numbers(vector: Raw | list[float]) -> bytes:
-    """Return the packed vector of a JSON array of numbers. Raise ValueError."""
+    """Return a JSON array of numbers as packed little-endian float32. Raise ValueError for any other JSON, and for a
+    number that is too large.
+    """
     return pack(vector if isinstance(vector, list) else _NUMBERS.decode(vector))
 
 
 def from_either(vector: Raw | list[float] | bytes) -> bytes:
-    """Return the packed vector of a JSON value that is an array of numbers or a base64 text. Raise ValueError."""
+    """Return a vector as packed little-endian float32: a JSON array of numbers, or base64 (as JSON or as its decoded
+    bytes). Raise ValueError for any other value.
+    """
     read = _EITHER.decode(vector) if isinstance(vector, Raw) else vector
     return read if isinstance(read, bytes) else pack(read)
 
 
 def pack(numbers: Sequence[float]) -> bytes:
-    """Return the numbers as packed float32. Raise ValueError for a number that is too large."""
+    """Return the numbers as packed little-endian float32. Raise ValueError for a number that is too large
+    for the type.
+    """
     try:
         return struct.pack(f"<{len(numbers)}f", *numbers)
     except OverflowError as error:
@@ -95,8 +101,8 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 
 def are_whole(vectors: Sequence[bytes]) -> bool:
-    """Return whether all vectors are valid: each has at least one element, only complete elements, and only finite
-    numbers.
+    """Return whether all packed vectors are valid: each has at least one element, only complete elements, and only
+    finite numbers.
     """
     import numpy as np  # imported here as in `elements`
 

@@ -10,18 +10,18 @@ BODY = "source."
 
 
 def body_path(path: str, wire_path: Callable[[str], str]) -> str:
-    """Return the canonical path of a field by its path in the caller's body, which `wire_path` then returns
-    unchanged.
+    """Return the canonical path of a field whose path in the caller's body is `path`. If `wire_path` would change it, a
+    prefix makes `wire_path` return the rest unchanged, as the path in the body.
     """
     return path if wire_path(path) == path else BODY + path
 
 
 def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
-    """Return the `TextFormat.wire_path` function of a format. Each rule is a pattern of a canonical path and its
-    replacement.
+    """Return a function that converts the canonical path of a field to its path in the bodies of a format, for errors.
+    `rules`: (pattern of a canonical path, replacement).
 
     The first rule that matches wins, so more specific rules must come first; the text after the match is kept. A path
-    that no rule matches is the same in both forms, or is a wire path already.
+    that no rule matches is the same in both forms, or is a path in the body already.
     """
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 

@@ -14,7 +14,7 @@ from umg_grpc.wire.core import sse
 
 
 class Value(Enum):
-    """Scalar JSON value that is not output: either only an empty one, or any."""
+    """Scalar JSON value that does not count as output of a model: only an empty value, or any value."""
 
     EMPTY = auto()  # absent, null, or empty
     ANY = auto()
@@ -22,8 +22,8 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """JSON list that is not output because none of its items is. The list may be absent or null unless it is
-    required.
+    """JSON list that does not count as output of a model, because none of its items has output. The list may be absent
+    or null unless it is required.
     """
 
     shape: "Shape"
@@ -40,11 +40,11 @@ OutputCheck = Callable[[bytes], bool]
 
 
 def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
-    """Return a function that tests whether frames of a provider contain no output yet: the JSON of each event has one
-    of the shapes.
+    """Return a function that tests whether the frames of a provider's stream contain no output of the model yet: the
+    JSON of each event has one of the shapes.
 
-    Frames that cannot be decoded count as output. So do frames that match `mark`, which are not decoded: most streams
-    have output in their first read.
+    Frames that `mark` matches count as output and are not decoded, since most streams have output in their first read.
+    Frames that cannot be decoded count as output too.
     """
 
     def has_no_output(frames: bytes) -> bool:
@@ -62,12 +62,12 @@ def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
 
 
 def _fits_one(value: object, shapes: Sequence[Shape]) -> bool:
-    """Return whether a JSON value has one of the shapes. Null has none."""
+    """Return whether a JSON value has at least one of the shapes. False for null."""
     return value is not None and any(_fits(value, shape) for shape in shapes)
 
 
 def _fits(value: object, shape: Shape) -> bool:
-    """Return whether a JSON value has the shape. None stands for an absent value."""
+    """Return whether a JSON value has the shape. `value`: None for a member that is absent or null."""
     match shape:
         case Value.ANY:
             return True

@@ -21,7 +21,9 @@ class FunctionDefinition(Struct):
 
 
 def decode_function(function: FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
-    """Decode a function tool. Raise UmgError(INVALID_FIELD) for parameters that are no object."""
+    """Decode a function into `target`. Raise UmgError(INVALID_FIELD) for parameters that are no JSON object.
+    `at`: path of the function in the body, for that error.
+    """
     target.name = function.name
     if function.description is not None:
         target.description = function.description
@@ -32,8 +34,8 @@ def decode_function(function: FunctionDefinition, target: pb.FunctionTool, at: s
 
 
 def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
-    """Decode a tool choice that is a word, for example `auto`. Return False for an object, which is left to the
-    caller.
+    """Decode a tool choice that is a string (`none`, `auto`, `required`) into `choice`. Return False, and decode
+    nothing, for any other JSON value. Raise UmgError(INVALID_FIELD) for an unknown string.
     """
     if not bytes(raw).startswith(b'"'):
         return False
@@ -46,8 +48,10 @@ def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
 
 
 def encode_named_choice(choice: pb.ToolChoice, named: Sequence[object], *, nests: bool) -> object:
-    """Encode a tool choice; return None for the default. `named`: the tools that it names, encoded. `nests`: whether
-    the format has allowed tools below a member of that name.
+    """Return the value of `tool_choice`: a mode, one tool that must be called, or the allowed tools; None for the
+    default.
+    `named`: the tools that the choice names, as objects of the format. `nests`: whether the format puts the allowed
+    tools into a member `allowed_tools`.
     """
     if not named:
         return None if choice.names else CHOICE_NAMES.get(choice.mode)

@@ -18,15 +18,19 @@ MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clo
 
 
 def is_strict(given: str | None) -> bool:
-    """Return whether `x-umg-strict` turns strict mode on; false without the header. Raise UmgError(INVALID_FIELD)."""
+    """Return whether the header `x-umg-strict` (`given`, None without the header) turns strict mode on, in which
+    requests that would lose fields are rejected. Raise UmgError(INVALID_FIELD) for other values than `true` and
+    `false`.
+    """
     if given not in {None, "true", "false"}:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
     return given == "true"
 
 
 def timeout_seconds(given: str | None) -> float:
-    """Return the seconds that the caller waits for the whole response, from `x-umg-timeout` (`30`, `1.5s`, `500ms`,
-    `2m`), at most `MAX_TIMEOUT_SECONDS`; infinity without the header. Raise UmgError(INVALID_FIELD).
+    """Return the seconds that the caller waits for the whole response, from the header `x-umg-timeout` (`30`, `1.5s`,
+    `500ms`, `2m`): at most `MAX_TIMEOUT_SECONDS`, and infinity without the header (None).
+    Raise UmgError(INVALID_FIELD) for any other text, and for 0.
     """
     if given is None:
         return float("inf")
@@ -37,9 +41,10 @@ def timeout_seconds(given: str | None) -> float:
 
 
 def cache_seconds(given: str | None) -> int | None:
-    """Return the seconds for which a response may be cached, which is also the maximum age of a cached response, from
-    `x-umg-cache` (`300`, `5m`, `off`, which is 0); None, for the default of the model's entry, without the header.
-    Raise UmgError(INVALID_FIELD).
+    """Return the seconds for which a response may be cached, which are also the maximum age of a cached response that
+    the caller accepts, from the header `x-umg-cache` (`300`, `5m`, or `off`, which is 0).
+
+    None without the header: the configuration of the model decides. Raise UmgError(INVALID_FIELD) for any other text.
     """
     if given is None:
         return None
@@ -57,8 +62,8 @@ def _duration_seconds(given: str) -> float | None:
 
 
 def source_headers(names: Sequence[str], headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a request that are forwarded with its body to a provider. `names`: headers that the format
-    of the body allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
+    """Return the headers of a request that are forwarded with its body to a provider. `names`: lower-case names of the
+    headers that the format of the body allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
     """
     forwarded = dict[str, str]()
     for name in names:

@@ -39,7 +39,7 @@ _GIF_EXTENSION, _GIF_IMAGE = 0x21, 0x2C
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """Media type and size of an image file."""
+    """Media type of an image file, and its size in pixels."""
 
     mime_type: str
     width: int
@@ -52,16 +52,16 @@ class ImageHeader:
 
 
 def sniff_image(data: bytes) -> str:
-    """Detect the media type of an image file by its signature; "" for any other file. BMP, TIFF, AVIF and HEIC are
-    detected, too, so that an error can name them.
+    """Return the media type of an image file by its signature; "" for any other file. Types that the gateway does not
+    accept (BMP, TIFF, AVIF, HEIC) are detected too, so that an error can name them.
     """
     head = data[:16]
     return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")
 
 
 def read_header(data: bytes, field: str) -> ImageHeader:
-    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for other files, for images
-    of other types than `ACCEPTED_TYPES`, and for broken headers.
+    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for other files, for images of
+    other types than `ACCEPTED_TYPES`, and for broken headers. `field`: path of the image, for that error.
     """
     mime = sniff_image(data)
     if mime not in _SIZES:
@@ -77,8 +77,9 @@ def read_header(data: bytes, field: str) -> ImageHeader:
 
 
 def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageHeader:
-    """Return type and size of an image file, as `read_header` does. Raise UmgError(INVALID_FIELD) also for an image of
-    more than `max_pixels`, which would take too much memory when decoded.
+    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for a file that is not an
+    accepted image, and for more than `max_pixels` pixels, which would take too much memory when decoded.
+    `field`: path of the image, for that error.
     """
     header = read_header(data, field)
     if header.pixels > max_pixels:
@@ -88,7 +89,7 @@ def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageH
 
 
 class _BrokenHeaderError(Exception):
-    """Error of a file header without the fields that its format requires."""
+    """Error of an image file whose header lacks fields that its format requires."""
 
 
 def _big(data: bytes, start: int, length: int) -> int:

@@ -62,10 +62,11 @@ def check_utf8(body: bytes) -> bytes:
 
 
 def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
-    """Decode the JSON as a `kind`; `at` is the path of `body` within the sender's document.
+    """Return a JSON text decoded as a `kind`. `at`: path of the text within the sender's document, "" for the whole
+    body.
 
-    Raise UmgError: MALFORMED_BODY for a body that is not JSON (or no object at the top), MISSING_FIELD and
-    INVALID_FIELD with the path of the field in `field`.
+    Raise UmgError: MALFORMED_BODY for text that is not JSON, and for a body that is not an object; MISSING_FIELD and
+    INVALID_FIELD with the path of the field.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -83,10 +84,10 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
 def parse_open(
     known: msgspec.json.Decoder[T], kind: type[T], body: bytes, names: Collection[str]
 ) -> tuple[T, dict[str, Raw]]:
-    """Decode a body as a `kind`. Return it with its fields that are not in `names`.
+    """Return a body decoded as a `kind`, and its members whose names are not in `names`.
 
-    Most bodies have no other fields: the decoder `known`, which rejects unknown fields, reads them in one pass. Raise
-    UmgError as `parse` and `check_utf8`.
+    `known`: decoder that rejects unknown members; it decodes most bodies in one pass, since most have none. Raise
+    UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD), also for a body that is not UTF-8.
     """
     try:
         return known.decode(body if body.isascii() else check_utf8(body)), {}
@@ -95,7 +96,10 @@ def parse_open(
 
 
 def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None) -> T:
-    """Return a JSON value as a `kind`; `at` is its path within the sender's document. Raise UmgError as `parse`."""
+    """Return a decoded JSON value as a `kind`. `at`: path of the value within the sender's document. `dec_hook`: of
+    `msgspec.convert`, for types that msgspec does not support.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     try:
         return msgspec.convert(value, kind, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
@@ -103,7 +107,7 @@ def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, obj
 
 
 def unknown_fields(body: bytes, known: Collection[str]) -> dict[str, Raw]:
-    """Return the fields of a body that are neither null nor in `known`."""
+    """Return the members of a JSON object whose names are not in `known` and whose values are not null."""
     return {name: raw for name, raw in parse(dict[str, Raw], body).items() if name not in known and is_present(raw)}
 
 
@@ -113,8 +117,8 @@ def is_present(raw: Raw) -> bool:
 
 
 def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
-    """Decode a raw field; return None if it is absent, null or invalid. For fields whose loss does not affect the
-    others.
+    """Return a raw field decoded by `decoder`; None if it is absent, null or invalid. It is meant for fields whose loss
+    does not affect the other fields.
     """
     try:
         return decoder.decode(raw) if is_present(raw) else None
@@ -124,7 +128,8 @@ def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
 
 def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
     """Return a JSON number as an integer; None for None. Raise UmgError(INVALID_FIELD) for a fraction, and for a number
-    outside its integer type, whose largest number is `maximum`.
+    above `maximum` or below -`maximum` - 1, the limits of the integer type of the canonical field.
+    `field`: path of the number, for that error.
     """
     if value is None:
         return None
@@ -139,10 +144,11 @@ def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | No
 
 
 def json_text(text: str, field: str) -> Raw:
-    """Return the JSON of a canonical `*_json` field, for insertion into a body.
+    """Return the text of a canonical `*_json` field as raw JSON, for insertion into a body.
 
     Raise UmgError(INVALID_FIELD) unless it is exactly one JSON value: gRPC callers write these fields themselves, and a
     text that continues after the value could add members to the body, for example another `model`.
+    `field`: canonical path of the field, for that error.
     """
     try:
         return msgspec.json.decode(text, type=Raw)
@@ -151,7 +157,9 @@ def json_text(text: str, field: str) -> Raw:
 
 
 def json_object(raw: msgspec.Raw, field: str) -> str:
-    """Return the text of a JSON object unchanged. Raise UmgError(INVALID_FIELD) for any other value."""
+    """Return the text of a JSON object unchanged. Raise UmgError(INVALID_FIELD) for any other JSON value. `field`: path
+    of the object in the body, for that error.
+    """
     text = str(raw, "utf-8")
     if text.startswith("{"):
         return text
@@ -161,9 +169,10 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
 def replace_model_id(
     body: bytes, provider_id: str | None, public_id: str, member: str = "model", parent: str = ""
 ) -> bytes:
-    """Return a provider's response with the caller's model id, all else byte for byte; unchanged if `public_id` is
-    empty. `member`: name of the member at the top level, or in the object `parent` there.
+    """Return a provider's response with the caller's model id `public_id`, all else byte for byte; unchanged if
+    `public_id` is "". `provider_id`: id in the response, None if it has none.
 
+    `member`: name of the member with the id. `parent`: top-level object that contains the member, "" for the top level.
     Invalid UTF-8 becomes U+FFFD; where the member's name occurs more than once, lone surrogates do, too. Raise
     ValueError or RecursionError for a body that is not a JSON object.
     """
@@ -209,8 +218,9 @@ def echo(value: str) -> str:
 
 
 def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
-    """Return the UmgError for an error message of msgspec, which ends with the path of the field. A missing field is
-    reported by msgspec at its parent.
+    """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode as a
+    `kind`.
+    `problem`: message of msgspec's error, with the path of the field at its end. `at`: path of the decoded value.
     """
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
@@ -253,8 +263,8 @@ def _limits(bound: str) -> str:
 
 
 def _choices(kind: type[T], local: str) -> tuple[str, ...]:
-    """Return the allowed values of an enumerated field of a `kind`, for an error message. `local`: path of the field
-    (`.a[0].b`).
+    """Return the allowed values of an enumerated field of a struct `kind`, for an error message. `local`: path of the
+    field within the struct (`.a[0].b`).
     """
     described: object = kind  # a `type[T]` is not hashable to the type checker
     return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
@@ -262,7 +272,9 @@ def _choices(kind: type[T], local: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the allowed values of the field at a path of member names, in which "" means any item of a list."""
+    """Return the allowed values of the enumerated field at a path within a struct `kind`; () for any other field.
+    `names`: member names from the top, "" for any item of a list.
+    """
     found: list[msgspec.inspect.Type] = [_type_info(kind)]
     for name in names:
         inner: list[msgspec.inspect.Type] = []

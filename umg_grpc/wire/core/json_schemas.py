@@ -28,12 +28,11 @@ CAMEL_CASE_NAMES = {
 
 
 def json_schema(schema_json: str, native: bool, field: str) -> object:
-    """Return the schema as JSON schema. A schema of the native subset is converted: type names in lower case,
-    `nullable` as a union with null, counts as numbers, definitions under `$defs`. A value that is not a schema is
-    returned unchanged.
+    """Return a schema as JSON schema. A value that is not a schema is returned unchanged.
 
-    Raise UmgError(INVALID_FIELD) for a text that is not one JSON value, and for a native schema nested deeper than
-    MAX_LEVELS.
+    `native`: whether it is written in the subset of the native format, which is converted: type names in lower case,
+    `nullable` as a union with null, counts as numbers, definitions under `$defs`. Raise UmgError(INVALID_FIELD) for a
+    text that is not one JSON value, and for a native schema nested deeper than MAX_LEVELS.
     """
     if not native:
         return json_text(schema_json, field)
@@ -50,7 +49,9 @@ class _TooDeepError(Exception):
 
 
 def _converted(value: object, level: int) -> object:
-    """Convert a value of a native schema to JSON schema. Raise _TooDeepError beyond MAX_LEVELS."""
+    """Return a value within a native schema as JSON schema. `level`: its depth. Raise _TooDeepError beyond
+    MAX_LEVELS.
+    """
     if level > MAX_LEVELS:
         raise _TooDeepError
     if isinstance(value, list):
@@ -88,8 +89,8 @@ def _name_types(schema: JsonObject) -> None:
 
 
 def _order(schema: JsonObject) -> None:
-    """Sort the properties by `propertyOrdering`: JSON schema has no field for it, and models follow the order of the
-    properties.
+    """Sort the properties of a schema, in place, by its member `propertyOrdering`, which JSON schema does not have:
+    models follow the order of the properties.
     """
     names, properties = schema.pop("propertyOrdering", None), schema.get("properties")
     if isinstance(names, list) and isinstance(properties, dict):
