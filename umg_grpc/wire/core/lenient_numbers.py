@@ -8,15 +8,17 @@ Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that w
 
 
 def as_number(tokens: Count) -> float | None:
-    """Return a provider's token count as a number; None for a text that is not a number."""
+    """Return a provider's token count as a number, also a count that is sent as a string; None for None and for a text
+    that is not a number.
+    """
     if isinstance(tokens, str):
         return int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
     return tokens
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count as an integer from 0 to `MAX_COUNT`. Some providers send -1 for a value that they
-    did not count, and larger numbers are errors that must not fail an answer.
+    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no answer: some
+    providers send -1 for a value that they did not count. 0 for None.
     """
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
@@ -24,7 +26,9 @@ def count(tokens: Count) -> int:
 
 
 def position(index: Count) -> int:
-    """Return a provider's list index as an integer, at least 0. Raise ValueError if it is larger than `MAX_COUNT`."""
+    """Return a provider's list index as an integer, 0 for None and for negative numbers. Raise ValueError if it is
+    larger than `MAX_COUNT`.
+    """
     number = int(max(0, as_number(index) or 0))
     if number > MAX_COUNT:
         raise ValueError(f"an index of {number}")
@@ -36,8 +40,8 @@ LAST_SECOND = 253_402_300_799
 
 
 def set_time(seconds: Count, target: Timestamp) -> None:
-    """Set a timestamp from a provider's Unix seconds. Leave it unset for a value outside the calendar, for example
-    milliseconds.
+    """Set the timestamp `target` from a provider's Unix seconds. Leave it unset for None, and for a value outside the
+    calendar, for example milliseconds.
     """
     number = seconds if type(seconds) is int else as_number(seconds) or 0
     if 0 < number <= LAST_SECOND:

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 
 
 class Logprob(Struct):
-    """Entry of `logprobs`: one token with its log probability."""
+    """Element of `logprobs`: one token with its log probability, its bytes and its alternatives."""
 
     token: str | None = None
     logprob: float | None = None

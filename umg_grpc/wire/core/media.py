@@ -38,8 +38,8 @@ def is_data_url(url: str) -> bool:
 
 
 def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
-    """Return the media type and the bytes of a data URL. The type is "" when neither the URL nor the first bytes state
-    it. Raise UmgError(INVALID_FIELD).
+    """Return (media type, bytes) of a data URL. The type is "" if neither the URL nor the first bytes state it. Raise
+    UmgError(INVALID_FIELD) for a URL without a comma, or with broken base64. `field`: path of the URL, for that error.
     """
     head, comma, body = url[5:].partition(",")
     if not comma:
@@ -53,8 +53,9 @@ def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
 
 
 def check_address(url: str, field: str, instead: str) -> str:
-    """Return an address that a provider may fetch. Raise UmgError(INVALID_FIELD) for a file on the provider's machine;
-    `instead` is the advice how to send bytes.
+    """Return an address unchanged after checking that a provider may fetch it (http, for example). Raise
+    UmgError(INVALID_FIELD) for any other address, for example of a file on the provider's machine.
+    `field`: path of the address. `instead`: advice how to send bytes; both are for that error.
     """
     scheme, slashes, _ = url.partition("://")
     if not slashes or scheme.strip().lower() not in FETCHED:
@@ -63,8 +64,8 @@ def check_address(url: str, field: str, instead: str) -> str:
 
 
 def decode_base64(text: str, field: str) -> bytes:
-    """Decode base64 in the standard or the URL-safe alphabet, with or without padding and line ends. Raise
-    UmgError(INVALID_FIELD).
+    """Return the bytes of base64 in the standard or the URL-safe alphabet, with or without padding and line ends. Raise
+    UmgError(INVALID_FIELD) for any other text. `field`: path of the text, for that error.
     """
     compact = text.translate(_STANDARD).rstrip("=")
     try:
@@ -74,7 +75,7 @@ def decode_base64(text: str, field: str) -> bytes:
 
 
 def data_url(mime: str, data: bytes) -> str:
-    """Return a data URL: the inverse of `parse_data_url`."""
+    """Return a data URL with the media type and the bytes in base64."""
     return f"data:{mime};base64,{pybase64.b64encode_as_string(data)}"
 
 
@@ -85,7 +86,7 @@ def normal_mime(mime: str) -> str:
 
 
 def sniff(data: bytes) -> str:
-    """Return the media type by the signature of the first bytes, "" for an unknown signature."""
+    """Return the media type of an image, a PDF or a WAV file by its first bytes; "" for any other file."""
     if data.startswith(b"%PDF-"):
         return "application/pdf"
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
@@ -94,7 +95,9 @@ def sniff(data: bytes) -> str:
 
 
 def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
-    """Decode the address or the data URL of an image into a media part. Raise UmgError(INVALID_FIELD)."""
+    """Set `media` to the image at an address, or in a data URL. Raise UmgError(INVALID_FIELD) for an address that
+    providers cannot fetch, and for a broken or empty data URL. `field`: path of the URL, for that error.
+    """
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = check_address(url, field, "bytes go into a data URL, `data:image/png;base64,...`")
@@ -107,16 +110,16 @@ def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field: str) -> None:
-    """Decode the member `input_audio`, whose data are base64 or a data URL, into a media part. Raise
-    UmgError(INVALID_FIELD).
+    """Set `media` to the audio of a member `input_audio`. `data`: base64 or a data URL. `audio_format`: name of the
+    format (`wav`). Raise UmgError(INVALID_FIELD) for broken base64. `field`: path of the data, for that error.
     """
     media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, INPUT_AUDIO_TYPES[audio_format]
     media.data = parse_data_url(data, field)[1] if is_data_url(data) else decode_base64(data, field)
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Encode audio as the member `input_audio`; return None for any other medium, and for an audio type that it cannot
-    express.
+    """Return audio as a content part with `input_audio`; None for any other medium, for audio that is known only by its
+    address, and for a media type that the member has no name for.
     """
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None

@@ -15,7 +15,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 class FormPart(NamedTuple):
-    """Part of a `multipart/form-data` body."""
+    """Part of a `multipart/form-data` body: a field, or an uploaded file (with a file name)."""
 
     name: str
     file_name: str | None
@@ -42,8 +42,9 @@ class FormPart(NamedTuple):
 
 
 def form_object(parts: Sequence[FormPart]) -> JsonObject:
-    """Return the form as a JSON object, whose values are strings. A name that occurs more than once, or that ends in
-    `[]`, is a list. Raise UmgError(INVALID_FIELD) for a name that is malformed or contradicts another.
+    """Return the form as a JSON object with strings as values; files become data URLs. A name that occurs more than
+    once, or that ends in `[]`, becomes a list. Raise UmgError(INVALID_FIELD) for a name that is malformed or
+    contradicts another.
     """
     fields: JsonObject = {}
     for part in parts:

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json import invalid
 @dataclass(frozen=True)
 class PageBoundary:
     """Boundary between two pages of a model list: the position before the first model id that is greater than or equal
-    to `id`. It stays valid when the list changes.
+    to `id`; with `back` the page ends there, else it begins there. It stays valid when the list changes.
     """
 
     id: str = ""
@@ -19,24 +19,24 @@ class PageBoundary:
 
 
 def page_after(model: str) -> PageBoundary:
-    """Return the boundary at which the page after an id begins. The id need not be in the list."""
+    """Return the boundary at which the page after the id `model` begins. The id need not be in the list."""
     return PageBoundary(f"{model}\0")  # the smallest greater id
 
 
 def page_before(model: str) -> PageBoundary:
-    """Return the boundary at which the page before an id ends. The id need not be in the list."""
+    """Return the boundary at which the page before the id `model` ends. The id need not be in the list."""
     return PageBoundary(model, back=True)
 
 
 def encode_token(boundary: PageBoundary) -> str:
-    """Return the token of the page that begins or ends at a boundary."""
+    """Return the `page_token` of the page that begins or ends at a boundary: URL-safe base64 with a checksum."""
     payload = (b"<" if boundary.back else b">") + boundary.id.encode()
     return base64.urlsafe_b64encode(zlib.crc32(payload).to_bytes(4) + payload).decode().rstrip("=")
 
 
 def decode_token(token: str) -> PageBoundary:
-    """Return the boundary in a page token; for "" that of the first page. Raise UmgError(INVALID_FIELD) for a text that
-    is not a token of `encode_token`.
+    """Return the boundary in a `page_token`; for "" the boundary of the first page. Raise UmgError(INVALID_FIELD) for a
+    text that the gateway did not make as a token.
     """
     if not token:
         return PageBoundary()

@@ -8,14 +8,18 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 
 class PartEvents:
-    """Factory of the events for the parts of one candidate, which it numbers."""
+    """Factory of the canonical events for the parts of one candidate (one of several alternative answers); it numbers
+    the parts in the order of their start.
+    """
 
     def __init__(self, index: int = 0) -> None:
         self.count = 0  # of the parts that were started
         self._index = index
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
-        """Return an event of the candidate, to which the caller adds the content."""
+        """Return an event without content for the candidate, to which the caller adds the content. `part`: index of the
+        part.
+        """
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
@@ -32,7 +36,9 @@ class PartEvents:
         return event
 
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that the provider sent at once, not in pieces."""
+        """Yield the start, the content and the end of a part that the provider sent at once, not in pieces; the part
+        gets the next index.
+        """
         for event in part_to_events(part):
             event.candidate_index, event.part_index = self._index, self.count
             yield event
@@ -63,8 +69,8 @@ class PartEmitter(PartEvents):
         yield from map(self.end, texts)
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of the open part and the start of a part of `kind`; nothing if a part of this kind is open.
-        With "" no part is started.
+        """Yield the end of the open part and the start of a part of `kind` (`text`, `reasoning`, `refusal`; "" starts
+        none); nothing if a part of this kind is open.
         """
         if self._kind == kind and not self._sealed:
             return
@@ -88,7 +94,9 @@ class PartEmitter(PartEvents):
         yield started
 
     def append_text(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the events that append text to the open part if it is of this kind, else to a new part."""
+        """Yield the events that append text to the open part if it is of `kind` (`text`, `reasoning`, `refusal`), else
+        to a new part.
+        """
         yield from self.switch(kind)
         if self.has_halves:
             text = self._joiner.join(text)
@@ -105,7 +113,7 @@ class PartEmitter(PartEvents):
         return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
 
     def text_started(self, part: int) -> None:
-        """Do nothing; a subclass records here the start of each text part."""
+        """Do nothing; a subclass records here the start of a text part. `part`: its index."""
 
     def text_added(self, text: str) -> None:
         """Do nothing; a subclass records here the text that is appended to the last text part."""

@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """State of one rate limit of a caller after the call was counted."""
+    """State of one rate limit of a caller after a call was counted: the limit and the rest, in requests or tokens, and
+    the seconds until the rest is as large as the limit again.
+    """
 
     limit: int
     """Maximum in any 60 seconds."""
@@ -20,14 +22,14 @@ class LimitStatus:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """State of all rate limits of a caller; None for a limit that does not exist."""
+    """State of the limits of requests and of tokens of a caller; None for a limit that the caller does not have."""
 
     requests: LimitStatus | None = None
     tokens: LimitStatus | None = None
 
     @property
     def named(self) -> list[tuple[str, LimitStatus]]:
-        """The limits that exist, with their names in headers."""
+        """The limits that the caller has, as (name in headers, state): `requests`, `tokens`."""
         pairs = (("requests", self.requests), ("tokens", self.tokens))
         return [(name, status) for name, status in pairs if status is not None]
 
@@ -39,7 +41,9 @@ RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`)."""
+    """Return the headers `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`); {} without
+    limits. `now` is not used here: other formats send the time of the reset.
+    """
     headers = {}
     for name, status in limits.named:
         headers[f"{RATE_LIMIT_PREFIX}limit-{name}"] = str(status.limit)

@@ -5,7 +5,9 @@ _NEAREST = [(0, "none"), (4608, "low"), (16384, "medium")]
 
 
 def nearest_effort(budget_tokens: int) -> str:
-    """Return the effort level nearest to a budget; "" for -1, which leaves the amount to the model."""
+    """Return the reasoning effort (`none`, `low`, ...) nearest to a budget of tokens; "" for -1, which leaves the
+    amount to the model.
+    """
     if budget_tokens < 0:
         return ""
     return next((effort for limit, effort in _NEAREST if budget_tokens <= limit), "high")

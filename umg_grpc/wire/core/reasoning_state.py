@@ -26,10 +26,12 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """Encode a reasoning state for a caller of `face_format`: the inverse of `read`, except for the channel.
+    """Return a reasoning state (opaque data of a provider that belongs to its reasoning) as the text that a caller of
+    `face_format` gets and sends back; `read` decodes it.
 
-    State of the caller's own format is wrapped too if it would not be decoded unchanged: if it looks like wrapped state
-    (the provider is another gateway), or is not base64 in the native format.
+    State of another format is wrapped with the name of that format. State of the caller's own format is wrapped too if
+    it would not be decoded unchanged: if it looks like wrapped state (the provider is another gateway), or is not
+    base64 in the native format.
     """
     own = state.format in ("", face_format)
     if face_format != "native":
@@ -41,8 +43,8 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
 
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
-    """Decode a reasoning state that a caller of `face_format` sent back, with the format that created it (see `show`).
-    Any text is accepted: a text that `show` did not wrap is a state of the caller's own format.
+    """Return the reasoning state that a caller of `face_format` sent back, with the format of the provider that created
+    it. Any text is accepted: a text that the gateway did not wrap is a state of the caller's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
     if inner.startswith(PREFIX) and (found := _WRAPPED.fullmatch(inner)):
@@ -51,8 +53,8 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a signature of the native format is only a placeholder, which is not forwarded to other
-    formats.
+    """Return whether a signature of the native format is only a placeholder, which clients send if they have none;
+    providers of other formats are not sent it.
     """
     if len(signature) > MAX_PLACEHOLDER:
         return False
@@ -60,8 +62,8 @@ def is_placeholder(signature: str) -> bool:
 
 
 def _decoded(text: str) -> str | None:
-    """Return the text that a text encodes as base64, standard or URL-safe, with or without padding; None if it is not
-    base64. Invalid UTF-8 becomes U+FFFD.
+    """Return the text in base64 (standard or URL-safe, with or without padding), with U+FFFD for invalid UTF-8; None if
+    `text` is not base64.
     """
     compact = text.translate(_STANDARD).rstrip("=")
     try:

@@ -21,17 +21,17 @@ MALFORMED = "the body is not what its format says, and no field of it can be nam
 
 
 def is_slow(body: bytes) -> bool:
-    """Return whether the body takes milliseconds to decode, so that callers of `decode_body` do it in a thread."""
+    """Return whether the body takes milliseconds to decode, so that it should be decoded in a thread."""
     return len(body) >= BIG_BYTES or body.count(b",") + body.count(b":") >= SLOW_MARKS
 
 
 def decode_body(
     decode: Callable[Concatenate[bytes, Params], Decoded], body: bytes, *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Decode a caller's body with the decoder and its further arguments.
+    """Return a caller's body decoded by `decode`, to which all further arguments are passed.
 
-    Raise UmgError: the decoder's own; MALFORMED_BODY for a body beyond the limits and for any other failure of the
-    decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
+    Raise UmgError: the error of `decode`; MALFORMED_BODY for a body beyond the limits of size and depth, and for any
+    other failure of `decode` (with the place in the code, for the log); UNAVAILABLE if the memory does not suffice.
     """
     check_bounds(body)
     try:
@@ -48,7 +48,9 @@ def decode_body(
 
 
 def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
-    """Decode a caller's form with the decoder. Raise UmgError as `decode_body`, except for the limits of JSON."""
+    """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
+    failure of it; UNAVAILABLE if the memory does not suffice.
+    """
     try:
         return decode(body, content_type)
     except UmgError:
@@ -61,7 +63,9 @@ def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, conte
 
 
 def _body_error(place: str | None) -> UmgError:
-    """Return the caller's error for a decoder that failed unexpectedly at `place`; None for a lack of memory."""
+    """Return the error that the caller gets if a decoder failed unexpectedly. `place`: place of the failure in the
+    code, for the log; None for a lack of memory.
+    """
     if place is None:
         return overloaded(NO_MEMORY)
     return UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)

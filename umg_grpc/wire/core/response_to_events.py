@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 
 
 def response_to_events(response: pb.GenerateResponse) -> pb.StreamGenerateResponse:
-    """Return one message whose events carry the whole response."""
+    """Return one message of a stream whose events contain the complete response."""
     return pb.StreamGenerateResponse(events=_events(response))
 
 
@@ -41,7 +41,9 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
 
 
 def part_to_events(part: pb.Part) -> Iterator[pb.GenerateEvent]:  # noqa: PLR0912 - one case a kind
-    """Yield the start, the deltas and the end of one part. Content without a delta of its own is in the start."""
+    """Yield the start, the deltas and the end of one part, without indexes. Content for which no delta exists is in the
+    start.
+    """
     start = pb.Part()
     start.CopyFrom(part)
     start.ClearField("state")

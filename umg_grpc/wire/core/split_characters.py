@@ -25,10 +25,10 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def escape_halves(document: bytes) -> bytes:
-    """Return JSON in which each half of a split character (a lone surrogate, or a byte that is not UTF-8) is replaced
-    by a placeholder character: valid UTF-8 without lone surrogates.
+    """Return JSON in which a placeholder character replaces each half of a split character (a lone surrogate, or a byte
+    that is not UTF-8), so that it is valid UTF-8 without lone surrogates.
 
-    A character that is itself a placeholder becomes the two halves of its surrogate pair.
+    A character of the JSON that is itself a placeholder becomes the two placeholders of its surrogate pair.
     """
     text = _PLACEHOLDER.sub(_split, document.decode("utf-8", "surrogateescape"))
     text = _STRAY.sub(lambda stray: chr(_BYTE + ord(stray[0]) - 0xDC00), text)
@@ -36,8 +36,8 @@ def escape_halves(document: bytes) -> bytes:
 
 
 def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
-    """Return the decoded JSON, with U+FFFD in place of every half of a split character (see `escape_halves`). Raise
-    ValueError, RecursionError.
+    """Return JSON decoded by `decoder`, with U+FFFD for each half of a split character (a lone surrogate, or a byte
+    that is not UTF-8). Raise ValueError or RecursionError for any other invalid JSON.
     """
     try:
         if not document.isascii():
@@ -50,13 +50,13 @@ def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
 
 
 def replace_halves(document: bytes) -> bytes:
-    """Return the JSON with U+FFFD in place of every half of a split character (see `escape_halves`)."""
+    """Return JSON with U+FFFD for each half of a split character: a lone surrogate, or a byte that is not UTF-8."""
     return unescape_halves(escape_halves(document))
 
 
 def unescape_halves(document: bytes) -> bytes:
-    """Return text of `escape_halves` with the halves of each character joined again, and U+FFFD for a half without its
-    other half.
+    """Return text with placeholders (from `escape_halves`) with the halves of each split character joined again, and
+    U+FFFD for a half without its other half.
     """
     return _HELD.sub(_restored, document.decode()).encode()
 
@@ -75,16 +75,16 @@ def _placeholder(escape: "re.Match[bytes]") -> bytes:
 
 
 class SurrogateJoiner:
-    """Joiner of characters that are split between the deltas of one text. Half a character at the end of a delta is
-    held back until the next delta.
+    """Joiner of characters that are split between the deltas of one text: half a character at the end of a delta is
+    kept until the next delta. One instance per text.
     """
 
     def __init__(self) -> None:
         self._held = ""
 
     def join(self, text: str) -> str:
-        """Return the characters that are complete with this delta, beginning with the half held back from the delta
-        before.
+        """Return the complete characters of a delta, beginning with the half that was kept from the delta before.
+        `text`: the delta, with placeholders (from `escape_halves`) for halves of characters.
         """
         text = self._held + text
         half = next(
@@ -94,7 +94,7 @@ class SurrogateJoiner:
         return _HELD.sub(_restored, text[:half])
 
     def rest(self) -> str:
-        """Return U+FFFD if half a character is still held back at the end of the stream, else ""."""
+        """Return U+FFFD if half a character was kept and the text has ended, else ""."""
         held, self._held = self._held, ""
         return "\ufffd" if held else ""
 
@@ -106,8 +106,8 @@ def _split(character: "re.Match[str]") -> str:
 
 
 def _restored(held: "re.Match[str]") -> str:
-    """Return the text that a match of placeholders stands for: the character of two halves, the characters of single
-    bytes, or U+FFFD.
+    """Return the text for which placeholders were put: the character of two halves, the characters of single bytes, or
+    U+FFFD. `held`: match of the placeholders.
     """
     if held[1]:
         return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
@@ -118,8 +118,8 @@ def _restored(held: "re.Match[str]") -> str:
 
 
 def _is_incomplete(tail: str) -> bool:
-    """Return whether the next delta may complete the last characters of a text: a high surrogate, or the first bytes of
-    a character.
+    """Return whether `tail`, the end of a text with placeholders, is a part of a character that the next delta may
+    complete: a high surrogate, or the first bytes of a character.
     """
     if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
         return True

@@ -30,14 +30,16 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseSplitter(msgspec.Struct, eq=False):
-    """Splitter of a received byte stream into complete server-sent events."""
+    """Splitter of the bytes of one stream into complete server-sent events, however the bytes are cut into reads.
+    `limit`: maximum of bytes of one event.
+    """
 
     limit: int = MAX_EVENT_BYTES
     _rest: bytearray = bytearray()  # bytes of the incomplete event
     _started: bool = False
 
     def whole(self, data: bytes) -> bytes:
-        """Append received bytes, and return the bytes of all events that are complete now, which may be none. Raise
+        """Append received bytes, and return the bytes of all events that are complete now, b"" if none is. Raise
         UmgError(UPSTREAM_FAILED) for an event beyond the size limit.
         """
         if not self._started:  # the standard ignores a byte order mark there
@@ -68,8 +70,8 @@ class SseSplitter(msgspec.Struct, eq=False):
         return frames
 
     def rest(self) -> bytes:
-        """Return the remaining bytes at the end of the stream as a complete event, since some providers do not end
-        their last event; b"" if no bytes remain.
+        """Return the bytes that remain at the end of the stream as a complete event (some providers do not end their
+        last event with a blank line); b"" if none remain.
         """
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
@@ -143,15 +145,17 @@ def encode_event(name: bytes, data: bytes) -> bytes:
 
 
 def without_id(event: SseEvent) -> SseEvent:
-    """Return an event without its `id:` line, after which the openai client takes the next blank line for an event."""
+    """Return an event without its `id:` line, since the openai client takes the blank line after an event with an id
+    for another event.
+    """
     if event.data is not None and _NUMBERED.search(event.raw):
         return SseEvent(event.name, event.data, encode_event(event.name, event.data))
     return event
 
 
 def count_data_events(frames: bytes) -> int:
-    """Return the number of events in the bytes of complete events, if each is one line `data: {...}`, all with the same
-    line ends; else 0.
+    """Return the number of events in the bytes of complete events, if each event is one line `data: {...}` and all have
+    the same line ends; 0 for any other bytes, which have to be split. This only saves time.
     """
     end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
     events = frames.count(end + end)
