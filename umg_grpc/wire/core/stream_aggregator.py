@@ -21,8 +21,8 @@ MAX_SKIPPED = 100
 class AnswerAggregator(ABC):
     """Aggregator that collects the messages of one stream as one response. One instance per stream.
 
-    It takes as much memory as the stream is long or as its limit allows; with a limit it keeps only the beginning,
-    which is enough to estimate the usage of the whole stream.
+    It takes as much memory as the stream is long, or about `max_bytes` with a limit: then it keeps only the beginning
+    of the stream, from which the usage of the whole stream is estimated.
     """
 
     retained_bytes = 0
@@ -32,7 +32,7 @@ class AnswerAggregator(ABC):
 
     @property
     def share(self) -> float:
-        """Ratio of the received bytes to the kept bytes; 1 for a complete response."""
+        """Ratio of the received bytes to the kept bytes; 1 if all are kept."""
         return self._seen / self.retained_bytes if self.retained_bytes else 1.0
 
     @abstractmethod
@@ -49,7 +49,7 @@ class AnswerAggregator(ABC):
 
     @abstractmethod
     def response(self) -> pb.GenerateResponse:
-        """Return the response as received so far. It may be incomplete."""
+        """Return the response as received so far, which may be incomplete."""
 
 
 class StreamAggregator(AnswerAggregator):
@@ -192,8 +192,8 @@ class FrameAggregator(AnswerAggregator):
 def frames_to_events(
     text_format: TextFormat, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
-    """Yield the events that a provider's frames contain, up to the first frame that cannot be decoded or to the end of
-    the stream.
+    """Yield messages with the canonical events that a provider's frames contain, up to the first frame that cannot be
+    decoded or to the end of the stream. `text_format`: format of the frames.
     """
     decoder = text_format.translating_decoder(request)
     with suppress(UmgError):
@@ -206,10 +206,10 @@ def frames_to_events(
 def read_answer(
     text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
-    """Return a response with its candidates decoded from the provider's body; a passed-through response has only the
-    fields that the service needs.
+    """Return a complete response: a passed-through response, which has only the fields that the service needs, is
+    decoded from the provider's body; any other is returned unchanged. `text_format`: format of the body.
 
-    Raise UmgError(UPSTREAM_FAILED) for a source that cannot be decoded.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     if response.source.format != text_format.name:
         return response
@@ -219,8 +219,8 @@ def read_answer(
 
 
 def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
-    """Copy the fields that the gateway may have changed on the way (id, model, time, usage) to a response decoded from
-    frames.
+    """Copy the fields that the gateway may have changed (id, model, time, usage, body) from `known`, the response as it
+    was sent, to `response`, which was decoded from the provider's frames or body.
     """
     response.response_id = known.response_id or response.response_id
     response.model = known.model or response.model
@@ -328,7 +328,9 @@ class _Part:
                 assert_never(unhandled)
 
     def _update(self, part: pb.Part) -> None:
-        """Replace the part by a later version of it from the provider; merge a media part with its later version."""
+        """Replace the part by a later version of it from the provider (`part`), without changing its reasoning state.
+        Media are merged: fields that the later version lacks stay.
+        """
         if not part.HasField("media"):
             self._part = pb.Part(state=self._part.state if self._part.HasField("state") else None)
         self._part.MergeFrom(part)
@@ -362,7 +364,9 @@ class _Part:
 
 
 def _append_texts(texts: MutableSequence[str], deltas: dict[int, Pieces]) -> None:
-    """Append deltas to the texts by their indexes. An index that the provider skipped becomes an empty text."""
+    """Append deltas to the texts of a part. `deltas`: index of the text -> its deltas. An index that the provider
+    skipped becomes an empty text.
+    """
     for index, pieces in sorted(deltas.items()):
         position = min(index, len(texts) + MAX_SKIPPED)
         texts.extend([""] * (position + 1 - len(texts)))

@@ -26,8 +26,8 @@ DECODED = b"", 0
 
 
 class _Decoder:
-    """State that both kinds of decoders have: the end of the stream, and an error that the next call raises because its
-    read had output before it.
+    """State of the decoder of one provider's stream: the request, the splitter of events, the end of the answer, and an
+    error that the next call raises because there was output before it in the same read.
     """
 
     done = False  # whether the end of the answer was received
@@ -40,23 +40,25 @@ class _Decoder:
 
 
 class EventDecoder(_Decoder, ABC):
-    """Decoder of a provider's events into canonical events. One instance per stream."""
+    """Decoder of a provider's server-sent events into canonical events, of which each format has a subclass. One
+    instance per stream.
+    """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._has_halves = False  # whether an event had half of a character, which later deltas may complete
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode bytes of one read. Return the events that are complete with them. Raise UmgError for an error event,
-        after the output before it.
+        """Return a message with the canonical events that are complete with the bytes of one read; None if there are
+        none. Raise the UmgError of an error event once the output before it was returned.
         """
         if self._failure is not None:
             raise self._failure
         return None if self.done else self._take(self._splitter.whole(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining events at the end of the stream. Raise UmgError(UPSTREAM_CUT) for an incomplete
-        answer.
+        """Return a message with the remaining events at the end of the stream; None if there are none. Raise
+        UmgError(UPSTREAM_CUT) for an incomplete answer.
         """
         message = (None if self.done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
         if self._failure is not None:
@@ -89,8 +91,8 @@ class EventDecoder(_Decoder, ABC):
         return message if message.events else None
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
-        """Return the decoded JSON of an event, and its text, in which placeholders replace the halves of split
-        characters (see `split_characters.py`).
+        """Return (the decoded JSON of an event, the JSON text). If it has halves of split characters, placeholders
+        replace these in both, and `_has_halves` is set. Raise ValueError or RecursionError for invalid JSON.
         """
         try:
             return decoder.decode(data), data
@@ -104,8 +106,8 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
-        """Return the canonical events for one event of the provider, whose data is not None. Set `done` at the last
-        event of the answer.
+        """Return the canonical events for one event of the provider, whose data is not None. An implementation sets
+        `done` at the last event of the answer, and raises UmgError for an error event.
         """
 
     @abstractmethod
@@ -114,13 +116,15 @@ class EventDecoder(_Decoder, ABC):
 
 
 class FrameDecoder(_Decoder, ABC):
-    """Decoder that passes a provider's frames through and decodes the events that the service needs. One per stream."""
+    """Decoder that passes the server-sent events (frames) of a provider through, and decodes only the canonical events
+    that the service needs, for example the usage. Each format has a subclass; one instance per stream.
+    """
 
     _early: list[bytes] | None = None  # frames that are held back until the answer has started
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the complete frames in the bytes of one read. Raise UmgError for an error event, after the frames
-        before it.
+        """Return a message with the frames that are complete with the bytes of one read; None if there are none. Raise
+        the UmgError of an error event once the frames before it were returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -135,8 +139,8 @@ class FrameDecoder(_Decoder, ABC):
         return self._decode_frames(frames, plain, size)
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining frames at the end of the stream, with the end marker if the provider left it out. Raise
-        UmgError(UPSTREAM_CUT) for an incomplete answer.
+        """Return a message with the remaining frames at the end of the stream, and the end marker if the provider left
+        it out; None if there are none. Raise UmgError(UPSTREAM_CUT) for an incomplete answer.
         """
         message = None
         if self._failure is None and not self.done and (rest := self._splitter.rest()):
@@ -154,12 +158,12 @@ class FrameDecoder(_Decoder, ABC):
         return message
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
-        """Return passed-through frames, with the events that the service needs from them. `plain` and `size`: result of
-        `_plain` for the frames.
+        """Return a message with passed-through frames and the events that the service needs from them; None if neither
+        remains. `plain` and `size`: result of `_plain` for the frames.
 
-        Frames that need no decoding are passed on together, each other frame by itself. The bytes in which `_plain`
-        looks for the next ones double with each success and shrink to an eighth with each failure, so that the time is
-        proportional to the length of the read.
+        Frames that need no decoding are passed on together, each other frame by itself. The range of bytes in which
+        `_plain` looks for the next of them doubles with each success and shrinks to an eighth with each failure, so
+        that the time is proportional to the length of the read.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)
@@ -197,27 +201,29 @@ class FrameDecoder(_Decoder, ABC):
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames that need no decoding, as they are passed through, and the number of bytes they took;
-        `DECODED` if the first frame needs decoding. Only saves time: the result is the same without it.
+        """Return (leading frames that need no decoding, in the form to be passed through; their length in bytes as
+        received); `DECODED` if the first frame needs decoding. This only saves time.
         """
         return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
-        """Return a frame without data as it is passed through: a comment, which keeps the connection alive, unchanged;
-        others, which break clients, as b"".
+        """Return a frame without data in the form to be passed through: a comment, which keeps the connection alive,
+        unchanged; b"" for any other, since it breaks clients, and before the answer has started.
         """
         return frame if self._started and frame.startswith(b":") else b""
 
     def _hold(self, frame: bytes) -> bytes:
-        """Hold a frame back until the next frame that is passed through. Return b""."""
+        """Keep a frame at the beginning of the stream until the next frame that is passed through. Return b"", the
+        bytes to be passed through now.
+        """
         self._early = self._early or []
         self._early.append(frame)
         return b""
 
     @abstractmethod
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
-        """Return a frame with data as it is passed through, b"" to omit it; append the events that the service needs to
-        `events`. Set `done` at the last frame of the answer; raise UmgError for an error event.
+        """Return a frame with data in the form to be passed through, b"" to omit it; append the canonical events that
+        the service needs to `events`. Set `done` at the last frame of the answer; raise UmgError for an error event.
         """
 
     @abstractmethod
@@ -228,8 +234,8 @@ class FrameDecoder(_Decoder, ABC):
 
 
 class ModelMember(msgspec.Struct, eq=False):
-    """Replacement of the model id in the frames of a passed-through stream: the provider's id becomes the caller's, all
-    other bytes stay.
+    """Replacement of the model id in the frames of a passed-through stream: the caller's id replaces the provider's,
+    all other bytes stay. One instance per stream.
     """
 
     caller_model: str
@@ -260,8 +266,9 @@ class ModelMember(msgspec.Struct, eq=False):
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
-        """Return `count` frames with the caller's model id, replaced without decoding them; None if a frame may spell
-        the member in another way than the last decoded frame.
+        """Return frames with the caller's model id, replaced without decoding them. `count`: number of the frames.
+        Return None if a frame may write the member in another way than the last decoded frame, so that it has to be
+        decoded.
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)

@@ -9,7 +9,9 @@ MAX_TOTAL_BYTES = 128 << 20
 
 
 class Budget:
-    """Memory limit of the responses in flight: for each of them, and for all together."""
+    """Limit of the memory, in bytes, that the responses in flight keep until their end: for each response
+    (`per_answer`), and for all responses of the process together (`total`).
+    """
 
     def __init__(self, per_answer: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
         self.per_answer = per_answer
@@ -22,7 +24,7 @@ class Budget:
         return self._reserved
 
     def reserve(self, size: int) -> bool:
-        """Reserve `size` more bytes. Return False, and reserve none, if the limit does not allow it."""
+        """Reserve `size` more bytes of the total. Return False, and reserve none, if the total would be exceeded."""
         if self._reserved + size > self._total:
             return False
         self._reserved += size
@@ -34,15 +36,17 @@ class Budget:
 
 
 class Reservation:
-    """Memory that one response has reserved, to be released at its end."""
+    """Memory, in bytes, that one response has reserved in a budget; it has to be released at the end of the
+    response.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._held = 0
 
     def hold(self, size: int) -> bool:
-        """Reserve memory so that the response may keep `size` bytes in total. Return False if the limit does not allow
-        it.
+        """Reserve memory so that the response may keep `size` bytes in total, of which the first `FREE_BYTES` need no
+        reservation. Return False if the limit of the response or of the process does not allow it.
         """
         if size <= FREE_BYTES or size - FREE_BYTES <= self._held:
             return True

@@ -11,8 +11,8 @@ input of a model has a tenth of it.
 
 
 class Pieces:
-    """Text that is received in pieces. They are joined from time to time: a piece of a few characters takes ten times
-    its size in memory, and a million pieces take long to release.
+    """Text that is received in pieces. The pieces are joined from time to time: a piece of a few characters takes ten
+    times its size in memory, and a million pieces take long to release.
     """
 
     __slots__ = ("_blocks", "_last", "size")
@@ -52,13 +52,15 @@ class Pieces:
 
 
 class ToolInputs:
-    """Inputs of the tool calls of one stream, buffered until they are complete."""
+    """Limit of the inputs of all tool calls of one stream that are buffered until they are complete, in characters."""
 
     def __init__(self) -> None:
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:
-        """Append a piece to the input of a call. Raise UmgError(UPSTREAM_FAILED) if the inputs exceed the limit."""
+        """Append `text` to `pieces`, the input of one call. Raise UmgError(UPSTREAM_FAILED) if all inputs together
+        exceed the limit.
+        """
         self._size += len(text)
         if self._size > MAX_INPUT_CHARACTERS:
             message = f"the provider's answer calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"
@@ -67,7 +69,7 @@ class ToolInputs:
             pieces.append(text)
 
     def take(self, pieces: Pieces) -> str:
-        """Return the complete input of a call, and release its memory."""
+        """Return the complete input of a call, and empty `pieces`, so that the input no longer counts."""
         text = pieces.text()
         self._size -= pieces.size
         pieces.shorten(0)

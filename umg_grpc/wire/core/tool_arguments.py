@@ -17,7 +17,9 @@ RAW_ARGUMENTS = "raw_arguments"
 
 
 class _Grammar(Struct):
-    """Grammar of a custom tool, which chat nests one level deeper than responses."""
+    """Grammar to which the text for a custom tool must conform; chat sends it inside a member `grammar`, responses
+    without.
+    """
 
     type: str | None = None
     syntax: str | None = None
@@ -26,8 +28,9 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the schema of a function that replaces a custom tool: an object with one text, whose description contains
-    the grammar that the text must match. Report the tool, and a format that is not a grammar.
+    """Return the parameters of the function that replaces a custom tool (a tool that takes free text): a JSON schema of
+    an object with the text as `input`, whose description contains the grammar of the text.
+    `report`: collects the tool, and a format of the text that is not a grammar and is left out.
     """
     report.drop("custom", "a function with one text")
     text: JsonObject = {"type": "string"}
@@ -48,8 +51,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """Return the arguments of a tool call as an object. The text for a custom tool is in the member that
-    `encode_free_text` declares; arguments that are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
+    """Return the arguments of a tool call as a JSON object: {} for no arguments, {"input": text} for a custom tool, and
+    arguments that are not an object as a text in the member `RAW_ARGUMENTS`.
     """
     if call.HasField("text"):
         return {"input": call.text}
@@ -77,8 +80,8 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text for a custom tool from the arguments of the function that replaces it; arguments without that
-    text unchanged.
+    """Return the text for a custom tool: the member `input` in the arguments of the function that replaces the tool;
+    the arguments themselves if they lack that member.
     """
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input

@@ -15,7 +15,9 @@ from umg_grpc.wire.core.json import JsonObject
 
 @dataclass(frozen=True)
 class NameRules:
-    """Characters and length that the providers of a format accept in tool names."""
+    """Characters and length that the providers of a format accept in tool names: a pattern of names that are accepted,
+    a pattern of characters that are not, and the maximum of characters.
+    """
 
     name: re.Pattern[str]
     """A legal name."""
@@ -25,8 +27,8 @@ class NameRules:
     """Characters of the longest legal name."""
 
     def legal(self, name: str) -> str:
-        """Return the legal name nearest to a tool name. A name that is cut ends with a digest of the full name, so that
-        it does not depend on the other tools.
+        """Return an accepted name that is similar to a tool name: other characters become underscores. A name that is
+        too long is cut and ends with a digest of the full name, so that it does not depend on the other tools.
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
@@ -56,7 +58,7 @@ NUMBER_CHARACTERS = 8
 
 
 def name_of(tool: pb.Tool) -> ToolName:
-    """Return the name of a function or a custom tool. The name is "" for any other tool."""
+    """Return the namespace and name of a function or a custom tool; the name is "" for any other tool."""
     return ToolName(tool.namespace.name, tool.function.name or tool.custom.name)
 
 
@@ -92,15 +94,15 @@ class ToolNames:
 
     @cached_property
     def _by_name(self) -> dict[str, ToolName]:
-        """Mapping from a name without namespace to its tool: the one without a namespace, else the first of any
-        namespace.
+        """Mapping from a name without its namespace to the tool that it means in a tool choice: the tool without a
+        namespace, else the first tool with that name.
         """
         plain = {name.name: name for name in self._tools if not name.namespace}
         return {name.name: name for name in reversed(self._tools)} | plain
 
     def resolve(self, call: pb.ToolCall) -> bool:
-        """Replace the tool name in a provider's call by the name that the caller declared. Return whether the tool
-        takes free text.
+        """Replace the provider's tool name in a call, in place, by the caller's name and namespace; a name that the
+        request does not declare stays. Return whether the tool is a custom tool, which takes free text.
         """
         name = self._declared.get(call.name) or ToolName("", call.name)
         tool = self._tools.get(name)
@@ -130,7 +132,7 @@ class ToolNames:
         return self._sent[name]
 
     def _unused_name(self, name: str) -> str:
-        """Return the name, or a numbered variant of it if another tool has the name."""
+        """Return a provider's name, or a numbered variant of it if another tool of the request has the name."""
         stem, unused = name[: self._rules.max_characters - NUMBER_CHARACTERS], name
         while unused in self._declared:
             # continues from the last number: a request may have many equal names
@@ -141,8 +143,8 @@ class ToolNames:
 
 
 class OpenCalls:
-    """Ids that the gateway assigned to tool calls without an id, until the results of these calls occur in the
-    conversation.
+    """Ids of tool calls that still lack a result, by the name of their tool, for results that do not state the id of
+    their call.
     """
 
     def __init__(self) -> None:
@@ -152,8 +154,8 @@ class OpenCalls:
         self._ids.setdefault(name, deque()).append(call_id)
 
     def answered(self, name: str) -> str:
-        """Return the id of the call to which a result without an id belongs, and remove it: the first call of that
-        tool, else the first of any tool; "" if no call is left.
+        """Remove and return the id of the call to which a result of the tool `name` without an id belongs: the first
+        call of the tool, else the first of any tool; "" if no call is left.
         """
         called = name if name in self._ids else next(iter(self._ids), None)
         if called is None:

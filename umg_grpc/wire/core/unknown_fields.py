@@ -26,8 +26,9 @@ FieldPath: TypeAlias = "tuple[FieldPath, str, int] | None"
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
-    """Return a function that selects the struct of an object by its member `type`. `untyped`: struct of objects without
-    a type.
+    """Return a function that selects the struct of a JSON object by its member `type`; it returns None for an unknown
+    type.
+    `untyped`: struct of an object without a type.
     """
 
     def pick(members: Mapping[str, object]) -> type[Struct] | None:
@@ -38,18 +39,20 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
-    """Record the top-level fields of a text request that have no canonical form. `harmless`: names of the fields among
-    them that may be left out.
+    """Record the top-level fields of a body that the gateway does not know in `notes`. `unknown`: their names.
+    `harmless`: names of fields without which the answer is the same.
 
-    A harmless field is left out and reported when the request is translated. Any other may carry state or change the
-    meaning of the request, so that a request with it is not translated but rejected.
+    If the request is translated to another format, harmless fields are left out and reported. Any other field may
+    change the meaning, so that the request is rejected instead.
     """
     for name in unknown:
         (notes.uncarried if name in harmless else notes.indispensable).append(name)
 
 
 def note_nested(source: pb.SourceDocument, report: Report) -> None:
-    """Report the unknown fields below the top level of a text request that is translated and thereby loses them."""
+    """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
+    translated to another format loses them.
+    """
     from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
 
     codec = FORMATS.get(source.format)
@@ -59,7 +62,9 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 
 def source_path(name: str, source: pb.SourceDocument) -> str:
-    """Return the canonical path for a field that only the caller's body has. `name`: its path in the body."""
+    """Return a canonical path for a field that only the caller's body has, for errors. `name`: its path in the body.
+    `source`: the body with its format.
+    """
     from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
 
     codec = FORMATS.get(source.format)
@@ -103,12 +108,14 @@ class Fields:
             self._shape(struct)
 
     def nested_unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the unknown fields below the top level of a body, see `unknown`."""
+        """Return the paths of the unknown fields below the top level of a JSON body, at most `MAX_PATHS`: fields that
+        are not null and that no struct declares.
+        """
         return [_path(*path) for path in self._unknown(body) if path[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the fields that are not null and that no struct declares, at most `MAX_PATHS`. `type` is
-        always known.
+        """Return the paths of the unknown fields of a JSON body, at most `MAX_PATHS`: fields that are not null and that
+        no struct declares. `type` is always known.
         """
         return [_path(*path) for path in self._unknown(body)]
 
