@@ -94,24 +94,25 @@ def new_secret() -> str:
 
 
 def shown_prefix(secret: str) -> str:
-    """Return the beginning of a secret, by which people recognise the key, for example `sk-umg-AbCd`.
+    """Return the first characters of a secret, by which people recognise the key, for example `sk-umg-AbCd`.
 
-    It is at most a quarter of the secret, since an operator may have chosen a short one.
+    They are at most a quarter of the secret, since an operator may have chosen a short one.
     """
     return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
 
 class Keys:
-    """Repository of API keys in the database."""
+    """Repository of API keys in the database: creates, finds, changes, rotates and revokes them."""
 
     def __init__(self, store: Store, now: Callable[[], datetime] = utc_now) -> None:
         self._store = store
         self._now = now
 
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
-        """Create an API key. Return it and its secret, which is not stored and cannot be read again.
+        """Create an API key with these permissions and limits. Return it and its secret, which is not stored and cannot
+        be read again.
 
-        Raises UmgError: INVALID_FIELD, ALREADY_EXISTS if a key that is not revoked has the name.
+        Raises UmgError: INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name.
         """
         named: NamedKeyFields = {"name": name, **fields}
         check_fields(named, self._now())
@@ -126,9 +127,11 @@ class Keys:
         return _key_of(row), secret
 
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
-        """Change settings of the key that `get` finds by `reference`. Return the changed key.
+        """Change settings of the key with the id, name or prefix `reference`. Return the changed key. Absent settings
+        stay.
 
-        Raises UmgError: as `get` and `create`, WRONG_STATE for a revoked key.
+        Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys or an invalid setting, ALREADY_EXISTS for a
+        used name, WRONG_STATE for a revoked key.
         """
         check_fields(fields, self._now())
         try:
@@ -143,12 +146,12 @@ class Keys:
         return _key_of(row)
 
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
-        """Replace the secret of the key that `get` finds by `reference`. Return the key and the new secret, which is
+        """Replace the secret of the key with the id, name or prefix `reference`. Return it and the new secret, which is
         not stored.
 
         The former secret stays valid for `overlap`; one that an earlier rotation replaced becomes invalid now. Raises
-        UmgError: as `get`, INVALID_FIELD for an overlap outside its range, WRONG_STATE for a revoked key and for the
-        bootstrap key, whose secret comes from a file or a variable.
+        UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap outside its range, WRONG_STATE for
+        a revoked key and for the bootstrap key, whose secret comes from a file or a variable.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -202,7 +205,10 @@ class Keys:
             return _key_of(await _find(session, reference))
 
     async def revoke(self, reference: str) -> Key:
-        """Revoke the key that `get` finds by `reference`. Return it. Revoking it again has no effect."""
+        """Revoke the key with the id, name or prefix `reference`. Return it. Revoking it again has no effect.
+
+        Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
+        """
         async with self._store.write() as session:
             row = await _find(session, reference)
             if row.revoke_time is None:
@@ -210,7 +216,7 @@ class Keys:
         return _key_of(row)
 
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
-        """Store the times at which keys were last used, by key id, unless later times are stored. Raises
+        """Store the times of the last calls with keys, by key id; a later time in the database stays. Raises
         SQLAlchemyError.
         """
         key, time = bindparam("used_key", type_=String()), bindparam("use_time", type_=UtcTime)
@@ -225,7 +231,7 @@ class Keys:
         """Return the keys whose secrets have these hashes, by hash, including revoked and expired keys. Raises
         SQLAlchemyError.
 
-        By the hash of a former secret the key has the end of its rotation's overlap as its expiry.
+        During a rotation the hash of the former secret finds the key, too, with the end of the overlap as its expiry.
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
@@ -253,7 +259,7 @@ def by_secret_hash(row: ApiKey) -> dict[str, Key]:
     """Return the key in a database row by the hash of its secret; during a rotation also by the hash of its former
     secret.
 
-    In the latter case it has the prefix of the former secret, and expires at the end of the overlap.
+    Under the latter hash the key has the prefix of the former secret, and expires at the end of the overlap.
     """
     key = _key_of(row)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
@@ -264,9 +270,9 @@ def by_secret_hash(row: ApiKey) -> dict[str, Key]:
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
-    """Return a database row for a new key without limits, which is not stored yet.
+    """Return the database row of a new key without limits, which is not stored yet.
 
-    The bootstrap key gets the permissions of an administrator and `show_route`.
+    A key with the name of the bootstrap key gets the permissions of an administrator and `show_route`.
     """
     return ApiKey(
         key_id=f"key_{secrets.token_hex(8)}",
@@ -300,7 +306,10 @@ def _name_exists(name: str) -> UmgError:
 
 
 async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
-    """Return the row of the key that `_find` finds. Raise UmgError(WRONG_STATE) if it is revoked."""
+    """Return the row of the key with this id, name or prefix.
+
+    Raise UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match, WRONG_STATE if it is revoked.
+    """
     row = await _find(session, reference)
     if row.revoke_time is not None:
         message = f"the key `{row.name}` was revoked, which is permanent; create another one"

@@ -91,7 +91,11 @@ class Authenticator:
         chance: Callable[[], float] = random.random,
         note: Callable[[Key], None] = lambda _: None,
     ) -> None:
-        """Create an authenticator for the keys of a database. `note` is called with each valid key that is read."""
+        """Create an authenticator for the keys of a database.
+
+        `monotonic`, `now`: clocks; `chance`: returns a random number, for the time of loads; `note`: called with each
+        valid key that is read from the database.
+        """
         self._keys = keys
         self._note = note
         self._chance = chance
@@ -136,8 +140,9 @@ class Authenticator:
                 future.set_result(None)
 
     def cached(self, secret: str) -> Caller | None:
-        """Return the caller with this API key if the key is in memory and valid; otherwise None: `authenticate` decides
-        then.
+        """Return the caller with this API key if the key is in memory and valid, without waiting.
+
+        None for any other key, about which `authenticate` decides.
         """
         known = self._known.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
@@ -151,10 +156,10 @@ class Authenticator:
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key from `find`; None if the key has become invalid or must be looked up in the
-        database again, and for any other object.
+        """Return the caller of a key that `find` returned; None if it has become invalid or must be looked up in the
+        database again.
 
-        A lookup that is older than a second is repeated in the background.
+        None also for any other object. A lookup older than a second is repeated in the background.
         """
         if not isinstance(known, KnownKey):
             return None
@@ -229,7 +234,9 @@ class Authenticator:
         return refused.rejection
 
     def _request_lookup(self, digest: str) -> asyncio.Future[_Outcome]:
-        """Return a future of the lookup of the key with this hash. The lookup is queued unless one is in flight."""
+        """Return the future of the database lookup of the key with the hash `digest`, which is queued unless one is in
+        flight.
+        """
         future = self._in_flight.get(digest) or self._queued.get(digest)
         if future is None:
             future = self._queued[digest] = asyncio.get_running_loop().create_future()
@@ -308,7 +315,10 @@ class Authenticator:
         return float("-inf") if found is None else found.checked
 
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
-        """Store the result of a key's lookup in memory. Return the result."""
+        """Store the result of a lookup in memory, and return it: the caller, or the reason why the key is invalid.
+
+        `digest`: hash of the secret; `key`: key in the database, None if there is none; `checked`: time of the lookup.
+        """
         if key is None or key.revoke_time is not None:
             self._remove(digest)
             rejection, reference = _Rejection.UNKNOWN, None
@@ -329,7 +339,9 @@ class Authenticator:
         return known.caller
 
     def _remove(self, digest: str) -> None:
-        """Remove a key from memory, and mark it as removed for calls that hold the result of an earlier `find`."""
+        """Remove the key with the hash `digest` from memory, and mark it as removed for calls that already have it from
+        `find`.
+        """
         if (known := self._known.pop(digest, None)) is not None:
             known.checked = REMOVED
 

@@ -37,7 +37,7 @@ HOST_TAG = "host"
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Bootstrap key as this start found or created it, with its secret if that is known."""
+    """Bootstrap key as this start found or created it, with its secret if the secret is known."""
 
     prefix: str
     """First characters of the secret."""
@@ -139,10 +139,11 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
 
 
 def _check_length(current: ApiKey | None) -> None:
-    """Raise UmgError(WRONG_STATE) if the valid key `current` has a short secret, as an earlier start on loopback may
+    """Raise UmgError(WRONG_STATE) if the valid bootstrap key has a short secret, as an earlier start on loopback may
     create.
 
-    The length of the secret is inferred from that of its stored prefix, since the secret itself is not stored.
+    `current`: row of the key, None if there is no valid one. The length is inferred from that of the stored prefix,
+    since the secret itself is not stored.
     """
     if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
         message = (
@@ -154,7 +155,7 @@ def _check_length(current: ApiKey | None) -> None:
 
 
 def _stamped(row: ApiKey, now: datetime) -> ApiKey:
-    """Set the host and the time of the secret's creation in the database row. Return the row."""
+    """Record this host and the time `now` in the row, as place and time of the secret's creation. Return the row."""
     row.create_time, row.tags = now, {**(row.tags or {}), HOST_TAG: socket.gethostname()}
     return row
 
@@ -168,8 +169,8 @@ def _unknown(current: ApiKey) -> Bootstrap:
 
 
 def _origin(row: ApiKey) -> str:
-    """Return a text with the host and the time at which the secret was created; rows of older versions lack the
-    host.
+    """Return the host (missing in rows of older versions) and the time of the secret's creation as text for
+    messages.
     """
     host = (row.tags or {}).get(HOST_TAG)
     time = row.create_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

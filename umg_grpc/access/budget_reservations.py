@@ -1,4 +1,4 @@
-"""Budgets of API keys: this process leases a part of a key's budget from the database, and reserves call costs from
+"""Budgets of API keys in this process, which leases a part of a key's budget from the database and reserves costs from
 it.
 """
 
@@ -48,15 +48,18 @@ class _Lease:
         self.extending = asyncio.Lock()
 
     def aim(self, least: int, most: int) -> int:
-        """Return how many unreserved micro-credits the lease should have for a call that costs between `least` and
+        """Return the unreserved micro-credits that the lease should have before a call that costs between `least` and
         `most`.
+
+        It is `most`, or less if the rest of the budget is small, but at least `least`.
         """
         return max(least, min(most, (self.left + self.rest) // SHARE_DIVISOR))
 
 
 class Reservation:
-    """Amount reserved from a budget for one call, until `end` replaces it by the cost or `hand_over` moves it to a
-    video task.
+    """Amount of a budget that is reserved for the cost of one call.
+
+    `end` replaces it by the actual cost, or `hand_over` leaves it to a video task, which is charged later.
     """
 
     __slots__ = ("_lease", "_micro_credits")
@@ -78,7 +81,9 @@ class Reservation:
         return self._micro_credits or 0
 
     def hand_over(self) -> None:
-        """End the reservation in this process, once `budget_accounts.hold` has moved its amount to a video task."""
+        """End the reservation in this process without a charge, once `budget_accounts.hold` has moved its amount to a
+        video task.
+        """
         if self._micro_credits is not None:
             self._lease.open -= 1
             self._micro_credits = None
@@ -103,8 +108,10 @@ class Budgets:
     def __init__(
         self, store: Store, holder: str, directory: str, now: Callable[[], datetime], monotonic: Callable[[], float]
     ) -> None:
-        """Create the budgets of a process. `holder` is the process's name in usage records, `directory` the id of its
-        data directory.
+        """Create the budgets of a process.
+
+        `holder`: name of the process in usage records and leases; `directory`: id of its data directory; `now`,
+        `monotonic`: clocks.
         """
         self._accounts = BudgetAccounts(store)
         self._holder = holder
@@ -116,10 +123,9 @@ class Budgets:
         self._renew_at = 0.0
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
-        """Reserve the cost of a call, and return the reservation; None for a key without a budget. Amounts are in
-        micro-credits.
+        """Reserve the cost of a call in micro-credits. Return the reservation; None for a key without a budget.
 
-        `most` is the maximum cost (`least` if None). If the rest of the budget is small, less is reserved, but at least
+        `most`: maximum cost, `least` if None. If the rest of the budget is small, less is reserved, but at least
         `least`. Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the
         database does not answer.
         """
@@ -143,8 +149,10 @@ class Budgets:
         return Reservation(lease, micro_credits)
 
     async def return_unused(self) -> None:
-        """Return leases that were not used since the last call of this method to the database. Raise
-        SQLAlchemyError.
+        """Return the leased amounts that no call used since the last call of this method to the database, and renew all
+        other leases.
+
+        Raise SQLAlchemyError.
         """
         amounts: dict[LeaseId, int] = {}
         for lease_id, lease in [*self._leases.items()]:
@@ -167,7 +175,9 @@ class Budgets:
         return set(await self._accounts.holders(self._directory)) - {self._holder}
 
     async def return_all(self, holders: set[str]) -> None:
-        """Return the leases of ended processes to the database, once all their usage records are in it."""
+        """Return the leases of ended processes to the database. `holders`: names of processes whose usage records are
+        all in it.
+        """
         await self._accounts.return_all(holders)
 
     async def return_own(self) -> None:
@@ -175,10 +185,10 @@ class Budgets:
         await self._accounts.return_all({self._holder})
 
     async def _extend(self, lease: _Lease, caller: Caller, least: int, most: int) -> None:
-        """Extend the lease by the database until it suffices for a call that needs at least `least`; try once to reach
+        """Lease more of the budget until the lease suffices for a call that costs at least `least`; try once to reach
         `most`.
 
-        Raise UmgError.
+        Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the database does not answer.
         """
         async with lease.extending:
             extended = False
@@ -191,8 +201,8 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: _Lease, least: int, most: int) -> Grant | None:
-        """Extend the lease by the database. Return None or, if the database refused, its answer with the balance of the
-        budget.
+        """Lease more of the budget from the database. Return None if it granted some, otherwise its answer with the
+        budget's balance.
 
         Raise UmgError(UNAVAILABLE) if the lease does not suffice for `least` and the database does not answer.
         """

@@ -19,7 +19,7 @@ class CallbackSignatures:
     """
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer with the operator's `secret`, see `signing_secret.link_secret`.
+        """Create a signer with the operator's `secret`, which also signs links to files.
 
         `accepted` are further secrets, for a rotation: paths signed with them are valid, and they also sign
         notifications.
@@ -28,7 +28,7 @@ class CallbackSignatures:
         self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]
 
     def path_of(self, task_id: str) -> str:
-        """Return the path at which a provider notifies the gateway of a task."""
+        """Return the signed path at which a provider notifies the gateway of the state of a task."""
         return f"{PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
 
     def is_valid(self, task_id: str, signature: str) -> bool:
@@ -38,15 +38,15 @@ class CallbackSignatures:
         return any(hmac.compare_digest(each, given) for each in expected)
 
     def signing_secret(self, key_id: str) -> str:
-        """Return the secret with which the holder of an API key verifies notifications, in the notation of Standard
-        Webhooks.
+        """Return the secret, in the notation of Standard Webhooks, with which the holder of an API key verifies the
+        gateway's notifications.
         """
         return SECRET_PREFIX + b64encode(self._caller_key(self._secrets[0], key_id)).decode()
 
     def headers(self, key_id: str, callback_id: str, seconds: int, body: bytes) -> dict[str, str]:
         """Return the signature headers (Standard Webhooks) of a notification to the holder of the API key `key_id`.
 
-        `seconds`: Unix time at which it is sent.
+        `callback_id`: id of the notification, equal for repeated attempts; `seconds`: Unix time at which it is sent.
         """
         signed = b".".join([callback_id.encode(), str(seconds).encode(), body])
         digests = [hmac.digest(self._caller_key(secret, key_id), signed, "sha256") for secret in self._secrets]

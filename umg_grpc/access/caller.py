@@ -12,7 +12,7 @@ from umg_grpc.wildcard_patterns import matcher
 
 
 class KeyReference(NamedTuple):
-    """Id and prefix of an API key, by which log lines name it, whether the key is valid or not."""
+    """Id and prefix of an API key, valid or not, by which log lines name the key."""
 
     key_id: str
     prefix: str
@@ -73,7 +73,7 @@ class Caller:
         return model_operations(self.operations) if self.operations else None
 
     def scope_error(self, required: frozenset[str]) -> UmgError:
-        """Return the error of a call whose key has none of the required permissions: PERMISSION_DENIED."""
+        """Return the error PERMISSION_DENIED for a call whose key has none of the `required` permissions."""
         operation = min(required)
         if operation == ADMIN:
             message = "this API key may not administer the gateway; use a key of an administrator"
@@ -88,13 +88,15 @@ class Caller:
         return matcher(self.model_patterns)
 
     def may_use(self, model: str, alias: str = "") -> bool:
-        """Return whether the key permits a model, by its public id or by the alias that the request used."""
+        """Return whether the key permits a model: by its public id, or by the alias in the request ("" for none)."""
         if not self.model_patterns or self._models.match(model) is not None:
             return True
         return alias != "" and self._models.match(alias) is not None
 
     def check_model(self, model: str, alias: str = "") -> None:
-        """Raise UmgError(PERMISSION_DENIED) if the key may not use the model."""
+        """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model nor the alias in the request ("" for
+        none).
+        """
         if not self.may_use(model, alias):
             named, allowed = alias or model, ", ".join(self.model_patterns)
             message = f"this API key may not use the model `{named}`; its models are {allowed}"

@@ -21,7 +21,9 @@ MAX_TOKEN_CHARACTERS = 2048
 
 @dataclass(frozen=True)
 class FileLink:
-    """Content of a valid link token: which file it refers to."""
+    """Verified content of a link's token: the file to which the link refers, its suggested name, and the time of
+    expiry.
+    """
 
     blob_id: str
     file_name: str
@@ -39,8 +41,10 @@ class FileLinks:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         accepted: Sequence[str] = (),
     ) -> None:
-        """Create a signer. `ttl`: seconds for which files are stored, the longest validity of a link. `accepted`:
-        further secrets whose links are valid.
+        """Create a signer with the operator's `secret`.
+
+        `ttl`: seconds for which files are stored, the longest validity of a link; `accepted`: further secrets whose
+        links are valid.
         """
         self.base_url = ""
         """URL of the gateway for callers, without a trailing slash; set before calls are accepted."""
@@ -49,13 +53,15 @@ class FileLinks:
         self._now = now
 
     def url_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return a link to a stored file. It expires after `seconds`, but not later than the file is deleted because of
-        its age.
+        """Return a signed link to a stored file. `file_name`: name that a browser suggests, "" for none.
+
+        It expires after `seconds` (None: as late as possible), but not later than the file is deleted because of its
+        age.
         """
         return f"{self.base_url}{PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
 
     def token_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return the token of a link to a stored file, see `url_of`."""
+        """Return the signed token of a link to a stored file, with the parameters and the expiry of `url_of`."""
         claims = {"b": blob.id, "exp": self.expire_time_of(blob, seconds)}
         return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, ALGORITHM)
 
@@ -66,8 +72,8 @@ class FileLinks:
         return wanted.replace(microsecond=0)
 
     def read(self, token: str) -> FileLink:
-        """Return the verified content of a token. Raise UmgError(OBJECT_NOT_FOUND) for a forged or an expired one
-        alike.
+        """Verify a token, and return its content. Raise UmgError(OBJECT_NOT_FOUND) alike for a forged and for an
+        expired token.
         """
         try:
             if len(token) > MAX_TOKEN_CHARACTERS:
@@ -85,7 +91,7 @@ class FileLinks:
         return FileLink(blob_id, name, end)
 
     def _key_of(self, token: str) -> bytes:
-        """Return the signing key that fits a token; the key of new links if none fits."""
+        """Return the key with which a token was signed; for a token with an unknown signature the key of new links."""
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
                 jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})

@@ -13,9 +13,9 @@ CLOSE_SECONDS = 2.0
 
 
 class KeyUses:
-    """Recorder of the last use of each API key in this process, from `start` to `aclose`.
+    """Recorder of the time at which each API key was last used in this process, from `start` to `aclose`.
 
-    After a pause of a minute the use of a key is in the database within seconds, later uses once a minute.
+    The first use of a key after a pause of a minute is in the database within seconds, later uses once a minute.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits
 
 
 class TokenEstimate(msgspec.Struct, frozen=True):
-    """Estimated input and output tokens of a call, before it is made."""
+    """Input and output tokens of a call, estimated before the call is made."""
 
     input_tokens: int
     output_tokens: int
@@ -38,13 +38,16 @@ class KeyLimits:
         self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now)
 
     def open(self, limited: Limited) -> "Admission":
-        """Create the `Admission` of a call under the limits of a key or a model; nothing is counted until its
-        `acquire`.
+        """Create the record of a call under the limits of a key or a model; the call is counted from
+        `Admission.acquire` on.
         """
         return Admission(self, limited)
 
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
-        """Count a call against the limits of its key or model; implements `Admission.acquire`."""
+        """Count a call against the limits of its key or model. Raise UmgError(RATE_LIMITED) if one is reached.
+
+        It implements `Admission.acquire`.
+        """
         limited = admission.limited
         if limited.concurrent_requests is not None:
             await self._start(admission, limited.concurrent_requests)
@@ -75,7 +78,11 @@ class KeyLimits:
             admission.leased_second = await self._shared_tokens.take(key_id, limit, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
-        """End a call, which used `tokens` tokens; implements `Admission.release`."""
+        """End a call: free its place among the concurrent calls, and correct its estimate to `tokens`, the number that
+        it used.
+
+        It implements `Admission.release`.
+        """
         key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False
@@ -92,11 +99,13 @@ class KeyLimits:
             admission.reservation = None
 
     def status(self, limited: Limited) -> RateLimits:
-        """Return the remaining requests and tokens per minute of a key or a model."""
+        """Return the limits, remaining requests and remaining tokens per minute of a key or a model; None for an absent
+        limit.
+        """
         return RateLimits(self._requests.status(limited), self._tokens_status(limited))
 
     async def aclose(self) -> None:
-        """Return everything that this process has leased in Redis, within a bounded time."""
+        """Return the requests, tokens and permits that this process has leased in Redis, within a bounded time."""
         await self._requests.aclose()
         if self._shared_tokens is not None:
             await self._shared_tokens.aclose()
@@ -114,7 +123,7 @@ class KeyLimits:
 
 
 class Admission:
-    """One call under the limits of its key or model. It is counted from `acquire` to `release`."""
+    """One call under the limits of its key or model, counted from `acquire` to `release`."""
 
     __slots__ = ("_limits", "has_permit", "input_tokens", "is_running", "leased_second", "limited", "reservation")
 

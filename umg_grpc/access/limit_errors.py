@@ -1,4 +1,6 @@
-"""Error messages for calls that exceed a limit of their API key or model, or the key's budget. Each names the limit."""
+"""Errors for calls that exceed a limit of their API key or model, or the key's budget, with messages that name the
+limit.
+"""
 
 import math
 from datetime import datetime
@@ -14,29 +16,32 @@ CONCURRENCY_RETRY_SECONDS = 1
 
 
 def requests_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error for a call that exceeds the requests per minute; `seconds`: time until a request is admitted
-    again.
+    """Return the error for a call that exceeds `limit`, the requests per minute of the key or model `limit_id`.
+
+    `seconds`: time until another request is admitted.
     """
     return _exceeded(limit_id, "requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
 
 
 def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error for a call that exceeds the tokens per minute; `seconds`: time until its tokens are
-    available.
+    """Return the error for a call that exceeds `limit`, the tokens per minute of the key or model `limit_id`.
+
+    `seconds`: time until the tokens of the call are available.
     """
     return _exceeded(limit_id, "tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
 
 
 def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
-    """Return the error for a call that exceeds the concurrent requests. It has no retry time, since it is unknown when
-    another call ends.
+    """Return the error for a call that exceeds `limit`, the concurrent requests of the key or model `limit_id`.
+
+    The time until another call ends is unknown: the error states a fixed one, after which clients retry.
     """
     text = f"has its {limit} concurrent requests in flight"
     return _exceeded(limit_id, "concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
 
 
 def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
-    """Return the error for a request that alone has more tokens than the limit of a minute, so that no retry can
+    """Return the error for a request that alone has more `tokens` than the `limit` of a minute, so that no retry can
     succeed.
     """
     maximum = f"the {limit} of {subject_of(limit_id)} in a minute"
@@ -45,7 +50,11 @@ def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
 
 
 def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset: datetime | None) -> UmgError:
-    """Return the error for a call that the rest of the budget cannot pay. Amounts are in micro-credits."""
+    """Return the error for a call that costs more than the rest of its key's budget. Amounts are in micro-credits.
+
+    `period`: `day`, `month` or "" for a budget without a period; `balance`: spent and leased amounts; `need`: least
+    cost of the call; `reset`: begin of the next period, None without one.
+    """
     amounts = {"budget": budget, "spent": balance.spent, "held": balance.held, "needed": need}
     texts = {name: credits_text(amount) for name, amount in amounts.items()}
     message = (

@@ -40,5 +40,5 @@ class LimitedModel:
 
 
 def subject_of(limit_id: str) -> str:
-    """Return the name of the subject of a limit for error messages: the model, or "this API key"."""
+    """Return the name of the key or model that a limit belongs to, for error messages: "this API key" or the model."""
     return f"the model `{limit_id.removeprefix(MODEL_PREFIX)}`" if limit_id.startswith(MODEL_PREFIX) else "this API key"

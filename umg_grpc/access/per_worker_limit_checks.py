@@ -19,7 +19,10 @@ logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if several workers start and a valid key or a model has a limit."""
+    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit.
+
+    Each worker would count the limit alone.
+    """
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
     _check(
         limited + _limited(models), f"--workers {workers}: these have limits, which each worker would count for itself"
@@ -32,15 +35,15 @@ def check_models(models: Mapping[str, ModelInfo]) -> None:
 
 
 def check_key(fields: KeyFields) -> None:
-    """Raise UmgError(WRONG_STATE) if a change sets a limit of a key that each worker would count alone."""
+    """Raise UmgError(WRONG_STATE) if a change of a key's settings sets a limit, which each worker would count alone."""
     if any(fields.get(name) is not None for name in FIELDS):
         message = f"this gateway has several workers without Redis, and each would count a limit for itself: {REMEDY}"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="workers")
 
 
 class LimitedKeys:
-    """Logger of keys that got limits after the start, when they cannot be rejected any more: one warning for each
-    key.
+    """Logger of keys that got limits after the start of several workers, too late to refuse the start: one warning for
+    each key.
     """
 
     def __init__(self) -> None:

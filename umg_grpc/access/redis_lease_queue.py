@@ -1,4 +1,4 @@
-"""Queue of calls that wait until Redis grants this process a share of a limit; one command serves all waiting calls."""
+"""Queue of the calls that wait until Redis grants this process a share of a limit, with one command for all of them."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class _Waiter(Generic[Outcome]):
-    """Call that waits in the queue, and its outcome once it is decided."""
+    """Call that waits in the queue: its outcome once Redis has decided, and the time since when it waits."""
 
     __slots__ = ("outcome", "since", "woken")
 
@@ -22,8 +22,10 @@ class _Waiter(Generic[Outcome]):
 
 
 class LeaseQueue(Generic[Outcome]):
-    """Queue of the calls of one API key that wait for Redis. The oldest call sends one command on behalf of all of
-    them.
+    """Queue of the calls of one API key or model that wait for Redis; the oldest call sends one command on behalf of
+    all.
+
+    `Outcome` is the decision on a call, for example whether it is admitted.
     """
 
     __slots__ = ("_waiting", "is_busy")
@@ -37,10 +39,10 @@ class LeaseQueue(Generic[Outcome]):
         return len(self._waiting)
 
     async def wait(self, decide: Callable[[], Awaitable[None]], give_back: Callable[[Outcome], None]) -> Outcome:
-        """Wait for the outcome of a call, and return it.
+        """Wait until the outcome of a call is set, and return it.
 
-        `decide` sends the command for all waiting calls and sets their outcomes by `settle`. `give_back` receives the
-        outcome of a call that was cancelled in the meantime.
+        `decide`: sends the command for all waiting calls, and sets their outcomes by `settle`; `give_back`: called with
+        the outcome of a call that was cancelled after it was set, to return the granted share.
         """
         waiter = _Waiter[Outcome](asyncio.get_running_loop().time())
         self._waiting.append(waiter)
@@ -61,8 +63,8 @@ class LeaseQueue(Generic[Outcome]):
         return waiter.outcome
 
     async def send(self, command: Callable[[], Awaitable[Result]]) -> Result:
-        """Send a command to Redis, marked as busy so that no other command of this queue is sent, and return its
-        result.
+        """Run a coroutine that sends a command to Redis, and return its result. No other command of this queue is sent
+        meanwhile.
         """
         self.is_busy = True
         try:
@@ -72,7 +74,9 @@ class LeaseQueue(Generic[Outcome]):
             self._wake_next()
 
     def settle(self, outcome: Outcome, count: int | None = None) -> int:
-        """Set the outcome of the `count` calls that have waited longest, or of all calls. Return their number."""
+        """Set the outcome of the `count` calls that have waited longest; None for all calls. Return the number of these
+        calls.
+        """
         settled = len(self._waiting) if count is None else min(count, len(self._waiting))
         for _ in range(settled):
             waiter = self._waiting.popleft()
@@ -81,7 +85,7 @@ class LeaseQueue(Generic[Outcome]):
         return settled
 
     def settle_late(self, outcome: Outcome, seconds: float) -> None:
-        """Set the outcome of the calls that have waited for at least `seconds`."""
+        """Set the outcome of the calls that have waited for at least `seconds`; the other calls wait on."""
         before = asyncio.get_running_loop().time() - seconds
         self.settle(outcome, sum(waiter.since <= before for waiter in self._waiting))
 

@@ -38,7 +38,9 @@ class RequestLimits:
         return len(self._windows)
 
     async def admit(self, limited: Limited) -> None:
-        """Count a request. Raises UmgError(RATE_LIMITED) if the limit is reached."""
+        """Count a request of the key or model. Raises UmgError(RATE_LIMITED) if its limit is reached; nothing is
+        counted then.
+        """
         if limited.requests_per_minute is None:
             return
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -61,7 +63,9 @@ class RequestLimits:
             await self._shared.aclose()
 
     def status(self, limited: Limited) -> LimitStatus | None:
-        """Return the remaining requests after the last request; None for a key or model without a limit."""
+        """Return the limit, the remaining requests, and the seconds until all are available again; None without a
+        limit.
+        """
         if limited.requests_per_minute is None:
             return None
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -73,8 +77,9 @@ class RequestLimits:
 
 
 class _Windows(MemoryStorage):
-    """Sliding windows of request times in memory: the storage class of the `limits` library, with a given clock and
-    without the clean-up task that it starts at each request.
+    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock.
+
+    It replaces the library's own class, which starts a clean-up task at each request.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -104,15 +109,16 @@ class _Windows(MemoryStorage):
         return (times[0] if times else now, len(times))
 
     def count(self, key: str, expiry: int) -> tuple[int, float]:
-        """Return the number of requests in the last `expiry` seconds, and the time of the newest one; without requests
-        the beginning of that span.
+        """Return the number of requests of `key` in the last `expiry` seconds, and the time of the newest request.
+
+        Without requests the time is the beginning of that span.
         """
         start = self._now() - expiry
         times = self._window(key, start)
         return len(times), times[-1] if times else start
 
     def take_back(self, key: str) -> None:
-        """Remove the newest request of a key from its window."""
+        """Remove the newest request of `key` from its window, because Redis has rejected the request."""
         if times := self._windows.get(key):
             times.pop()
 
