@@ -120,15 +120,16 @@ class _Key:
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
     def start(self, calls: int = 1) -> None:
-        """Count calls that begin, for the number in flight and its peak."""
+        """Count `calls` calls that begin, in the number of running calls, its peak, and the calls since the last
+        command.
+        """
         self.running += calls
         self.calls += calls
         self.peak = max(self.peak, self.running)
 
 
 class SharedConcurrencyLimits:
-    """Limiter of the concurrent requests of all keys and models across the processes that share a Redis, until
-    `aclose`.
+    """Limiter of the concurrent requests of each key or model across all processes that share a Redis, until `aclose`.
 
     The permits of a killed process return to Redis after half a minute.
     """
@@ -144,8 +145,9 @@ class SharedConcurrencyLimits:
         self._returns: Background | None = None
 
     async def acquire(self, key_id: str, limit: int) -> bool:
-        """Take a permit for a call. Return whether there was one, which `release` must return; True while Redis is
-        unavailable.
+        """Take one of `limit` permits of the key or model `key_id` for a call. Return whether there was one.
+
+        The permit is returned by `release`. While Redis is unavailable every call gets one.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -165,7 +167,10 @@ class SharedConcurrencyLimits:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Send the permits in use of all due keys to Redis, which renews their leases and takes back unused permits."""
+        """Send the number of permits in use to Redis, for each key whose permits are due.
+
+        This renews the leases of permits that are in use, and returns unused ones.
+        """
         keys, self._unchecked = self._unchecked, set()
         now = self._now()
         if now >= self._search_at:
@@ -190,13 +195,15 @@ class SharedConcurrencyLimits:
             await self._returns.aclose(CLOSE_SECONDS)
 
     def _check(self, key_id: str) -> None:
-        """Schedule a check, in the background, whether a key has permits to return."""
+        """Schedule a check, in the background, whether the key or model has unused permits to return."""
         self._unchecked.add(key_id)
         if self._returns is not None:
             self._returns.wake()
 
     def _is_due(self, key: _Key, now: float) -> bool:
-        """Return whether the permits of a key should be synchronized with Redis now."""
+        """Return whether the permits of a key should be synchronized with Redis now: unused ones are left, or its lease
+        ends soon.
+        """
         if key.keeps:
             return now >= key.synchronized_at + SYNCHRONIZE_SECONDS
         is_unused = not key.running and not key.held and key.synchronized_at > -math.inf
@@ -233,7 +240,9 @@ class SharedConcurrencyLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _return_unused(self, key_id: str, key: _Key) -> _Reply | None:
-        """Return the unused permits of a key to Redis, except as many as its recent calls needed."""
+        """Return the unused permits of a key to Redis, except as many as its recent calls needed. Return the reply,
+        None without one.
+        """
         keeps = key.keeps and key.calls > 1
         kept = max(0, key.peak - key.running) if keeps else 0
         return await key.queue.send(partial(self._send, key_id, key, need=0, kept=kept, keeps=keeps))
@@ -241,9 +250,12 @@ class SharedConcurrencyLimits:
     async def _send(
         self, key_id: str, key: _Key, *, need: int, more: int = 0, kept: int = 0, keeps: bool
     ) -> _Reply | None:
-        """Send the number of permits in use to Redis, and lease `need` permits for waiting calls and `more` in advance.
+        """Send the number of permits in use to Redis, and lease more of them. Return the reply; None if Redis does not
+        answer.
 
-        Return None if Redis does not answer. No unused permit is used until then, since Redis takes them back.
+        `need`: waiting calls; `more`: permits in advance for calls that probably follow; `kept`: unused permits to
+        keep; `keeps`: whether unused permits may be kept at all. Until the reply no unused permit is used, since Redis
+        takes them back.
         """
         if self._returns is None:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)

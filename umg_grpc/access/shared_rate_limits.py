@@ -153,11 +153,11 @@ class _Slice:
     """Requests by their time on the server's clock, which is rounded up."""
 
     def is_current(self, now: float) -> bool:
-        """Return whether the slice has not expired yet."""
+        """Return whether the requests of the slice may still be admitted at the time `now`, used up or not."""
         return now < self.began_at + LEASE_SECONDS
 
     def is_usable(self, now: float) -> bool:
-        """Return whether the slice can admit a request now."""
+        """Return whether the slice can admit a request at the time `now`: it has not expired, and has requests left."""
         return self.left > 0 and now < self.began_at + LEASE_SECONDS
 
     def take(self, now: float) -> None:
@@ -168,7 +168,7 @@ class _Slice:
 
 
 class _Refusal(NamedTuple):
-    """Rejection by Redis, which is repeated for later calls for a moment without a command."""
+    """Rejection by Redis, which for a moment is repeated for later calls without a command."""
 
     until: float
     free_at: float
@@ -209,7 +209,7 @@ class _Key:
 
 
 class SharedRequestLimits:
-    """Limiter of the requests per minute of all keys and models across the processes that share a Redis, until
+    """Limiter of the requests per minute of each key or model across all processes that share a Redis, until
     `aclose`.
     """
 
@@ -224,8 +224,10 @@ class SharedRequestLimits:
         self._reports: Background | None = None
 
     async def hit(self, key_id: str, limit: int) -> float:
-        """Count a request. Return 0 if it is admitted, otherwise the seconds until the next one will be. Raises
-        RedisUnavailable.
+        """Count a request of the key or model `key_id`. Return 0 if it is admitted, otherwise the seconds until the
+        next one will be.
+
+        Raises RedisUnavailable.
         """
         now, key = self._now(), self._keys.get(key_id)
         if key is None or key.limit != limit:
@@ -241,8 +243,8 @@ class SharedRequestLimits:
         return outcome
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the requests left in the current minute, as Redis reported them with the last command of this
-        process.
+        """Return the requests left in the current minute, as of the last command of this process; `limit` without a
+        command.
         """
         key = self._keys.get(key_id)
         if key is None or key.limit != limit:
@@ -277,14 +279,16 @@ class SharedRequestLimits:
             await self._reports.aclose(CLOSE_SECONDS)
 
     def _changed_key(self, key_id: str, limit: int) -> _Key:
-        """Create and return the state of a key or model that is new or whose limit has changed."""
+        """Create the record of a key or model that is new, or reset it because its limit has changed. Return the
+        record.
+        """
         key = self._keys.setdefault(key_id, _Key(limit))
         key.limit, key.refusal, key.remaining = limit, None, limit
         key.end_slice()
         return key
 
     async def _decide(self, key_id: str, key: _Key) -> None:
-        """Send one command for all waiting requests of a key, and admit or reject them."""
+        """Admit or reject the waiting requests of a key: from its slice, then by one command for all others."""
         now = self._now()
         while len(key.queue) and key.slice is not None and key.slice.is_usable(now):
             key.slice.take(now)
@@ -308,8 +312,9 @@ class SharedRequestLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _lease(self, key_id: str, key: _Key, need: int) -> _Reply | None:
-        """Report the ended slices of a key to Redis, and lease a new slice if `need` requests wait. Return None if
-        Redis does not answer.
+        """Report the ended slices of a key to Redis and, if `need` requests wait, lease a new slice. Return the reply.
+
+        None if Redis does not answer.
         """
         key.end_slice()
         now = self._now()
@@ -356,7 +361,9 @@ class SharedRequestLimits:
 
 
 def _step(limit: int) -> int:
-    """Return the resolution, in microseconds, to which request times are rounded up; coarse for large limits."""
+    """Return the step, in microseconds, to which the request times of a key are rounded up: a coarse one for large
+    limits, to save memory.
+    """
     return 1 if limit <= EXACT_REQUESTS else COARSE_STEP
 
 

@@ -1,5 +1,6 @@
-"""Limits of tokens per minute across all gateway processes that share a Redis, which leases slices of the tokens to
-each.
+"""Limits of tokens per minute across all gateway processes that share a Redis.
+
+A process leases a part of the tokens from Redis in advance (a slice), so that most calls need no command.
 """
 
 import asyncio
@@ -81,7 +82,9 @@ class _Lease(NamedTuple):
 
 @dataclass(slots=True)
 class _Key:
-    """Leased tokens of one API key or model in this process, and the corrections that were not sent to Redis yet."""
+    """Leased tokens of one API key or model in this process, and the corrections of estimates that Redis did not get
+    yet.
+    """
 
     limit: int
     second: int = 0
@@ -99,11 +102,11 @@ class _Key:
 
 
 class SharedTokenLimits:
-    """Limiter of the tokens per minute of all keys and models across the processes that share a Redis, until `aclose`.
+    """Limiter of the tokens per minute of each key or model across all processes that share a Redis, until `aclose`.
 
-    A call takes its tokens from the lease of this process; Redis is called only if that does not suffice. Unused
-    tokens, and corrections of the estimates of ended calls, are returned within seconds in the background. The leases
-    of a minute never exceed the limit.
+    A call takes its estimated tokens from the lease of this process; Redis is called only if that does not suffice.
+    Unused tokens, and the differences between estimates and actual numbers, are returned within seconds in the
+    background. The leases of a minute never exceed the limit.
     """
 
     def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
@@ -114,9 +117,10 @@ class SharedTokenLimits:
         self._returns: Background | None = None
 
     async def take(self, key_id: str, limit: int, tokens: int) -> int | None:
-        """Take the estimated tokens of a call. Return the second in which they are counted, for `correct`.
+        """Take the estimated tokens of a call of the key or model `key_id`. Return the second in which they count, for
+        `correct`.
 
-        None while Redis is unavailable. Raise UmgError(RATE_LIMITED).
+        None while Redis is unavailable. Raise UmgError(RATE_LIMITED) if the tokens of the minute do not suffice.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -135,14 +139,16 @@ class SharedTokenLimits:
         return key.second
 
     def correct(self, key_id: str, second: int, difference: int) -> None:
-        """Add the difference between the actual and the estimated tokens of a call to the second in which it was
-        counted.
+        """Correct the tokens of an ended call by `difference`, the actual minus the estimated number, in the second
+        that `take` returned.
+
+        Redis gets the correction later.
         """
         if difference:
             self._keys.setdefault(key_id, _Key(0)).corrections[second] += difference
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the tokens that this process could still take, as of its last lease."""
+        """Return the tokens that this process could still take, as of its last lease; `limit` before the first one."""
         key = self._keys.get(key_id)
         return limit if key is None or not key.limit else key.left + key.unleased
 
@@ -185,7 +191,11 @@ class SharedTokenLimits:
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
 
     async def _call(self, key_id: str, key: _Key, need: int, size: int) -> _Lease:
-        """Send the corrections of a key to Redis, and lease `size` tokens, or at least `need`."""
+        """Send the corrections of a key to Redis, and lease `size` tokens, or less if few are left, but at least
+        `need`.
+
+        The reply has no tokens if `need` are not available. Raise RedisUnavailable.
+        """
         sent, key.corrections = key.corrections, defaultdict(int)
         arguments = [key.limit, need, size, COUNTED_SECONDS, *(each for pair in sent.items() for each in pair)]
         return await self._redis.run(lambda client: self._run_script(client, key_id, arguments))

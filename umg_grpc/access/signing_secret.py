@@ -10,8 +10,9 @@ SECRET_BYTES = 32
 
 
 def link_secret(configured: str | None, data: Path) -> str:
-    """Return the secret in the config or else the one in the data directory, which is created if missing. Raise
-    OSError.
+    """Return the configured secret; for None the one in a file of the data directory, which is created if missing.
+
+    Raise OSError if the file cannot be read or created.
     """
     if configured is not None:
         return configured

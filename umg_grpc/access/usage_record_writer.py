@@ -47,7 +47,11 @@ class UsageLog:
         now: Callable[[], datetime],
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
-        """Open the journal file. Raise OSError if its directory cannot be written. `count_lost`: see `Journal`."""
+        """Open the journal file. Raise OSError if its directory cannot be written.
+
+        `store`: database; `data`: data directory; `retention`: age and size at which old records are deleted;
+        `count_lost`: called with the number of lost records and the reason.
+        """
         self._prefix = secrets.token_hex(8)
         try:
             self._processes = ProcessLocks(data / USAGE_DIRECTORY, self._prefix)
@@ -99,14 +103,15 @@ class UsageLog:
 
     @property
     def waiting_writes(self) -> int:
-        """Number of records that are late for the database: counted while a write runs or after one failed, otherwise
-        0.
+        """Number of records that the database should have by now; 0 unless a write is running or the last one
+        failed.
         """
         return len(self._completed) + self._journal.waiting_records if self._late else 0
 
     def add(self, record: UsageRecord, slot: int) -> None:
-        """Store the record of a completed call, which replaces the one in `slot` and is charged to the budget of its
-        key.
+        """Store the record of a completed call, and charge its cost to the budget of its key.
+
+        `slot`: place of the call in the file of calls in flight, whose record is replaced.
         """
         encoded = encode_record(record)
         if (completed := self.open_records.add(encoded, slot)) == NO_SLOT:
@@ -118,7 +123,9 @@ class UsageLog:
             self._append_completed()
 
     def _append_completed(self) -> None:
-        """Append the records of completed calls to the journal, and free their slots."""
+        """Append the records of completed calls to the journal by one system call, and free their places in the file of
+        calls in flight.
+        """
         if completed := self._completed:
             self._completed = []
             self._journal.append(*(record for record, _ in completed))

@@ -12,10 +12,10 @@ from umg_grpc.text_family_rules import family_of, split_suffix
 def aliases(
     document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
 ) -> dict[str, str]:
-    """Return the model id of each alias, and report invalid aliases to the document.
+    """Return the model id of each alias in the section `aliases`, and report invalid aliases to the document.
 
-    `models`: properties by model id from the section `models`; `served`: index of the channels' models, None if a
-    channel is unreadable, so that ids cannot be checked.
+    `written`: content of the section; `models`: properties by model id from the section `models`; `served`: index of
+    the channels' models, None if a channel is unreadable, so that ids cannot be checked.
     """
     ids = set() if served is None else {*served.exact(), *models}
     for name, model in written.items():

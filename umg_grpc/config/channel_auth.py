@@ -37,16 +37,18 @@ FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"
 
 
 def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
-    """Return the configured `auth`; without one a bearer token if there is a key, else no authentication.
+    """Return the configured `auth` of a channel; without one (None) a bearer token if it has a key, else no
+    authentication.
 
-    Without a configured `auth`, the wire format may name another header for the key.
+    If no `auth` is configured, the wire format may later select another header for the key.
     """
     return written or (NoAuth() if api_key is None else BearerAuth())
 
 
 def located(auth: Auth, directory: PurePath) -> Auth:
-    """Return the auth with its file paths resolved from the directory of the config file. A program name without a
-    slash is unchanged, since it is searched for as in a shell.
+    """Return the `auth` with file paths relative to the directory of the config file made absolute.
+
+    The name of a program without a slash is unchanged, since it is searched for as in a shell.
     """
     if isinstance(auth, ServiceAccountAuth):
         return msgspec.structs.replace(auth, file=str(directory / auth.file))
@@ -56,8 +58,8 @@ def located(auth: Auth, directory: PurePath) -> Auth:
 
 
 def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | None:
-    """Return the region and service for the request signatures of a channel; None if neither config nor host states
-    them.
+    """Return the region and the service that request signatures of a channel contain; None if neither its `auth` nor
+    its host states them.
     """
     region, service = VOLCENGINE_SCOPE if auth.scheme == "volcengine" else ("", "")
     if auth.scheme == "aws" and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
@@ -67,7 +69,7 @@ def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | Non
 
 
 def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> None:
-    """Report unusable values of the `auth` at `path` as problems of the document."""
+    """Report unusable values of the `auth` of the channel at `path` as problems of the document."""
     header = auth.header if isinstance(auth, HeaderAuth | CommandAuth) else None
     if header is not None and (not HEADER_NAME.fullmatch(header) or header.lower() in FRAMING_HEADERS):
         document.problem((*path, "header"), "expected the name of a header, e.g. x-api-key")

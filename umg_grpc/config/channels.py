@@ -168,8 +168,10 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
 def _check_keys(
     document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
 ) -> None:
-    """Report keys that none of the channel's protocols uses. `own`: the channel's protocol without a network, or
-    None.
+    """Report keys of a channel that none of its protocols uses.
+
+    `own`: the channel's protocol if it is one inside the gateway (`local`, `sandbox`), which has no network settings;
+    else None.
     """
     if entry.pace is not None and own != "sandbox":
         document.problem((*path, "pace"), "expected only of a `sandbox` channel")
@@ -185,10 +187,11 @@ def _check_keys(
 def _discovery(
     document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool
 ) -> Literal["off", "beside", "only"]:
-    """Return which discovered models the channel serves: none (`off`), those beside its listed ones, or `only` these.
+    """Return which models of the provider's list the channel serves: none (`off`), besides its configured models
+    (`beside`), or as the only ones (`only`).
 
-    The default is `beside` for a channel whose pattern matches every model, else `off`. `only`: `models` is `discover`.
-    Report a protocol without a model list, and missing patterns.
+    `wanted`: value of `discover`, None if unset: then `beside` for a channel whose pattern matches every model, else
+    `off`. `only`: whether `models` is `discover`. Report a protocol without a model list, and missing patterns.
     """
     if wanted is None and not only:
         has_all = any(model.id == model.upstream == ANY_MODEL for model in channel.models)
@@ -206,9 +209,9 @@ def _discovery(
 
 
 def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
-    """Return the channel's entry with the keys that its `provider` fills in.
+    """Return the channel's entry with unset keys filled in from the preset that its `provider` names.
 
-    None, with a report, if the provider is unknown or a required key is missing without a provider.
+    None, with a report, if the provider is unknown, or if a required key is missing and there is no provider.
     """
     if entry.provider is None:
         for key in ("name", "protocols", "models"):
@@ -241,8 +244,9 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
 
 
 def _key_of_environment(document: Document, path: Path, preset: Provider, auth: Auth | None) -> str | None:
-    """Return the API key from an environment variable of the provider. Report if none is set but the provider needs
-    one.
+    """Return the API key from the provider's environment variables.
+
+    None if `auth` needs no key or none is set, with a report in the latter case if the provider needs one.
     """
     if isinstance(auth, KEYLESS_AUTH):
         return None
@@ -253,8 +257,8 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
 
 
 def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
-    """Return the authentication by the service account that an environment variable names. Report a missing
-    variable.
+    """Return the authentication by the service account file that an environment variable names; None, with a report,
+    without it.
     """
     if file := document.variable(SERVICE_ACCOUNT_FILE):
         return ServiceAccountAuth(file)
@@ -277,7 +281,9 @@ def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[st
 
 
 def _no_protocol(written: str) -> str:
-    """Return the message that a word is not a protocol, with a suggestion if the word is similar to one."""
+    """Return the message that `written` is no protocol, with the most similar protocol as a suggestion, if any is
+    similar.
+    """
     if (provider := written.lower()) in PROVIDERS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
     if (meant := OTHER_NAMES.get(written.lower()) or similar(written, served_protocols())) is not None:
@@ -363,8 +369,9 @@ def _http_channel(
 
 
 def _base_url(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
-    """Return the checked base URL; "" if there is none. Report a URL that already ends in the path of a call, which
-    would be appended again.
+    """Return the base URL without trailing slashes; "" if the channel has none (None). Report an unusable URL.
+
+    A URL that already ends in the path of a call is reported, too, since the path would be appended again.
     """
     if written is None:
         return ""

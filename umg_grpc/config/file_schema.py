@@ -206,8 +206,9 @@ def _check_database(document: Document, database: str) -> None:
 
 
 def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
-    """Add a problem to the document if the setting `first` of a part of the config exceeds the setting `bound`. Both
-    are pairs of a key and its value. The message states the default of a setting that is not in the file.
+    """Report that the setting `first` of a part of the config exceeds the setting `bound`, if it does.
+
+    Both are pairs of a key and its value. The message states the default of a setting that is not in the file.
     """
     (name, value), (bound_name, maximum) = first, bound
     if value <= maximum:

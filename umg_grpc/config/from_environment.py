@@ -29,7 +29,7 @@ OLLAMA_PORT = 11434
 
 @dataclass(frozen=True)
 class Found:
-    """Provider whose key or address is in the environment."""
+    """Provider whose API key or address is in an environment variable, and the name of the variable."""
 
     name: str
     variable: str
@@ -52,8 +52,10 @@ def found_providers(environment: Mapping[str, str]) -> list[Found]:
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Found]:
-    """Return the providers in the environment, if the config has no channel to any provider on the network; else
+    """Return the providers in the environment, if no channel of the config calls a provider on the network; otherwise
     none.
+
+    They are shown to an operator whose config uses none of them.
     """
     if any(channel.base_url for channel in config.channels):
         return []
@@ -76,7 +78,9 @@ def config_text(environment: Mapping[str, str]) -> str:
 
 
 def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> str | None:
-    """Return the environment variable that is set and shows that the provider is used; None if there is none."""
+    """Return the name of the set environment variable that shows the provider `name` to be used; None if none is
+    set.
+    """
     address = ADDRESS_VARIABLES.get(name, "")
     wanted = preset.variables if preset.needs_key or preset.uses_service_account else (address,)
     return next((variable for variable in wanted if environment.get(variable)), None)

@@ -85,8 +85,8 @@ DEFAULTS = frozenset({"drop_params", "set_verbose", "json_logs", "modify_params"
 
 @dataclass(frozen=True)
 class Deployment:
-    """Target of an entry of LiteLLM's `model_list`: the provider preset, the model id there, and the channel's other
-    keys.
+    """Provider's side of an entry of LiteLLM's `model_list`: the preset, the provider's model id, and the channel's
+    other keys.
     """
 
     provider: str
@@ -96,7 +96,7 @@ class Deployment:
 
 
 def from_litellm(text: str) -> ImportedConfig:
-    """Convert the text of a LiteLLM config. Raise ValueError for any other text."""
+    """Convert the text of a LiteLLM config. Raise ValueError if it is no YAML or has no `model_list`."""
     try:
         decoded = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -131,7 +131,11 @@ def _add(
     limits: dict[str, list[tuple[float | None, float | None]]],
     settings: Mapping[str, object],
 ) -> None:
-    """Add one entry of LiteLLM's `model_list` to the converted config: its channel, model, limits and properties."""
+    """Add one entry of LiteLLM's `model_list` to the converted config `made`: its channel and model.
+
+    `infos`: properties by model id, to which those of the entry are added; `limits`: for each model the pairs of
+    requests and tokens per minute of its entries; `settings`: LiteLLM's settings for all entries.
+    """
     params, info = mapping(entry.get("litellm_params")), mapping(entry.get("model_info"))
     public, mode = str(entry.get("model_name", "")), str(info.get("mode", "chat"))
     if not public or not isinstance(params.get("model"), str):
@@ -184,7 +188,11 @@ def _describe(info: dict[str, object], written: Mapping[str, object]) -> None:
 
 
 def _deployment(params: Mapping[str, object], mode: str) -> Deployment | str:
-    """Return the deployment of an entry's parameters, or the reason why this gateway has no counterpart."""
+    """Return the provider's side of an entry with these parameters, or the reason (a text) why this gateway has no
+    counterpart.
+
+    `mode`: kind of the model in LiteLLM's terms, for example `embedding`.
+    """
     written, base = str(params["model"]), _text(params.get("api_base", params.get("base_url")))
     prefix, slash, rest = written.partition("/")
     provider = str(params.get("custom_llm_provider", "")) or (prefix if slash else "")
@@ -221,7 +229,11 @@ def _deployment(params: Mapping[str, object], mode: str) -> Deployment | str:
 
 
 def _guessed(model: str, base: str) -> str:
-    """Return the provider preset for a model id without a known prefix: `openai`, also for compatible addresses."""
+    """Return the preset for a model id without a known prefix: by the id or, if an address `base` is configured,
+    `openai`, with which it is probably compatible.
+
+    "" if neither decides.
+    """
     if ANTHROPIC_NAMES.match(model):
         return "anthropic"
     if GEMINI_NAMES.match(model):
@@ -233,8 +245,8 @@ def _guessed(model: str, base: str) -> str:
 
 
 def _cloud(preset: str, model: str, params: Mapping[str, object], base: str) -> Deployment | str:
-    """Return the deployment of a model at a cloud vendor, whose address depends on the account; or why there is
-    none.
+    """Return the deployment of a model at a cloud vendor, whose address depends on the account, or the reason (a text)
+    why it cannot be converted.
     """
     keys: dict[str, object] = {"provider": preset}
     if preset == "azure":
@@ -291,7 +303,9 @@ def _text(value: object) -> str:
 
 
 def _settings(made: ImportedConfig, written: Mapping[str, object]) -> None:
-    """Convert the settings of LiteLLM's proxy and router."""
+    """Convert the settings of LiteLLM's proxy and router in `written`, and record in `made` the ones without a
+    counterpart.
+    """
     settings, router, general = (
         dict(mapping(written.get(key))) for key in ("litellm_settings", "router_settings", "general_settings")
     )
@@ -339,7 +353,9 @@ REMEDIES: Mapping[str, str] = {
 
 
 def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:
-    """Add channels with lower priorities for a model: one for each of its fallback models."""
+    """Add channels for the model `name` that serve it by its fallback models `others`, each with a lower priority than
+    the previous one.
+    """
     for position, other in enumerate(others):
         sources = [
             (channel, model.get("upstream", other))

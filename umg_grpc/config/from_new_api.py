@@ -78,7 +78,10 @@ def _add(made: ImportedConfig, row: Mapping[str, object]) -> None:
 
 
 def _keys(kind: int, row: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the config keys, other than `models`, for a channel of new-api; None if its type has no counterpart."""
+    """Return the config keys of a channel of new-api, except `models`; None if its type has no counterpart.
+
+    `kind`: number of the type; `row`: the channel as new-api lists it.
+    """
     base = str(row.get("base_url") or "").rstrip("/")
     keys: dict[str, object] = {}
     if kind in PRESETS and (kind != OPENAI or not base or base == "https://api.openai.com"):
@@ -107,7 +110,9 @@ def _needs_key(kind: int) -> bool:
 
 
 def _base_url(kind: int, base: str) -> str:
-    """Return the base URL with the version that new-api appends, and without the path of a call."""
+    """Return the base URL `base` of a channel of the type `kind` with the version that new-api appends, and without the
+    path of a call.
+    """
     added = call_path("chat", base)
     base = base.removesuffix(added) if added is not None else base
     if kind == AZURE:
@@ -117,7 +122,9 @@ def _base_url(kind: int, base: str) -> str:
 
 
 def _json(value: object) -> object:
-    """Return the value of a JSON text; None if it is not JSON."""
+    """Return the decoded value of a JSON text; None for invalid JSON. Any other value, and an empty text, is returned
+    unchanged.
+    """
     if not isinstance(value, str) or not value.strip():
         return value
     try:

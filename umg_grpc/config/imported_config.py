@@ -15,7 +15,7 @@ MAX_NAME_CHARACTERS = 60
 
 @dataclass
 class ImportedChannel:
-    """Channel of the converted config: its keys, models and comments."""
+    """Channel of the converted config, before it is written as text: its keys, models and comments."""
 
     name: str
     keys: dict[str, object]
@@ -36,7 +36,7 @@ class ImportedChannel:
 
 @dataclass
 class ImportedConfig:
-    """Config that is being built from another gateway's config, with a list of the settings that could not be
+    """Converted config of another gateway while it is built, with a list of the settings that could not be
     converted.
     """
 
@@ -49,7 +49,7 @@ class ImportedConfig:
     """Settings without a counterpart, each with the remedy."""
 
     def new_channel(self, name: str, keys: dict[str, object]) -> ImportedChannel:
-        """Add a channel, and return it. Its name is changed if it is invalid or already used."""
+        """Add a channel with these keys, and return it. An invalid or already used name is changed."""
         valid = NAME_CHARACTERS.sub("-", name).strip("-._")[:MAX_NAME_CHARACTERS] or "channel"
         names, number, free = {channel.name for channel in self.channels}, 1, valid
         while free in names:
@@ -60,7 +60,9 @@ class ImportedConfig:
         return channel
 
     def lose(self, setting: str, remedy: str = "") -> None:
-        """Record, once, a setting that could not be converted, and the remedy."""
+        """Record, once, a setting that cannot be converted, with `remedy`, the manual replacement ("" for none), for
+        the report.
+        """
         note = f"{setting}: {remedy}" if remedy else setting
         if note not in self.lost:
             self.lost.append(note)
@@ -96,7 +98,7 @@ def _one_line(text: str) -> str:
 
 
 def written(value: object) -> str:
-    """Return a value as YAML on one line."""
+    """Return a JSON-like value as YAML on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{written(key)}: {written(each)}" for key, each in value.items()) + "}"
     if isinstance(value, str):
@@ -108,7 +110,9 @@ def written(value: object) -> str:
 
 
 def literal(text: str) -> str:
-    """Return text of another config escaped, so that `${` in it is not read as a variable."""
+    """Return text of another gateway's config with `${` escaped, so that this gateway reads no environment variable in
+    it.
+    """
     return text.replace("${", "$${")
 
 
@@ -133,5 +137,5 @@ def number(value: object) -> float | None:
 
 
 def compact(value: float) -> int | float:
-    """Return a float without a fraction as an int."""
+    """Return a number as an int if it has no fraction, otherwise unchanged, for shorter text."""
     return int(value) if value == int(value) else value
