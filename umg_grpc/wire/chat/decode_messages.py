@@ -27,7 +27,10 @@ DETAILS = ("auto", "low", "high", "original")
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the messages of a body into `request.messages`. Raises UmgError naming the field."""
+    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages
+    that are kept as raw JSON, for errors.
+    """
     raw_turns: RawTurns | None = None
     targets = request.messages
     for index, message in enumerate(messages):

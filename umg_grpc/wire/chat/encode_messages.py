@@ -23,7 +23,9 @@ NO_RESULT = "No result."
 
 
 class _Turn(NamedTuple):
-    """Canonical message without its tool results: its other parts, with the canonical path of each."""
+    """Canonical message without its tool results: the message, its index, and its other parts, each with its canonical
+    path.
+    """
 
     message: pb.Message
     message_index: int
@@ -31,9 +33,8 @@ class _Turn(NamedTuple):
 
 
 class MessageEncoder:
-    """Encoder of canonical messages as chat messages.
-
-    One instance per request, since it pairs calls and results across messages.
+    """Encoder of the messages of a canonical request as chat messages. One instance per request, since tool calls and
+    their results are paired across messages.
     """
 
     def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
@@ -51,9 +52,9 @@ class MessageEncoder:
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:
-        """Encode the messages of the request, its instructions first.
+        """Return the value of `messages`: the system prompt, then all messages of the request.
 
-        Raises UmgError for content whose loss would change the meaning.
+        Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
         """
         messages = list[object]()
         if self._request.instructions:
@@ -94,8 +95,8 @@ class MessageEncoder:
         return messages
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a message into its tool results, each encoded as a chat message of its own, and the message without
-        them.
+        """Split a canonical message (`index`: its position) into the message without its tool results, and the results,
+        each encoded as a chat message of its own.
         """
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
@@ -115,7 +116,10 @@ class MessageEncoder:
         return [encoded for turn in turns for encoded in self._encode_turn(turn)]
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
-        """Encode a message of a role other than the assistant's, to which no tool result belongs."""
+        """Return the chat messages for a message of a role other than the assistant's: itself, after results that are
+        still due.
+        Raises UmgError(UNTRANSLATABLE) for a message of a role that chat does not have.
+        """
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
@@ -131,10 +135,11 @@ class MessageEncoder:
         return [*before, _without_empty({"role": role, "content": _compact(content), "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
-        """Encode consecutive assistant messages: as one chat message if one has a tool call or only reasoning, else one
-        by one.
+        """Return the chat messages for consecutive assistant messages: a single one if any of them has a tool call or
+        only reasoning, else one for each.
 
-        The results of the calls follow the one message, in which providers also look for the reasoning.
+        Results of the calls have to follow immediately, and providers look for the reasoning in the message with the
+        calls.
         """
         if not run:
             return []
@@ -146,8 +151,8 @@ class MessageEncoder:
         return before + [message for message in encoded if message is not None]
 
     def _assistant(self, turns: list["_Turn"]) -> JsonObject | None:
-        """Encode assistant messages as one chat message; return None if that would be empty, since providers
-        reject it.
+        """Return one chat message for assistant messages; None if it would be empty, since providers reject that.
+        Raises UmgError(UNTRANSLATABLE) for media other than audio of an earlier response.
         """
         content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
@@ -189,9 +194,8 @@ class MessageEncoder:
         return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Add the reasoning state of a part to its chat message, if it is one of vendor G.
-
-        Only vendor G's chat has a field for it, on calls and on messages.
+        """Add the reasoning state of a part (opaque data of a provider that belongs to its reasoning) to `encoded`, the
+        part's chat message. Only vendor G's chat has a field for states; a state of any other provider is reported.
         """
         if part.HasField("state") and part.state.format != "native":
             self._report.drop("state")
@@ -199,7 +203,9 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
-        """Encode a tool call as the older `function_call`, which has no free text."""
+        """Return a tool call as the value of the older member `function_call`; a text for a custom tool becomes an
+        object with `input`.
+        """
         arguments = call.arguments_json or "{}"
         if call.HasField("text"):
             arguments = msgspec.json.encode({"input": call.text}).decode()
@@ -217,10 +223,8 @@ class MessageEncoder:
         return encoded
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
-        """Encode a tool result as a chat message.
-
-        A result without its call is left out, since providers reject it (clients cut off the beginning of long
-        conversations).
+        """Return a tool result as chat messages: one, or none for a result without its call, which is reported:
+        providers reject it (clients cut off the beginning of long conversations). `at`: canonical path of the result.
         """
         legacy = self._request.face_hints.legacy_functions and not result.call_id
         call_id = "" if legacy else shortened_id(result.call_id) or self._unanswered_id(result.name)
@@ -250,21 +254,23 @@ class MessageEncoder:
         return [_without_empty(encoded)]
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the first call of this tool without a result; a generated id if the conversation has no
-        unanswered call.
+        """Return the id of the first call of the tool `name` without a result, else of the first call of any tool; a
+        generated id if the conversation has no unanswered call.
         """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """Return the messages that end a run of tool results: results for unanswered calls, and a user message with the
-        images of the results.
+        """Return the messages that must follow tool results before a message of another role: empty results for calls
+        without one, and a user message with the images of the results. [] if neither is needed.
         """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
         return [*results, {"role": "user", "content": shown}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
-        """Return an empty result for each call without one, since providers reject unanswered calls."""
+        """Return an empty result for each tool call without one, since providers reject unanswered calls; [] if there
+        is none.
+        """
         waiting, self._open = self._open, {}
         if not waiting or not self._completes_pairs:
             return []
@@ -272,9 +278,9 @@ class MessageEncoder:
         return [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in waiting]
 
     def _is_encodable(self, part: pb.Part, at: str) -> bool:
-        """Return whether chat can express a part of a message, and report a part that is left out.
-
-        Raises UmgError for an unknown kind.
+        """Return whether chat can express a part of a message; report a part that it cannot express and that is left
+        out.
+        Raises UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build. `at`: canonical path of the part.
         """
         kind = part.WhichOneof("kind")
         if kind is None:
@@ -353,10 +359,8 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to the first tool call of each assistant message since the last user message, unless
-    it is signed.
-
-    Vendor G rejects unsigned calls.
+    """Add a placeholder signature to the first tool call of each assistant message since the last user message, in
+    place, unless the call has a signature. Vendor G rejects calls without one.
     """
     for message in reversed(messages):
         if not isinstance(message, dict):
@@ -369,7 +373,9 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
 
 
 def _text_in(data: bytes) -> str | None:
-    """Return the text of a document's bytes, None if they are not UTF-8. No provider accepts a text file as a file."""
+    """Return the bytes of a document as text; None if they are not UTF-8. A text file is sent as text, since no
+    provider accepts it as a file.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -377,7 +383,9 @@ def _text_in(data: bytes) -> str | None:
 
 
 def _compact(content: list[object]) -> object:
-    """Return content of a single text as a string, which every provider accepts; any other content unchanged."""
+    """Return content parts as the `content` of a message: a single text as a string, which every provider accepts; no
+    parts as ""; other parts unchanged.
+    """
     match content:
         case []:
             return ""

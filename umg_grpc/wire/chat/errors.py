@@ -62,14 +62,16 @@ WRONG_KEY = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
 
 
 def message_for_callers(error: UmgError) -> str:
-    """Return the message of an error for a caller, in the vendor's words where clients depend on them."""
+    """Return the message of an error for a caller; for a wrong key it begins with the vendor's words, which clients
+    look for.
+    """
     return f"{INCORRECT_KEY}: {error.message}" if error.reason in WRONG_KEY else error.message
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a rejected or failed call.
+    """Return the body of a rejected or failed call: an object `error` with `message`, `type`, `param` and `code`.
 
-    `http_status` decides only for reasons that are newer than this build.
+    `http_status` selects the type only for reasons that are newer than this build.
     """
     fallback = (SERVER if http_status >= 500 else REQUEST, None)
     kind, code = KINDS.get(error.reason, fallback)
@@ -80,5 +82,5 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Encode the event that ends a broken stream: no `[DONE]` follows it."""
+    """Return the server-sent event with an error that ends a failed stream; no `[DONE]` follows it."""
     return frame(encode_error(error, 500))

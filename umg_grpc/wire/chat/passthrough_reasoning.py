@@ -14,8 +14,8 @@ FIELD = "reasoning_content"
 
 
 def edit_reasoning_content(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the `messages` of a passed-through body with stored reasoning where the client left it out, or without any
-    reasoning if the provider rejects it.
+    """Return {"messages": [...]} for a passed-through body: with the reasoning that the gateway has stored where the
+    client left it out, or without any reasoning if the provider rejects it (`quirks`), which is reported.
     """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:

@@ -60,10 +60,12 @@ INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
 def rebuild(
     request: pb.GenerateRequest, model: str, stream: bool, edits: Mapping[str, JsonObject], report: Report
 ) -> bytes:
-    """Return the caller's body with only the necessary edits; all else stays byte for byte.
+    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
+    byte for byte.
 
-    Edits are the model id, the stream options, the fields that only our document defines, and the fields that were
-    changed after decoding. `edits`: canonical name of each changed field -> JSON members with its present value.
+    Changes are the model id, the stream options, members that only the gateway's specification has, and the fields that
+    were changed after decoding. `edits`: canonical name of each of these fields -> members of the body with its value.
+    `report`: collects the members that are left out.
     """
     fields = FIELDS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
@@ -95,13 +97,15 @@ def _raw(value: object) -> Raw:
 
 
 def _members(raw: Raw, at: str) -> dict[str, Raw]:
-    """Return the members of a JSON object; no members for null and for an absent object."""
+    """Return the members of a JSON object; {} for null and for an absent object (empty `raw`). Raises
+    UmgError(INVALID_FIELD) for any other value. `at`: path of the object, for that error.
+    """
     return parse(dict[str, Raw], raw, at) if is_present(raw) else {}
 
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
-    """Replace a canonical field in a body: remove it from every member that may contain it, and add it as it is in
-    `encoded`.
+    """Replace the canonical field `field` in a body, in place: remove it from every member that may contain it, and add
+    the member for it in `encoded`.
     """
     removed = [path for path in PATHS[field] if _remove_member(fields, path)]
     for path in PATHS[field]:
@@ -116,7 +120,9 @@ def _find_member(encoded: object, path: Path) -> object:
 
 
 def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
-    """Remove the member at a path, and the object that becomes empty by that. Return whether the member existed."""
+    """Remove the member at a path (names from the top) from `fields`, and the objects that become empty by that. Return
+    whether the member existed.
+    """
     name, *rest = path
     if name not in fields:
         return False
@@ -143,10 +149,10 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level of the body, as an SDK does.
+    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request.
 
     Vendor G's member stays inside, under the name that its endpoint reads. Members that are fields of the body itself
-    are left out (not shown in the document), since the limits were checked on the top level only.
+    are left out and reported, since the gateway's limits were checked on the top level only.
     """
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:
@@ -166,9 +172,8 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 
 
 def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
-    """Replace `generationConfig` by the thinking config that vendor G's chat endpoint reads.
-
-    The endpoint rejects a thinking config beside an effort.
+    """Replace the member `generationConfig` by the thinking config that vendor G's chat endpoint reads; report its
+    other settings, and a thinking config beside an effort, which the endpoint rejects.
     """
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
@@ -192,9 +197,8 @@ SNAKE_CASE = {
 
 
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Replace the search tools of a body by the provider's search option.
-
-    The model would call a tool named `vendorgSearch` like one of the caller's own.
+    """Replace the tools of a body that stand for a web search by the search option of providers, and remove a choice of
+    them: the model would call a tool named `vendorgSearch` like a function of the caller.
     """
     raw = fields.get("tools", ABSENT)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []

@@ -38,9 +38,9 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes before and after the delta in a chunk that only continues the output (no error, usage or finish reason).
+    """Bytes around the delta in a chunk that only continues the output (without error, usage or finish reason).
 
-    Later chunks with the same bytes around their deltas are passed through without parsing.
+    Later chunks with the same bytes around their deltas are passed through without parsing, which saves time.
     """
 
     head: bytes  # up to the delta
@@ -52,8 +52,8 @@ class Template(NamedTuple):
     def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
         """Return the template of a chunk that only continues the output; None for any other chunk.
 
-        The chunk must have a finish reason member (null): without it the template would also match the last chunk, and
-        take its finish reason for a part of the delta.
+        `raw`: bytes of the frame. `chunk`: decoded from them. The chunk must have `finish_reason` (null): without it
+        the template would also match the last chunk, and take its finish reason for a part of the delta.
         """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None
@@ -84,9 +84,9 @@ class PassthroughDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Pass on, without decoding them, the leading chunks that differ from an earlier one, the template, only in
-        their text. Return them with the caller's model id, and their length in bytes as received. Return `DECODED`,
-        no bytes and the length 0, if one of them has to be decoded.
+        """Return (leading chunks that differ from an earlier chunk, the template, only in their text, with the caller's
+        model id; their length in bytes as received). Return `DECODED` (no bytes, length 0) if one of these has to be
+        decoded.
         """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames

@@ -21,9 +21,8 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 
 def shortened_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider, shortened with a digest if it is too long.
-
-    It is equal for a call and its result.
+    """Return the id of a tool call for a provider; an id that is too long is cut and ends with a digest of the whole
+    id, so that it is equal for a call and its result.
     """
     if len(call_id) <= MAX_CHARACTERS:
         return call_id

@@ -20,10 +20,11 @@ LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the switches and budgets of reasoning; record the fields whose use depends on the model's family.
+    """Decode the members of a body that turn reasoning on or off or limit it into `request.reasoning`, except
+    `reasoning_effort`, which is decoded with the other options. `notes`: receives the members that only models of some
+    family accept.
 
-    `reasoning_effort` is decoded elsewhere, with the options of every body. Not shown in the document: `thinking`
-    beside `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
+    Of `thinking` and `enable_thinking` the one that enables reasoning wins; the specification does not describe both.
     """
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
@@ -52,8 +53,8 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
 
 
 def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
-    """Yield vendor G's members of a chat body, each with its path (there are several spellings), the most specific
-    last.
+    """Yield (path, object) for each of vendor G's members in a chat body, which clients send under several names, the
+    most specific path last.
     """
     body = chat.extra_body or schema.ExtraBody()
     for at, member in (
@@ -67,7 +68,9 @@ def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendo
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """Yield the thinking configs of a chat body, each with its path, the most specific last."""
+    """Yield (path, object) for each thinking config in vendor G's members of a chat body, the most specific
+    path last.
+    """
     members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
         members.insert(0, ("generationConfig", chat.generation_config))
@@ -88,7 +91,9 @@ def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) ->
 
 
 def _level(value: str, field: str) -> str:
-    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD) for an unknown one."""
+    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD) for an unknown level. `field`: path of the
+    level.
+    """
     if value.lower() not in LEVELS:
         known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
         raise invalid(field, f"{echo(repr(value))} is none of its values; send one of {known}")
@@ -99,10 +104,11 @@ def _level(value: str, field: str) -> str:
 
 
 def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Encode the reasoning options of a request from another format, or from gRPC, for a chat provider.
+    """Return the members of a chat body for the reasoning options of a request from another format or from gRPC.
 
-    An effort is kept beside a switch. Options without a switch in the model's family become the nearest effort, unless
-    the request has one.
+    An effort is sent beside the family's switch for reasoning. Options for which the model's family has no member
+    become the nearest effort, unless the request has one. `words`: members of the body that the family accepts.
+    `report`: collects the options that are changed or left out.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
@@ -120,8 +126,9 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: boo
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Encode the member by which the model's family turns reasoning on or off: `thinking`, `enable_thinking` or vendor
-    G's config; nothing if the request sets none.
+    """Return the member by which the model's family turns reasoning on or off (`thinking`, `enable_thinking` or vendor
+    G's config); {} if the family has none, or if the request neither enables nor disables reasoning.
+    `words`: members of the body that the family accepts.
     """
     reasoning = request.reasoning
     match words.thinking:
@@ -145,10 +152,10 @@ def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report
 
 
 def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Encode reasoning options as the member `thinking`.
+    """Return the member `thinking`; {} if the request neither enables nor disables reasoning.
 
-    Not shown in the document: a value for as much reasoning as the model chooses; `enabled` without a budget is
-    nearest.
+    For an amount of reasoning that the model chooses, which the member has no value for, `enabled` without a budget is
+    sent.
     """
     if _is_disabled(reasoning):
         return {"thinking": {"type": "disabled"}}
@@ -161,11 +168,10 @@ def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _vendor_config(reasoning: pb.ReasoningOptions, config: JsonObject, source_format: str) -> JsonObject:
-    """Encode `extra_body.google.thinking_config`, the member that vendor G's chat endpoint reads; nothing without a
-    config.
+    """Return {"extra_body": ...} with vendor G's thinking config; {} for an empty `config`.
 
-    Vendor G returns reasoning only with `include_thoughts`, as native does. Callers of the other formats expect
-    reasoning as soon as they enable it.
+    Vendor G returns reasoning only with `include_thoughts`; it is set for callers of other formats than native
+    (`source_format`), which expect reasoning as soon as they enable it.
     """
     shown = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else source_format != "native"
     if config and (shown or reasoning.HasField("include_thoughts")):
@@ -180,8 +186,8 @@ def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
 
 
 def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Encode reasoning options as `thinking_level`. Models with levels have no level for off; unlimited reasoning
-    becomes the highest.
+    """Return `thinking_level` as the member of vendor G's config; {} if the request disables reasoning, for which there
+    is no level, or has no options. A budget or unlimited reasoning becomes the highest level.
     """
     if _is_disabled(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
@@ -191,8 +197,8 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Encode reasoning options as `enable_thinking`, which requires a stream (text document, chat rule 3): it is false
-    without one.
+    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. It is false, and
+    reported, without a stream, since the model family famQ reasons in streams only.
     """
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
@@ -211,7 +217,9 @@ def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
-    """Return the effort nearest to the request's reasoning budget or mode, "" if it has neither. Report the change."""
+    """Return the reasoning effort nearest to the request's budget or mode, and report the change; "" if it has neither,
+    or if the provider should choose. `words`: members of the body that the model's family accepts.
+    """
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
@@ -227,9 +235,11 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 
 def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Encode the changed reasoning options of a chat caller for the caller's own body, each option once.
+    """Return the members for the reasoning options of a chat request that were changed after decoding, each option
+    once.
 
-    Vendor G rejects an effort beside a budget or a level, and an effort of `none` has the same meaning as `thinking`.
+    Vendor G rejects an effort beside a budget or a level, and an effort of `none` means the same as disabled
+    `thinking`.
     """
     reasoning = request.reasoning
     fields = declared_switch(request) if reasoning.effort != "none" else {}
@@ -242,8 +252,8 @@ def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
 
 
 def declared_switch(request: pb.GenerateRequest) -> JsonObject:
-    """Encode the member with which the caller turned reasoning on or off, `thinking` or `enable_thinking`; nothing if
-    the caller sent neither.
+    """Return the member with which the caller turned reasoning on or off, `thinking` or `enable_thinking`; {} if the
+    request does neither.
     """
     reasoning = request.reasoning
     if reasoning.mode not in THINKING_NAMES:
@@ -257,7 +267,9 @@ def declared_switch(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """Encode vendor G's `thinking_config`, without the settings that `thinking` or `enable_thinking` contains."""
+    """Return the members of vendor G's `thinking_config`, without a budget that the member `thinking` contains; {}
+    without options.
+    """
     config = JsonObject()
     if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
         config["thinking_budget"] = reasoning.budget_tokens
