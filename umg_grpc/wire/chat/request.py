@@ -136,11 +136,11 @@ UNSUPPORTED = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a chat request, and keep it as source document. Raises UmgError: MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
+    """Decode the body of `POST /v1/chat/completions`, and keep the body and `headers` (those to be forwarded) in the
+    request. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
 
-    Rules of the model's family are not applied here. Not shown in the document: whether `parameters` or the top level
-    wins; we take the top level.
+    `model` is not used: the body contains the model. The rules of the model's family are applied later. An option at
+    the top level wins over the same option in `parameters`, which the specification leaves open.
     """
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
@@ -249,9 +249,11 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /chat/completions`.
+    """Encode a canonical request as a call of a provider's `POST /chat/completions`: a body of this format with only
+    the necessary changes, that of any other format anew.
 
-    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
+    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
+    the model. `notes`: facts that the decoder recorded about the caller's body.
     """
     report, source = Report(), request.source
     if source.format == "chat":
@@ -292,7 +294,9 @@ def encode_request(
 def _encode_edits(
     fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> dict[str, JsonObject]:
-    """Return the JSON of each canonical field that was changed after a chat body was decoded."""
+    """Return canonical field -> members of the body with its present value, for the `fields` that were changed after a
+    chat body was decoded.
+    """
     edited = dict.fromkeys(fields)
     if "messages" in edited:
         edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
@@ -302,8 +306,8 @@ def _encode_edits(
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
-    """Change the members of a body that providers of this format reject and those of other formats accept, for example
-    a tool choice without tools.
+    """Change or remove, in place, members of a body that providers of this format reject although other formats accept
+    their equivalents, for example a tool choice without tools. `report`: collects these.
     """
     if "tools" not in fields:
         fields.pop("parallel_tool_calls", None)

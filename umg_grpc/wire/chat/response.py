@@ -45,7 +45,9 @@ from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provi
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a chat response for a caller; return the provider's own body if it has this format."""
+    """Return the chat response for a caller; the provider's own body if it has this format. `request`: the caller's,
+    whose options decide about reasoning as text and the older `function_call`.
+    """
     if response.source.format == "chat":
         return response.source.body
     candidates = response.candidates or [
@@ -65,9 +67,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a chat response can contain a part of an answer.
-
-    Of the results of a provider's own tools it contains the sources that a search found.
+    """Return whether a chat response can contain a part of an answer. True for a web search of the provider, which the
+    response contains as its sources.
     """
     match part.WhichOneof("kind"):
         case "media":
@@ -122,8 +123,8 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return the parts with consecutive reasoning parts joined to one text part, for callers that request it
-    (`vendorn_thinking_to_content`).
+    """Return the parts with each run of consecutive reasoning parts replaced by one text part with marks around it, for
+    callers that request it by `vendorn_thinking_to_content`.
     """
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
@@ -135,15 +136,15 @@ def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
 
 
 def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
-    """Join all reasoning as one text: the full texts, or the summaries of a part that has no texts."""
+    """Return all reasoning of the parts as one text: the full texts, or the summaries of a part that has no texts."""
     return REASONING_SEPARATOR.join(
         text for part in parts for text in (part.texts if any(part.texts) else part.summaries) if text
     )
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
-    """Encode the media of an answer: audio as `audio`, and images as the extension `images`, since chat has no field
-    for them.
+    """Return the media of an answer as members of a message: `audio`, and the extension `images`, since chat has no
+    field for images; {} without media.
     """
     fields, images = JsonObject(), list[JsonObject]()
     for part in parts:
@@ -185,10 +186,11 @@ PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that its choices are
-    not decoded.
+    """Decode a complete response of a provider into a canonical response. `pass_`: whether its body is passed through,
+    so that its choices are not decoded.
 
-    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its HTTP status.
+    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no choices; the provider's error for a
+    body that is one in spite of its HTTP status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)

@@ -143,11 +143,11 @@ class Head(Struct, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the `finish_reason` of the chat format.
+    """Return the `finish_reason` of a choice.
 
-    `calls`: the response has tool calls, so that the reason is `tool_calls`, or `function_call` if the request is
-    `legacy`, that is, it has `functions` instead of `tools`. `refused`: the response has a refusal text, so that it is
-    complete (`stop`).
+    `calls`: whether the response has tool calls: the reason is then `tool_calls`, or `function_call` if `legacy` is
+    set, that is, if the request has the older `functions` instead of `tools`. `refused`: whether the response has a
+    refusal text, with which it is complete (`stop`).
     """
     if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
@@ -157,22 +157,22 @@ def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool,
 
 
 def encode_audio(media: pb.MediaPart) -> JsonObject:
-    """Encode audio as `message.audio`."""
+    """Return audio as the member `audio` of a message: id, base64, expiry time and transcript."""
     data = pybase64.b64encode_as_string(media.data)
     return {"id": media.media_id, "data": data, "expires_at": media.expire_time.seconds, "transcript": media.transcript}
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject:
-    """Encode an image as an entry of `message.images`."""
+    """Return an image as an element of the member `images` of a message, with its address or a data URL."""
     url = media.uri if media.HasField("uri") else data_url(media.mime_type or "image/png", media.data)
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
-    """Encode a citation as `url_citation`; return None for a citation that chat cannot express.
+    """Return a citation as an annotation of type `url_citation`; None for a citation that chat cannot express.
 
-    The offsets count in the whole content, in characters: `before` characters precede the part, which has `length` of
-    them.
+    The offsets count characters in the whole content of the message: `before` characters precede the cited part, which
+    has `length` characters. A citation without offsets covers the part.
     """
     if citation.opaque.format == "chat":
         return Raw(citation.opaque.json.encode())
@@ -185,8 +185,8 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """Encode a token with its log probability: as an entry of `logprobs.content`, with its alternatives in
-    `top_logprobs`, or as one of these alternatives if `nested`.
+    """Return a token with its log probability as an element of `logprobs.content`, with its alternatives in
+    `top_logprobs`; if `nested`, as one of these alternatives.
     """
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
     encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
@@ -199,8 +199,8 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 
 
 def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id, creation time, service tier and fingerprint of a response or chunk to a canonical message, with the
-    model. `model`: the caller's name of it, "" for the provider's.
+    """Copy id, creation time, service tier and fingerprint of a response or chunk to `target`, with the model. `model`:
+    the caller's name of the model, "" for the provider's.
     """
     target.response_id, target.model = head.id or "", model or head.model or ""
     set_time(head.created, target.create_time)
@@ -211,7 +211,9 @@ def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.Generat
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode a finish reason. Keep the provider's own value too if the format does not define it."""
+    """Set the finish reason of `target` from the provider's `reason`; none for None or "". The provider's own value is
+    kept beside it if the format does not define that value.
+    """
     if reason:
         target.finish_reason = FINISH_REASONS.get(reason) or OTHER_FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
         if reason not in FINISH_REASONS:
@@ -219,7 +221,9 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
-    """Correct the finish reason by the content of the response: a tool call, a refusal text, or a missing reason."""
+    """Correct the finish reason of `target` by the content of the response: TOOL_CALLS if it has tool calls (`calls`),
+    REFUSAL if it has a refusal text (`refused`), STOP if the provider sent no reason.
+    """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
@@ -239,8 +243,8 @@ _CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Return the content of a message as one text, also where it is a list of parts. Reasoning among the parts is left
-    out.
+    """Return the `content` of a message as one text: a string, the texts in a list of parts (reasoning is left out), or
+    "" for None.
     """
     if isinstance(content, list):
         return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
@@ -255,7 +259,7 @@ def _reasoning_in_content(content: list[Raw]) -> str:
 
 
 def reasoning_text(message: ProviderMessage) -> str:
-    """Return the reasoning of a message, from whichever field the provider uses."""
+    """Return the reasoning of a message from any of the fields in which providers send it; "" without reasoning."""
     if message.reasoning_content:
         return message.reasoning_content
     if isinstance(message.content, list) and (thoughts := _reasoning_in_content(message.content)):
@@ -264,7 +268,7 @@ def reasoning_text(message: ProviderMessage) -> str:
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:
-    """Decode an annotation; any type other than `url_citation` is kept as raw JSON."""
+    """Return an annotation as a citation of a web page; any other type than `url_citation` is kept as raw JSON."""
     try:
         cited = msgspec.json.decode(raw, type=Annotation).url_citation
     except msgspec.ValidationError:
@@ -277,13 +281,17 @@ def decode_annotation(raw: Raw) -> pb.Citation:
 
 
 def decode_url(raw: Raw) -> pb.Citation:
-    """Decode an entry of the extension `citations`: the address of a source of the whole text."""
+    """Return an element of the extension `citations`, the address of a source, as a citation by the whole text. An
+    element that is no string has the address "".
+    """
     url = msgspec.json.decode(raw)
     return pb.Citation(web=pb.WebSource(url=url if isinstance(url, str) else ""))
 
 
 def decode_image(url: str, media: pb.MediaPart) -> None:
-    """Decode an image of the response. Raises UmgError(UPSTREAM_FAILED) for broken base64."""
+    """Set `media` to an image of a response. `url`: its address or a data URL. Raises UmgError(UPSTREAM_FAILED) for
+    broken base64.
+    """
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = url
@@ -295,9 +303,8 @@ def decode_image(url: str, media: pb.MediaPart) -> None:
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Decode audio of the response.
-
-    Its type is the format that the request selected, since the response does not state it.
+    """Set `media` to audio of a response, complete or one piece of a stream. Its media type is that of the format that
+    the request selects, since the response does not state it.
 
     Raises UmgError(UPSTREAM_FAILED) for broken base64.
     """

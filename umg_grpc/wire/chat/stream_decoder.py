@@ -59,7 +59,9 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 
 def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
-    """Return the error that a chat event states by its name or by the member `error`; None if it states none."""
+    """Return the error in a server-sent event, which states it by the name `error` or by the member `error`; None for
+    any other event. `chunk`: decoded from the event.
+    """
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:
@@ -68,7 +70,9 @@ def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
 
 
 class _Call:
-    """State of a tool call of which only the first pieces have been received."""
+    """State of a tool call that is being received: its id, its part once the name is known, and input that is not
+    emitted yet.
+    """
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -105,8 +109,8 @@ class _Candidate(PartEmitter):
         self._length += len(text)
 
     def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event for a delta that only appends to the open text or reasoning, as most do; None for any other
-        delta.
+        """Return the event for a delta that only appends to the open text or reasoning, as most deltas do; None for any
+        other delta, which `decode` handles. This only saves time.
         """
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:
@@ -121,7 +125,9 @@ class _Candidate(PartEmitter):
         return self.delta(thoughts) if self._kind == "reasoning" and thoughts and not content else None
 
     def decode(self, delta: ProviderMessage, logprobs: Logprobs | None) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one delta."""
+        """Yield the canonical events of one delta. `logprobs`: log probabilities of the tokens in it, None
+        without any.
+        """
         if thoughts := reasoning_text(delta):
             yield from self.append_text("reasoning", thoughts)
         if content := content_text(delta.content):
@@ -165,7 +171,9 @@ class _Candidate(PartEmitter):
         yield event
 
     def add_citation(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
-        """Yield the event of a source that the text cites, with offsets from the start of its part."""
+        """Yield the event of a citation by the last text part, whose offsets are converted, in place, to count from the
+        start of that part.
+        """
         if self._text is None:
             yield from self.switch("text")
         self._cited = True
@@ -202,8 +210,8 @@ class _Candidate(PartEmitter):
         yield event
 
     def _append_call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of a tool call. It belongs to the call with its index, unless its id is
-        another.
+        """Yield the events of one piece of a tool call. It belongs to the call with its index, or to the last call if
+        it has no index; an id that differs from that call's id starts a new call.
         """
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
         if known is None or (piece.id and known.call_id and piece.id != known.call_id):
@@ -228,13 +236,13 @@ class _Candidate(PartEmitter):
             yield event
 
     def _function_call(self, piece: ProviderFunction) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of the older `function_call`, of which a message has at most one, without an
-        id.
-        """
+        """Yield the events of one piece of the older `function_call`: the only call of the message, without an id."""
         yield from self._append_call(ProviderCall(index=0, function=piece))
 
     def _start_call(self, call: _Call, name: str, custom: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts the part of a tool call, whose name is now known."""
+        """Yield the event that starts the part of a tool call, and the input received before its name. `custom`:
+        whether the call is of a custom tool, which takes free text.
+        """
         yield from self.switch("")
         part = pb.Part()
         part.tool_call.call_id, part.tool_call.name = call.call_id, name
@@ -311,8 +319,8 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk)
 
     def _continuation(self, chunk: Chunk) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to the text of one candidate, as most do; None for any other
-        chunk.
+        """Return the event of a chunk that only appends to the text of one candidate, as most chunks do; None for any
+        other chunk, which has to be decoded completely. This only saves time.
         """
         choices = chunk.choices
         if not choices or len(choices) != 1 or chunk.usage is not None or chunk.citations or self._has_halves:

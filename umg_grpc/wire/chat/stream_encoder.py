@@ -106,7 +106,9 @@ class StreamEncoder(msgspec.Struct, eq=False):
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the frame of an error event, which ends a broken response; no end marker follows."""
+        """Return the frame with an error that ends a failed stream, without an end marker; later calls of `feed` return
+        no bytes.
+        """
         self._closed = True
         return error_frame(error)
 
@@ -134,7 +136,9 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
     def _continue_text(self, event: pb.GenerateEvent) -> bytes:
-        """Return the chunk that appends to a text, joined from bytes for speed; b"" if the part was not started."""
+        """Return the chunk for a text delta, joined from bytes to save time; b"" if the event's part is not a text that
+        has started.
+        """
         index, part, text = event.candidate_index, event.part_index, event.text_delta
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
@@ -193,8 +197,8 @@ class StreamEncoder(msgspec.Struct, eq=False):
                 assert_never(unhandled)
 
     def _begin(self, index: int, content: str | None) -> Iterator[bytes]:
-        """Yield the first chunk of a choice, with its role. `content` is null if the choice does not begin with
-        text.
+        """Yield the first chunk of the choice `index`, with its role; nothing if it was sent. `content`: "" if the
+        choice begins with text, else None, which is sent as null.
         """
         choice = self._choice(index)
         if not choice.has_role:
@@ -318,7 +322,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, {"audio": {"expires_at": media.expire_time.seconds}})
 
     def _media(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
-        """Yield the first piece of audio, or a complete image."""
+        """Yield the chunk with the first piece of audio, or with a complete image; nothing for other media."""
         if media.kind == pb.MEDIA_KIND_AUDIO:
             yield self._chunk(index, {"audio": {name: value for name, value in encode_audio(media).items() if value}})
         elif media.kind == pb.MEDIA_KIND_IMAGE:
@@ -327,8 +331,8 @@ class StreamEncoder(msgspec.Struct, eq=False):
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Yield the chunk of a tool call's reasoning state; keep the state of a message for its end. Only vendor G's
-        chat has a field for it.
+        """Yield the chunk with the reasoning state of a tool call (index `part`) if it is vendor G's, whose chat alone
+        has a field for states. The state of any other part is kept until the end of the choice `index`.
         """
         choice = self._choice(index)
         if state.format != "native":
@@ -341,7 +345,9 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, {"tool_calls": [call]})
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """Yield the end of a part: an empty object as the arguments of a call without any, since clients parse them."""
+        """Yield an empty JSON object as the arguments of a tool call that ends without any, since clients parse them;
+        nothing for any other part.
+        """
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

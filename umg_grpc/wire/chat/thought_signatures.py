@@ -9,7 +9,9 @@ from umg_grpc.wire.core.reasoning_state import is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state, which has the native format; None without one."""
+    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`; None without a
+    signature, and for a placeholder. The state has the native format.
+    """
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None
@@ -17,10 +19,10 @@ def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | 
 
 
 def is_signed(part: pb.Part) -> bool:
-    """Return whether a part has a reasoning state of vendor G, also called its signature."""
+    """Return whether a part has a reasoning state of vendor G (a thought signature) that is not only a placeholder."""
     return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
 
 
 def encode_signature(state: pb.ReasoningState) -> JsonObject:
-    """Encode a reasoning state of vendor G as `extra_content`."""
+    """Return a reasoning state of vendor G as the value of the member `extra_content`."""
     return {"google": {"thought_signature": state.data}}

@@ -36,7 +36,9 @@ CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
 
 
 def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """Encode a tool call of a message. `call_id` and `name`: as the receiver of the message accepts them."""
+    """Return a tool call as an element of `tool_calls`, with vendor G's signature if it has one. `call_id` and `name`:
+    in the form that the receiver of the message accepts.
+    """
     call = part.tool_call
     if call.HasField("text"):
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
@@ -54,13 +56,16 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the id of a tool call, or a generated id, unique in a conversation, if the provider sent none."""
+    """Return the id of a tool call; if the provider sent none, an id made of `response_id` and `index`, the position of
+    the call, so that it is unique in a conversation.
+    """
     return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    """Encode the tool calls of a complete response: all as `tool_calls`, or the first one as `function_call` if
-    `legacy`.
+    """Return the tool calls of a complete response as a member of its message: `tool_calls`, or the older
+    `function_call` with the first call if `legacy` (the request has `functions` instead of `tools`).
+    `response_id`: part of the ids of calls without one.
     """
     if legacy:
         call = calls[0].tool_call
@@ -101,7 +106,7 @@ class ProviderCall(Struct):
 
 
 def decode_call(call: ProviderCall, target: pb.Part) -> None:
-    """Decode a complete tool call of a provider's response."""
+    """Decode a complete tool call of a provider's response, with vendor G's signature if it has one, into `target`."""
     target.tool_call.call_id = call.id or ""
     if call.custom:
         target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""

@@ -36,7 +36,9 @@ CALLABLE = ("function", "custom")  # types of the tools that the caller runs
 
 
 def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    """Decode `tools`, `tool_choice` and `functions`. Raises UmgError naming the field."""
+    """Decode the members `tools`, `tool_choice`, and the older `functions` and `function_call` into the request.
+    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     for index, raw in enumerate(body.tools or ()):
         _decode_tool(raw, request.tools.add(), f"tools[{index}]")
     if body.functions:
@@ -112,7 +114,11 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Encode `tools`, `tool_choice` and the option for a search tool, or the older `functions` and `function_call`."""
+    """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; the older `functions` and
+    `function_call` if the caller used these. {} without tools.
+    Raises UmgError(UNTRANSLATABLE) for tools that only another format has. `report`: collects the tools that are left
+    out.
+    """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
     for index, tool in enumerate(request.tools):
@@ -165,8 +171,8 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with its grammar nested below `grammar`, as chat has it; responses has it
-    flat.
+    """Return the format of a custom tool with its grammar inside a member `grammar`; callers of responses send the
+    members of the grammar beside `type`. `at`: canonical path of the format, for errors.
     """
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
@@ -194,7 +200,9 @@ def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def encode_search_options(context_size: str, location: pb.UserLocation | None) -> JsonObject:
-    """Encode options of a web search as the member `web_search_options`."""
+    """Return the value of `web_search_options`; {} without options. `context_size`: "" for the default. `location`:
+    None without one.
+    """
     options = JsonObject()
     if context_size:
         options["search_context_size"] = context_size
@@ -205,7 +213,9 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
-    """Encode `tool_choice`; return None without one. `functions`: whether custom tools became functions."""
+    """Return the value of `tool_choice`; None for the default. `functions`: whether custom tools are sent as functions.
+    Raises UmgError(UNTRANSLATABLE) for a choice that only another format has.
+    """
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":

@@ -34,7 +34,9 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Encode `usage`: totals are exact sums; counts that only some providers report are included if not 0."""
+    """Return the member `usage`. The totals are exact sums; counts that only some providers report are included unless
+    they are 0.
+    """
     prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
     completion: JsonObject = {
         "reasoning_tokens": usage.reasoning_tokens,
@@ -61,10 +63,10 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
-    """Set the token counts of a usage; details that the provider leaves out are 0.
+    """Set the token counts of `target`; details that the provider leaves out are 0.
 
-    Return False, and set none, for a usage without both totals: it is ignored, and the gateway counts the tokens
-    itself.
+    Return False, and set none, for a usage without the totals of both prompt and completion tokens: the gateway then
+    counts the tokens itself.
     """
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return False

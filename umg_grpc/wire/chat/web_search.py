@@ -22,10 +22,10 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members of a body that request a web search: `web_search_options`, `search_parameters`, `parameters`,
-    and the search tools of vendor G.
+    """Decode the members of a body that request a web search (`web_search_options`, `search_parameters`, `parameters`,
+    and vendor G's search tools) into the request.
 
-    Record the fields whose use depends on the model's family.
+    `notes`: receives the members that only models of some family accept, and those without a canonical form.
     """
     if (options := chat.web_search_options) is not None:
         notes.family.append("web_search_options")
@@ -55,7 +55,9 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
 
 
 def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
-    """Yield the names of the search tools in `extra_body.vendorg.tools`. Raises UmgError(INVALID_FIELD)."""
+    """Yield the names of the search tools among vendor G's `tools`. Raises UmgError(INVALID_FIELD) for options of a
+    tool that are no object. `at`: path of `vendor` in the body.
+    """
     for index, tool in enumerate(vendor.tools or ()):
         for key, options in tool.items():
             if key in SEARCH_KEYS and is_present(options):
@@ -64,7 +66,9 @@ def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """Decode `parameters` of family famQ."""
+    """Decode the member `parameters` of model family famQ into options of the request, except options that the top
+    level of the body has set. Raises UmgError(INVALID_FIELD).
+    """
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)
         if value is not None and not request.HasField(name):
@@ -88,9 +92,8 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 def encode_search(
     request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks = NO_QUIRKS
 ) -> JsonObject:
-    """Encode search options and `parameters` in the members of the model's family.
-
-    Options without a member in that family are reported.
+    """Return the search options and the member `parameters` in the members that the model's family accepts (`words`);
+    {} without options. Options without a member in that family are reported.
     """
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
@@ -114,7 +117,7 @@ def encode_search(
 
 
 def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
-    """Encode search options as `search_parameters` of family famX."""
+    """Return the value of `search_parameters` (model family famX) for search options; {} if none is set."""
     fields: JsonObject = {"mode": MODE_NAMES[search.mode]} if search.mode else {}
     if search.HasField("return_citations"):
         fields["return_citations"] = search.return_citations
@@ -122,7 +125,10 @@ def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
 
 
 def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
-    """Encode `parameters` of family famQ, without the switch that turns the search on."""
+    """Return the value of `parameters` (model family famQ), without its member that turns the search on; {} without
+    options.
+    `words`: members that the model's family accepts; options without a member are reported.
+    """
     # (name, value, canonical fields that are lost if `parameters` does not have it)
     candidates: list[tuple[str, object, list[str]]] = [
         (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)
