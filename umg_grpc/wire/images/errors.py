@@ -1,5 +1,5 @@
-"""Error bodies of the image paths. Each has the members of the documented shape and of the SDKs' shape
-(readings, 3).
+"""Error bodies of the image paths. Each has the members of the specification (`code`, `msg`) and of the official SDKs
+(`error`).
 """
 
 import msgspec
@@ -12,16 +12,16 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 CODES = {pb.ERROR_REASON_CONTENT_BLOCKED: "content_policy_violation"}
-"""Reason -> code, where clients of image paths expect another code than those of chat."""
+"""Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a rejected or failed call: `code` is the HTTP status."""
+    """Return the JSON body of a rejected or failed call; its member `code` is the HTTP status."""
     return msgspec.json.encode(_members(error, http_status))
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Return the event that ends a stream after a failure."""
+    """Return the server-sent event `error`, which ends a stream after a failure."""
     return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, HTTP_STATUS[error.reason])}))
 
 

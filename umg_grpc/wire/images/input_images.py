@@ -1,4 +1,4 @@
-"""Input images of callers (addresses, data URLs, base64): decoding, and checks of type and size of the files."""
+"""Input images of callers (URLs, data URLs, base64): decoding, and checks of the type and size of their files."""
 
 from urllib.parse import urlsplit
 
@@ -18,7 +18,9 @@ _HEAD_CHARACTERS = 256
 
 
 def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
-    """Decode an input image: an address, a data URL or base64. Raise UmgError(INVALID_FIELD) naming the field `at`."""
+    """Set `image` from a string in a request: a URL, a data URL or base64. `at`: path of the string in the body.
+    Raise UmgError(INVALID_FIELD) for any other string and for a file that is no accepted image.
+    """
     if isinstance(value, LongText):
         _decode_long(value, image, at)
         return
@@ -41,9 +43,11 @@ def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
 
 
 def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
-    """Set the bytes of an input image and its media type, by the signature of the bytes and not as the caller declares
-    it. Raise UmgError(INVALID_FIELD) for other files than images, other types than JPEG, PNG, GIF and WebP, and for
-    images with too many pixels.
+    """Set the bytes and the media type of `image`; the type is found by the first bytes of the file and not by the
+    caller's declaration.
+
+    `at`: path of the image in the body. Raise UmgError(INVALID_FIELD) for a file other than JPEG, PNG, GIF and WebP,
+    and for too many pixels.
     """
     if not data:
         raise invalid(at, f"the image is empty; {ACCEPTED}")
@@ -52,8 +56,8 @@ def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
 
 
 def check_inputs(request: pb.GenerateImageRequest) -> None:
-    """Check the input images of a gRPC request as `fill_bytes` does, and set their media types. Raise
-    UmgError(INVALID_FIELD) naming the canonical field.
+    """Check the files of input images in a request that came by gRPC, and set their media types in place. Raise
+    UmgError(INVALID_FIELD) for a file that is no accepted image.
     """
     for at, image in placed_images(request, with_mask=True):
         if image.HasField("data"):
@@ -75,16 +79,16 @@ def _decode_data_url(url: str, at: str) -> bytes:
 
 
 def _base64_start(head: str) -> int:
-    """Return the position at which the base64 begins in a data URL; -1 for a data URL without base64. `head`: beginning
-    of the URL.
+    """Return the position in a data URL at which its base64 begins; -1 for a data URL without base64. `head`: first
+    characters of the URL.
     """
     comma = head.find(",")
     return comma + 1 if comma >= 0 and "base64" in head[:comma].lower().replace(" ", "").split(";") else -1
 
 
 def _decode_base64(text: str, at: str) -> bytes:
-    """Return the bytes that base64 encodes. The standard form is decoded without a copy of the text, any other variant
-    with one.
+    """Return the bytes of a base64 text. Its standard form is decoded without copying the text; other variants are
+    accepted.
     """
     try:
         return pybase64.b64decode(text, validate=True)
@@ -93,7 +97,7 @@ def _decode_base64(text: str, at: str) -> bytes:
 
 
 def _decode_long(value: LongText, image: pb.ImageInput, at: str) -> None:
-    """Decode an input image from a long string, without a copy of its text."""
+    """Set `image` from a long string of a JSON body, without copying its text. `at`: path of the string in the body."""
     head = str(value.content[:_HEAD_CHARACTERS], "latin-1")
     start = _base64_start(head) if is_data_url(head) else 0
     if start >= 0 and "://" not in head[start:]:

@@ -1,4 +1,6 @@
-"""Long strings of a JSON body (files in base64), cut out before the body is decoded, so that they are not copied."""
+"""Long strings of a JSON body (files in base64), which are cut out before the body is decoded, so that they are not
+copied.
+"""
 
 from collections.abc import Iterator
 
@@ -11,7 +13,9 @@ _MAX_BACKSLASHES = 64
 
 
 class LongText(str):
-    """Placeholder for a long string, whose bytes in the body are `content`. They contain no escapes."""
+    """Long string of a JSON body, represented by the text of its placeholder so that it is not copied. Its bytes in
+    the body, which contain no escapes, are `content`.
+    """
 
     __slots__ = ("content",)
 
@@ -19,10 +23,10 @@ class LongText(str):
 
 
 class LongStrings:
-    """Long strings that were cut out of a body, and the body with short placeholders in their places."""
+    """JSON body in which short placeholders replace the long strings, together with these strings."""
 
     def __init__(self, body: bytes) -> None:
-        """Cut the long strings out of a JSON body. None are cut out of a body that has a string like a placeholder."""
+        """Cut the long strings out of a JSON body; none if the body contains a string that looks like a placeholder."""
         self.body = body
         self._contents: dict[str, memoryview] = {}
         self._quoted: dict[bytes, memoryview] = {}
@@ -46,7 +50,7 @@ class LongStrings:
         return len(self._contents)
 
     def restore(self, text: str) -> str:
-        """Return the `LongText` that a placeholder stands for; any other string unchanged."""
+        """Return the long string for a placeholder, as a `LongText`; any other string unchanged."""
         content = self._contents.get(text)
         if content is None:
             return text
@@ -55,14 +59,14 @@ class LongStrings:
         return long
 
     def restore_raw(self, raw: Raw) -> Raw:
-        """Return the JSON of the long string that a placeholder stands for; any other JSON unchanged."""
+        """Return the JSON of the long string for a placeholder; any other JSON value unchanged."""
         content = self._quoted.get(bytes(raw)) if self._quoted else None
         return raw if content is None else Raw(content)
 
 
 def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the first and last position of each long string without escapes, up to the first string that cannot be
-    read.
+    """Yield (first, last position) of each long string without escapes; ends at the first string that is not valid
+    JSON.
     """
     start = body.find(b'"')
     while start >= 0:

@@ -22,8 +22,11 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPart]) -> DecodedForm:
-    """Return the canonical request of a form, without a source document. Images are files, or texts as in a JSON body.
-    Raise UmgError: MISSING_FIELD, INVALID_FIELD naming the field of the form.
+    """Return the canonical request in the parts of a `multipart/form-data` body, and whether it requests a stream.
+    The request has no source document.
+
+    Input images are files, or texts as in a JSON body. Raise UmgError: MISSING_FIELD or INVALID_FIELD naming the
+    field.
     """
     fields, images, masks = JsonObject(), list[FormPart](), list[FormPart]()
     for part in parts:
@@ -77,7 +80,7 @@ def _text(part: FormPart, at: str) -> str:
 
 
 def _read_field(name: str, part: FormPart) -> object:
-    """Return the value of a form's field as JSON; None for an empty text in a field of another type."""
+    """Return the value of a form field as in a JSON body; None for an empty text in a field that is no text."""
     read, text = _READERS.get(name, _keep), _text(part, name)
     return None if not text and read is not _keep else read(name, text)
 
@@ -120,6 +123,6 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     **dict.fromkeys(("stream", "watermark"), _boolean),
     **dict.fromkeys(("contents", "sequential_image_generation_options", "optimize_prompt_options"), _json),
 }
-"""Field of a form -> its reader."""
+"""Field of a form -> function (name, text) that converts its text to a JSON value."""
 FORM_FIELDS = tuple(_READERS)
 """Names of the fields of a form other than its images."""

@@ -12,13 +12,16 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 
 class ImageRequestEncoder(Protocol):
-    """Encoder of a canonical image request as a call to a provider."""
+    """Function that encodes a canonical image request as an HTTP request to a provider."""
 
     def __call__(
         self, request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES, /
     ) -> UpstreamRequest:
-        """Encode a request for the provider's `model`. Raise UmgError for a part that the provider does not support and
-        that cannot be left out without changing the meaning; other unsupported parts are in the report.
+        """Encode a request for the provider's `model`. `stream`: whether to request a stream; `notes`: facts about
+        the caller's body.
+
+        Raise UmgError for a part that the provider does not support and that cannot be left out without changing the
+        meaning; other unsupported parts are recorded in the report of the result.
         """
         ...
 
@@ -33,28 +36,31 @@ class ImageStreamDecoder(Protocol):
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
         """Decode complete server-sent events. Return a message with their canonical events; None if they have none.
-        Raise UmgError for an error event, or for one that cannot be decoded.
+        Raise UmgError for an error event, and for an event that cannot be decoded.
         """
         ...
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return the last events of the stream, with `finished`. Raise UmgError(UPSTREAM_CUT) for an incomplete
-        answer.
+        """Return a message with the last events of the stream, `finished` among them. Raise UmgError(UPSTREAM_CUT) if
+        the response is incomplete.
         """
         ...
 
 
 @dataclass(frozen=True)
 class ImageTasks:
-    """Asynchronous calls of an image protocol: a call creates a task, which is queried until it ends."""
+    """Functions for asynchronous calls of an image protocol, in which a call creates a task that is queried until it
+    ends.
+    """
 
     is_required: Callable[[UmgError], bool]
-    """Whether the refusal of a synchronous call demands a task instead."""
+    """Function that returns whether the error of a synchronous call means that the model accepts only tasks."""
     encode_create: Callable[[pb.GenerateImageRequest, str, RequestNotes], UpstreamRequest | None]
     """(request, the provider's model id, notes). None for a request that a task cannot express."""
     decode_created: Callable[[bytes], str]
     """Body -> the provider's task id."""
     encode_query: Callable[[str], UpstreamRequest]
+    """The provider's task id -> request that queries the task."""
     decode_status: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse | None]
     """(body, request) -> the result; None while the task is not finished. Raises UmgError for a failed task."""
     poll_seconds: float = 3.0
@@ -77,12 +83,13 @@ class ImageProtocol:
     takes_urls: Callable[[pb.GenerateImageRequest], bool]
     """Whether the provider fetches the addresses of this request itself; otherwise it needs the bytes."""
     stream_decoder: Callable[[pb.GenerateImageRequest], ImageStreamDecoder] | None = None
-    """None for a protocol without streams."""
+    """Function that creates the decoder of one stream; None for a protocol without streams."""
     one_image: bool = False
-    """Whether a call makes one image (or one group), so that `n` images are `n` calls."""
+    """Whether one request makes one image (or one group), so that `n` images take `n` requests."""
     max_file_bytes: int = 20 << 20
-    """Maximum size of a fetched input image."""
+    """Maximum bytes of an input image that the gateway downloads for the provider."""
     tasks: ImageTasks | None = None
+    """Asynchronous calls, for models that accept only these; None for a protocol without them."""
     key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or any other with the bare key."""
     provider_name: str = ""

@@ -1,7 +1,7 @@
 """Decoding of image requests from a caller's JSON body.
 
-A body is flat, or has the fields of family D in `input` and `parameters`. Which of the two a model accepts is a rule of
-its family: the notes record the fields on which it depends (`RequestNotes.family`).
+A body is flat, or has its fields in `input` and `parameters`, as family D defines them. Which of the two a model
+accepts depends on its family: the notes record the fields that decide it (`RequestNotes.family`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ from umg_grpc.wire.images.schema import (
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 FIELDS = Fields(ImageBody, {}, {})
-"""Known fields of a body."""
+"""Known fields of the JSON body, by which unknown ones are found."""
 
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
 SEQUENTIAL = {
@@ -47,7 +47,7 @@ SAME_NAMES = (
     *("prompt", "size", "quality", "aspect_ratio", "image_size", "response_modalities", "temperature", "top_p"),
     *("watermark", "guidance_scale", "input_fidelity", "background", "moderation", "user"),
 )
-"""Fields with the same name and value in a flat body and in the canonical request."""
+"""Fields with the same name and value in a flat body (all fields at the top level) and in the canonical request."""
 WHOLE_NAMES = {
     "n": "n",
     "max_output_tokens": "max_output_tokens",
@@ -55,15 +55,15 @@ WHOLE_NAMES = {
     "output_compression": "output_compression_percent",
     "partial_images": "partial_images",
 }
-"""Whole numbers of a flat body -> their canonical names."""
+"""Field of a flat body with a whole number -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields of `parameters`, with the same names in the canonical request."""
 NESTED = ("contents", "images", "input", "parameters", "sequential_image_generation_options", "optimize_prompt_options")
-"""Fields whose values have fields."""
+"""Fields of a body whose values are objects or lists of objects, which may contain unknown fields."""
 FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})
-"""Fields of a body that the models of one family accept, and that have no canonical form of their own."""
+"""Fields of a body that only the models of one family accept, and that have no canonical field of their own."""
 BESIDE_INPUT = frozenset({"model", "input", "parameters", "response_format", "stream", "user", "safety_identifier"})
-"""Fields that a structured body may have at the top level."""
+"""Fields that may be at the top level of a body with `input` and `parameters`."""
 
 wire_path = wire_paths(
     [
@@ -88,8 +88,10 @@ def decode_request(
     headers: Mapping[str, str],
     model: str = "",
 ) -> DecodedRequest[pb.GenerateImageRequest]:
-    """Decode the JSON body of an image request, and keep it as source document. `face`: name of the format. Raise
-    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the JSON body of an image request, which the canonical request keeps as source document.
+
+    `face`: name of the format; `operation`: generation, edit or variation, by the path. Raise UmgError:
+    MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     strings = LongStrings(check_utf8(body))
     decoded, unknown = _read(strings.body)
@@ -110,8 +112,8 @@ def decode_request(
 
 
 def check_operation_inputs(request: pb.GenerateImageRequest, at: str = "image") -> None:
-    """Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless a gRPC request has the input images of its operation: an edit
-    needs some. `at`: path of their field.
+    """Raise UmgError(MISSING_FIELD, INVALID_FIELD) if an edit has no input image, or if a variation has none or
+    several. `at`: path of the input images in the caller's body.
     """
     if request.operation == pb.IMAGE_OPERATION_EDIT:
         if not request.inputs and not any(part.HasField("image") for turn in request.turns for part in turn.parts):
@@ -133,7 +135,7 @@ def wants_stream(body: bytes) -> bool:
 
 
 def _read(body: bytes) -> tuple[ImageBody, list[str]]:
-    """Decode a body into its struct. Return it with the paths of its unknown fields."""
+    """Return (the decoded body, the paths of its unknown fields)."""
     try:
         decoded = _KNOWN.decode(body)
         has_nested = any(getattr(decoded, name) is not None for name in NESTED)
@@ -146,7 +148,9 @@ _KNOWN = msgspec.json.Decoder(KnownImageBody)
 
 
 def _restore(decoded: ImageBody, strings: LongStrings) -> int:
-    """Replace the placeholders for long strings in the image fields of a body by these strings. Return their number."""
+    """Replace placeholders by the long strings that were cut out of the body, in the image fields of `decoded`.
+    Return the number of replaced placeholders.
+    """
     if not len(strings):
         return 0
     parts: list[ContentPart | StructuredItem] = [part for item in decoded.contents or () for part in item.parts]
@@ -171,7 +175,9 @@ def _restored(item: InputImage | None, strings: LongStrings) -> InputImage | Non
 
 
 def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
-    """Raise UmgError for fields that the path of the request (generation, edit or variation) does not have."""
+    """Raise UmgError(INVALID_FIELD) for fields that the path of the request (generation, edit or variation) does not
+    have.
+    """
     if operation == pb.IMAGE_OPERATION_GENERATE:
         if decoded.mask is not None:
             raise invalid("mask", "masks are for edits; send it to /v1/images/edits, or leave it out")
@@ -198,8 +204,8 @@ def _decode_structured(
 
 
 def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the messages of family D's `input`: one message with at most one text as `prompt` and `inputs`, any other
-    conversation as turns.
+    """Decode the messages of `input` (family D): one message with at most one text becomes `prompt` and `inputs`, any
+    other conversation the list `turns` of messages.
     """
     paths, first = notes.opaque_paths, given.messages[0]
     if len(given.messages) > 1 or sum(item.text is not None for item in first.content) > 1:
@@ -238,7 +244,9 @@ def _decode_parameters(given: StructuredParameters, request: pb.GenerateImageReq
 
 
 def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the options and the conversation of a flat body, which has all fields at the top level."""
+    """Decode the options and the conversation of a body with all fields at the top level, into `request`. `notes`:
+    receives facts about fields without a canonical form.
+    """
     for name in SAME_NAMES:
         if (value := getattr(decoded, name)) is not None:
             setattr(request, name, value)
@@ -299,8 +307,8 @@ def _decode_part(text: str | None, image: str | None, part: pb.ImageTurnPart, at
 
 
 def _one_of(text: str | None, image: str | None, at: str) -> str:
-    """Return the path of the member, text or image, that an item has. Raise UmgError(INVALID_FIELD) unless it has
-    exactly one of the two.
+    """Return the path of the member of an item, `text` or `image`. `at`: path of the item. Raise
+    UmgError(INVALID_FIELD) unless it has exactly one of the two.
     """
     if (text is None) == (image is None):
         raise invalid(at, "expected either `text` or `image`; send one item for each")
@@ -308,7 +316,9 @@ def _one_of(text: str | None, image: str | None, at: str) -> str:
 
 
 def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
-    """Yield (path, image) for the images in a field that may be a string, an object, or a list of both."""
+    """Yield (path in the body, image) for the field `name`, which is a string, an object or a list of both; none if
+    it is absent.
+    """
     if given is None:
         return
     items = [(name, given)] if not isinstance(given, list) else [(f"{name}[{i}]", item) for i, item in enumerate(given)]

@@ -1,4 +1,6 @@
-"""Encoding of image responses for callers, in the documented envelope or in the shape of the SDKs."""
+"""Encoding of image responses for callers, in the shape of the specification (an envelope with `code` and `msg`) or
+of the official SDKs.
+"""
 
 from collections.abc import Iterator
 
@@ -11,22 +13,24 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.unary_format import ClientShape
 
 STEP_BYTES = 384 << 10
-"""Bytes of a file that are encoded at once, in a tenth of a millisecond: one piece of all answers in each
-iteration of the event loop. A multiple of 3, so that only the last step has padding.
+"""Bytes of a file that are encoded at once, which takes a tenth of a millisecond. A multiple of 3, so that only the
+last step of a file has base64 padding.
 """
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 
 def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
-    """Encode an image response (image document, "Image result") in the documented shape or that of the SDKs."""
+    """Encode an image response as a JSON body. `request`: the request, whose options SDKs expect in the response;
+    `shape`: shape of the specification or of the official SDKs.
+    """
     return b"".join(encode_pieces(response, request, shape, EncodedFiles(b"")))
 
 
 def encode_pieces(
     response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape, files: EncodedFiles
 ) -> Iterator[bytes | memoryview]:
-    """Yield the body of an image response in pieces, each encoded when it is requested. A response without files is one
-    piece. `files`: images that stay in the provider's base64.
+    """Yield the JSON body of an image response in pieces, of which each is encoded when it is requested. A response
+    without files is one piece. `files`: images that are still in the base64 of the provider.
     """
     result = response.result
     created = result.create_time.seconds
@@ -55,12 +59,12 @@ def encode_pieces(
 
 
 def output_format(mime_type: str) -> str:
-    """Return the name of a media type in `output_format`; that of PNG for an unknown type."""
+    """Return the value of `output_format` for a media type: `png`, `jpeg` or `webp`; `png` for an unknown type."""
     return _FORMATS.get(mime_type, "png")
 
 
 def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
-    """Encode the usage in tokens as SDKs expect it; return None if the provider bills by the image."""
+    """Return the token usage as SDKs expect it; None for usage without tokens, if the provider bills by the image."""
     if not (usage.HasField("output_tokens") or usage.HasField("total_tokens") or usage.HasField("input_tokens")):
         return None
     total = usage.total_tokens if usage.HasField("total_tokens") else usage.input_tokens + usage.output_tokens
@@ -74,8 +78,8 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
 
 
 def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the facts about the images that the SDKs' shape has beside the images, as far as the provider reports
-    them.
+    """Return the members that the SDKs' shape has beside the images (size, quality, format, usage), as far as they
+    are known.
     """
     members: JsonObject = {}
     for name in ("background", "quality", "size"):
@@ -90,7 +94,7 @@ def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonO
 
 
 def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
-    """Yield JSON text in which the data of an image is replaced by the base64 of its file."""
+    """Yield `text`, JSON in front of a file, followed by the base64 of the file `data`, in pieces."""
     view = memoryview(data)
     for start in range(0, len(view), STEP_BYTES):
         yield text + pybase64.b64encode(view[start : start + STEP_BYTES])

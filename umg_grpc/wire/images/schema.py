@@ -1,6 +1,7 @@
-"""Bodies of the image paths as typed structs: the fields of the image document, and those of current SDKs.
+"""JSON bodies of the image paths as typed structs: the fields of the specification of images, and those of current
+SDKs.
 
-`None` means absent, and so does an explicit null. Values and ranges that depend on the model's family are checked by
+`None` means absent, and so does an explicit null. Values that depend on the model's family are checked by
 `umg_grpc.image_family_rules`.
 """
 
@@ -14,14 +15,14 @@ from umg_grpc.wire.core.json import NonEmpty, PositiveWhole, Whole
 
 
 class ContentPart(Struct, kw_only=True):
-    """Item of a turn of `contents`: either a text or an image."""
+    """Item in the `parts` of an element of `contents`: either a text or an image."""
 
     text: str | None = None
     image: NonEmpty | None = None
 
 
 class ContentItem(Struct, kw_only=True):
-    """Item of `contents`: one turn of a conversation."""
+    """Element of `contents`: one message of a conversation."""
 
     role: Literal["user", "model"] = "user"
     parts: Annotated[list[ContentPart], Meta(min_length=1)]
@@ -68,13 +69,13 @@ class StructuredMessage(Struct, kw_only=True):
 
 
 class StructuredInput(Struct, kw_only=True):
-    """Member `input`."""
+    """Member `input` of a body for family D."""
 
     messages: Annotated[list[StructuredMessage], Meta(min_length=1)]
 
 
 class StructuredParameters(Struct, kw_only=True):
-    """Member `parameters`."""
+    """Member `parameters` of a body for family D."""
 
     n: PositiveWhole | None = None
     negative_prompt: str | None = None
@@ -134,10 +135,10 @@ class ImageBody(Struct, kw_only=True):
 
 
 class KnownImageBody(ImageBody, forbid_unknown_fields=True):
-    """Body with known fields only, as most bodies are."""
+    """Body of an image request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
 
 
 class StreamChoice(Struct):
-    """Member `stream` of a body, which requests a stream."""
+    """Body of an image request of which only the member `stream` is decoded."""
 
     stream: bool | None = None

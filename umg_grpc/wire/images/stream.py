@@ -18,13 +18,14 @@ _PLACE = b'"b64_json":"'
 
 
 class StreamEncoder:
-    """Encoder of one image stream. The last finished image is held back until the end of the stream, because its event
-    has the usage of the call.
+    """Encoder of a canonical image stream as server-sent events for a caller. One instance per stream.
+
+    The last finished image is sent only at the end of the stream, because its event contains the usage of the call.
     """
 
     def __init__(self, prefix: str, request: pb.GenerateImageRequest) -> None:
-        """Create an encoder of events whose names begin with `prefix`, for example `image_edit.completed` for
-        `image_edit`.
+        """Create an encoder. `prefix`: first part of the event names, for example `image_edit` for
+        `image_edit.completed`.
         """
         self._prefix = prefix
         self._request = request
@@ -32,15 +33,17 @@ class StreamEncoder:
         self._completed: pb.ImageCompleted | None = None  # not sent yet
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return all frames of one message, for one write; b"" when it has no output."""
+        """Return the server-sent events for one canonical message, for one write; b"" if the message has none."""
         return b"".join(frame for event in message.events for frame in self._frames(event))
 
     def close(self) -> bytes:
-        """Return the event of the last image if the stream ended without `finished`."""
+        """Return the event of the last finished image if the stream ended without `finished`; otherwise b""."""
         return b"".join(self._flush(None))
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event of the image that was held back, and the error event."""
+        """Return the event of the last finished image, if there is one, and the error event, for a stream that
+        failed.
+        """
         return b"".join(self._flush(None)) + error_frame(error)
 
     def _frames(self, event: pb.ImageEvent) -> Iterator[bytes]:
@@ -69,7 +72,9 @@ class StreamEncoder:
                 assert_never(unhandled)
 
     def _flush(self, result: pb.ImageResult | None) -> Iterator[bytes]:
-        """Yield the event of the image that was held back, with the usage of the call if there is a result."""
+        """Yield the event of the last finished image, if there is one that was not sent. `result`: usage of the call;
+        None if it is not known.
+        """
         completed, self._completed = self._completed, None
         if completed is None:
             return

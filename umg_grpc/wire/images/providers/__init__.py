@@ -10,4 +10,4 @@ from umg_grpc.wire.images.providers.umg_gateway_images import UMG_IMAGES
 IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
     protocol.name: protocol for protocol in (IMAGES, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
 }
-"""Protocols by the names that a channel's `protocols` may contain."""
+"""Name in a channel's `protocols` -> protocol of an image provider."""

@@ -1,5 +1,5 @@
-"""Protocol of the image providers of families A and B: `POST /images/generations`, whose success may contain failures
-of single images, and streams of the images of a group (reference, "imgA and imgB").
+"""Protocol of the image providers of families A and B: `POST /images/generations`, whose successful response may
+contain failures of single images, and streams with the images of a group.
 """
 
 import re
@@ -44,9 +44,11 @@ GROUPS = "sequential_image_generation"
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a call of the provider. The watermark, the response format and the size of a group are
-    always sent, because the provider's own defaults cost money or add marks. Raise UmgError(INVALID_FIELD,
-    UNTRANSLATABLE).
+    """Encode an image request as a call of the provider. `stream`: whether to request a stream; `notes`: facts about
+    the caller's body.
+
+    Watermark, response format and size of a group are always sent, because the provider's defaults cost money or add
+    marks. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     refuse_edits(request)
     report = Report()
@@ -81,7 +83,7 @@ def encode_request(
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider fetches input images by their addresses."""
+    """Return True: the provider downloads input images from their URLs."""
     return True
 
 
@@ -109,11 +111,15 @@ STATUSES = (
     (re.compile(r"AccountOverdue|AccessDenied|OperationDenied"), 403),
     (re.compile(r"NotOpen|NotFound"), 404),
 )
-"""Code of an error inside a success -> the HTTP status that it has elsewhere; 500 for any other."""
+"""(pattern for the code of an error inside a successful response, HTTP status of other responses with this code). An
+error without a row counts as status 500.
+"""
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for an error in an item, in an event, or in an answer with status 200."""
+    """Return the error that the caller gets for a member `error` of an image, of an event, or of a response with
+    status 200.
+    """
     read = as_error(msgspec.json.decode(error))
     status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
     return from_provider(status, read, table=TABLE)
@@ -137,7 +143,7 @@ class Item(Struct):
 
 
 class Answer(Struct):
-    """Body of an answer: images and usage, or an error."""
+    """Body of a response: images and usage, or an error."""
 
     created: float | None = None
     data: list[Item] | None = None
@@ -149,7 +155,7 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a provider's answer, without the images that failed. Raise UmgError: the first failure if no image is
+    """Decode a provider's response without the images that failed. Raise UmgError: the first failure if no image is
     left.
     """
     try:
@@ -175,7 +181,9 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or the address of an image. Raise UmgError(UPSTREAM_FAILED) if the item has neither."""
+    """Set the bytes or the URL of `image` from an item or event of the provider, in place. Raise
+    UmgError(UPSTREAM_FAILED) if it has neither.
+    """
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:
@@ -192,7 +200,7 @@ def _set_usage(usage: pb.ImageUsage, stated: Usage | None) -> None:
 
 
 class Event(Struct):
-    """Event of a stream."""
+    """Event of a provider's image stream: a finished image, the failure of one, the end with the usage, or an error."""
 
     type: str = ""
     created: float | None = None
@@ -208,12 +216,14 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class ArkStreamDecoder(EventDecoder):
-    """Decoder of `image_generation.*` events of families A and B, in which `partial_succeeded` is a finished image of a
-    group.
+    """Decoder of a stream of `image_generation.*` events of families A and B, in which `partial_succeeded` is a
+    finished image of a group and no draft.
     """
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Decode one event of the provider, see `EventDecoder`."""
+        """Add the canonical events for one event of the provider to `message`. Raise UmgError for an error event, and
+        for an event that cannot be decoded.
+        """
         try:
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""Protocol of the image provider of family D: a synchronous call with messages, or a task if the model requires one
-(reference, "imgD"). Errors may have status 200, and images are returned as addresses only.
+"""Protocol of the image provider of family D: a synchronous call with messages, or a task if the model requires one.
+Errors may have the HTTP status 200, and images are returned as URLs only.
 """
 
 import re
@@ -43,8 +43,9 @@ SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", 
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a synchronous call: one message of the user with the images, then the text. Raise
-    UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """Encode an image request as a synchronous call: one user message with the images and then the text. `stream`:
+    without effect, as the provider has no streams; `notes`: facts about the caller's body. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report, flat = _prepared(request, notes)
     content: list[object] = [{"image": as_url(placed)} for placed in flat.images]
@@ -59,8 +60,8 @@ def encode_request(
 
 
 def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-    """Encode an image request as a call that creates a task; return None for a request with input images, which a task
-    does not accept.
+    """Encode an image request as a call that creates a task; None for a request with input images, which a task does
+    not accept. `notes`: facts about the caller's body.
     """
     if has_images(request):
         return None
@@ -72,7 +73,7 @@ def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNo
 
 
 def encode_query(task_id: str) -> UpstreamRequest:
-    """Encode the call that queries a task."""
+    """Encode the call that queries the task with the provider's id `task_id`."""
     return UpstreamRequest(TASKS + quote(task_id, safe=""), b"", {}, Report(), method="GET")
 
 
@@ -85,9 +86,10 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 
 
 def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> JsonObject:
-    """Return the member `parameters` of a call. The number of images, the watermark and, on models that have it, the
-    expansion of the prompt are always sent: a default of the provider may change. `with_negative`: whether to include
-    the negative prompt.
+    """Return the member `parameters` of a call. `with_negative`: whether it includes the negative prompt.
+
+    The number of images, the watermark and, where the model has it, the expansion of the prompt are always sent,
+    since defaults of the provider may change.
     """
     row = family_row(request.model)
     extends = request.prompt_extend if request.HasField("prompt_extend") else True
@@ -104,7 +106,7 @@ def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> Jso
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider fetches input images by their addresses."""
+    """Return True: the provider downloads input images from their URLs."""
     return True
 
 
@@ -127,7 +129,9 @@ STATUSES = (
     (NO_MODEL, 404),
     (re.compile(r"^(?:Invalid|Missing|BadRequest|UnsupportedOperation)"), 400),
 )
-"""Code of an error with status 200, or of a failed task -> the HTTP status that it has elsewhere; 500 for any other."""
+"""(pattern for the code of an error in a response with status 200 or in a failed task, HTTP status of other responses
+with this code). An error without a row counts as status 500.
+"""
 SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
 
 
@@ -137,12 +141,14 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 def needs_task(error: UmgError) -> bool:
-    """Return whether the provider refused a synchronous call because the model accepts only tasks."""
+    """Return whether a provider's error for a synchronous call means that the model accepts only tasks."""
     return error.facts is not None and SYNC_REFUSED.search(error.facts.message) is not None
 
 
 def stated_error(code: str, message: str | None) -> UmgError:
-    """Return the error that the caller gets for the code and message in a task, or in an answer with status 200."""
+    """Return the error that the caller gets for the code and message in a failed task, or in a response with status
+    200.
+    """
     status = next((status for pattern, status in STATUSES if pattern.search(code)), 500)
     return from_provider(status, ProviderError(message=message or "", code=code), table=TABLE)
 
@@ -151,7 +157,7 @@ def stated_error(code: str, message: str | None) -> UmgError:
 
 
 class Piece(Struct):
-    """Item in the content of a message: a text or an image."""
+    """Item in the `content` of a message: a text or an image."""
 
     image: str | None = None
     text: str | None = None
@@ -170,7 +176,7 @@ class Choice(Struct):
 
 
 class TaskImage(Struct):
-    """Result of a task: an image, or its failure."""
+    """Result of a task: the URL of an image, or the code and message of its failure."""
 
     url: str | None = None
     code: str | None = None
@@ -212,7 +218,9 @@ FAILED_TASKS = frozenset({"FAILED", "CANCELED", "UNKNOWN"})
 
 
 def _read(body: bytes) -> tuple[Output, Answer]:
-    """Decode a body. Return its output and the whole body. Raise UmgError for an error with status 200."""
+    """Decode a body. Return (its member `output`, the body). Raise UmgError for an error in a response with status
+    200.
+    """
     try:
         answer = decode(_ANSWER, body)
     except (ValueError, RecursionError):
@@ -225,7 +233,9 @@ def _read(body: bytes) -> tuple[Output, Answer]:
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode the answer to a synchronous call: the images of all choices. Raise UmgError."""
+    """Decode the response to a synchronous call: the images of all choices. Raise UmgError for an error in it, and
+    for a response without images.
+    """
     output, answer = _read(body)
     response = pb.GenerateImageResponse()
     for choice in output.choices or ():
@@ -237,7 +247,9 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def decode_created(body: bytes) -> str:
-    """Return the id of the task that a call created, from the body of the answer. Raise UmgError."""
+    """Return the provider's id of the task that a call created, from the body of its response. Raise UmgError for a
+    body without an id.
+    """
     output, _ = _read(body)
     if not output.task_id:
         raise unreadable(": it has no id of the task")
@@ -245,8 +257,8 @@ def decode_created(body: bytes) -> str:
 
 
 def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
-    """Decode the answer to the query of a task. Return its images without the failed ones, None while it is not
-    finished; an unknown state counts as unfinished. Raise UmgError for a failed task.
+    """Return the images of a finished task from the response to its query, without the failed ones; None while it
+    runs (an unknown state counts as running). Raise UmgError for a failed task.
     """
     output, answer = _read(body)
     if output.task_status in FAILED_TASKS:

@@ -1,5 +1,5 @@
 """Protocol of the image provider of family C: `POST /images/generations` as JSON, `/images/edits` and
-`/images/variations` as forms, streams with drafts (reference, "imgC").
+`/images/variations` as forms, streams with drafts.
 """
 
 import msgspec
@@ -33,22 +33,26 @@ OPTIONS = {
     "moderation": "moderation",
     "user": "user",
 }
-"""Canonical field -> its name on the wire."""
+"""Canonical field -> member of the body."""
 SUPPORTED = frozenset({*OPTIONS, "size", "output_mime_type", "input_fidelity", "mask"})
 FIDELITIES = ("low", "high")
-"""Values of `input_fidelity` that the provider has; the document's `auto` and `medium` are left out."""
+"""Values of `input_fidelity` that the provider accepts; the further values of the specification of images, `auto` and
+`medium`, are dropped.
+"""
 MAX_FILE_BYTES = 10 << 20
-"""Limit of an input image (image document, "Limits")."""
+"""Maximum bytes of an input image, by the specification of images, "Limits"."""
 FORMATS = ("images",)
-"""Faces whose unknown fields the provider may know."""
+"""Formats of callers whose fields without a canonical form are forwarded, since the provider may have them."""
 
 
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a call: of a variation, of an edit (also for a generation with input images), or of a
-    generation. Only variations have `response_format`, which the provider rejects in all others. Raise
-    UmgError(INVALID_FIELD, UNTRANSLATABLE).
+    """Encode an image request as a call of one of the three paths; a generation with input images is sent as an edit.
+    `stream`: whether to request a stream; `notes`: facts about the caller's body.
+
+    Only variations have `response_format`, which the other paths reject. Raise UmgError(INVALID_FIELD,
+    UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report = Report()
     flat = flatten(request, report)
@@ -97,9 +101,7 @@ def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: 
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request has no input images: the provider gets them as files of a form, which need their
-    bytes.
-    """
+    """Return whether the request has no input images, since these are sent as files of a form, which need the bytes."""
     return not has_images(request, with_mask=True)
 
 

@@ -1,5 +1,5 @@
-"""Decoding of answers and streams of the images format, whose content is at the top level or in the documented
-envelope.
+"""Decoding of responses and streams of the images format. The images of a response are at the top level, as in the
+SDKs, or in the member `data` of an envelope with `code` and `msg`.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Item(Struct):
 
 
 class Head(Struct):
-    """Facts that apply to all images of a complete response, or to the image of an event."""
+    """Properties of all images of a complete response, or of the image of one event."""
 
     size: str | None = None
     quality: str | None = None
@@ -64,16 +64,14 @@ class Head(Struct):
 
 
 class Inner(Head):
-    """Member `data` of the documented envelope."""
+    """Member `data` of an envelope with `code` and `msg`."""
 
     created: float | None = None
     data: list[Item] | None = None
 
 
 class Answer(Head):
-    """Body of an answer, with the images at the top level as in the SDKs' types, or in the member `data` of the
-    documented envelope.
-    """
+    """Body of a response. Its member `data` is the list of images as in the SDKs, or an object with this list."""
 
     created: float | None = None
     data: list[Item] | Inner | None = None
@@ -84,7 +82,9 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a provider's answer. Raise UmgError(UPSTREAM_FAILED), or the error in a body whose HTTP status is 200."""
+    """Decode a provider's response. Raise UmgError: the error that a body with HTTP status 200 states, or
+    UPSTREAM_FAILED for a body that cannot be decoded or has no image.
+    """
     strings = LongStrings(body)
     answer, inner = _read(strings.body)
     restored = 0
@@ -108,7 +108,9 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _read(body: bytes) -> tuple[Answer, Inner]:
-    """Decode a body. Return it, and the object in it that contains the images. Raise UmgError(UPSTREAM_FAILED)."""
+    """Decode a body. Return (the body, the object inside it that contains the images). Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """
     try:
         answer = decode(_ANSWER, body)
     except (ValueError, RecursionError):
@@ -117,7 +119,9 @@ def _read(body: bytes) -> tuple[Answer, Inner]:
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
-    """Add the images of items to a result. Return the errors of the items without an image."""
+    """Add the images in the items of a response to `result`, in place. Return the errors of the items without an
+    image.
+    """
     failures = list[UmgError]()
     for item in items:
         if is_error(item.error):
@@ -130,7 +134,9 @@ def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or the address of an image. Raise UmgError(UPSTREAM_FAILED) if the item has neither."""
+    """Set the bytes or the URL of `image` from an item or event of the provider, in place. Raise
+    UmgError(UPSTREAM_FAILED) if it has neither.
+    """
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:
@@ -144,7 +150,7 @@ def set_image(image: pb.Image, item: "Item | Event") -> None:
 
 
 def set_head(result: pb.ImageResult, head: Head) -> None:
-    """Set the facts that apply to all images of a result, and its usage."""
+    """Set the properties that all images share and the usage of `result`, in place."""
     for name in ("size", "quality", "background"):
         if value := getattr(head, name):
             setattr(result, name, value)
@@ -155,7 +161,7 @@ def set_head(result: pb.ImageResult, head: Head) -> None:
 
 
 def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
-    """Add the token counts of one answer or event to a usage."""
+    """Add the token counts of one response or event to `total`, in place."""
     details = usage.input_tokens_details or InputDetails()
     for name, number in (
         ("input_tokens", usage.input_tokens),
@@ -169,7 +175,7 @@ def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for an error in an event, or in an answer with status 200."""
+    """Return the error that the caller gets for a member `error` of an event, or of a response with status 200."""
     read = as_error(msgspec.json.decode(error))
     return from_provider(400 if FILTERED.search(read.codes) else 200, read)
 
@@ -178,7 +184,7 @@ def stated_error(error: Raw) -> UmgError:
 
 
 class Event(Head):
-    """Event of a stream."""
+    """Event of a provider's image stream: a draft, a finished image or an error."""
 
     type: str = ""
     b64_json: Raw = ABSENT
@@ -195,8 +201,8 @@ PARTIAL, COMPLETED, FAILED_IMAGE = (".partial_image", ".completed", ".partial_fa
 
 
 class ImagesStreamDecoder(EventDecoder):
-    """Decoder of `image_generation.*` and `image_edit.*` events. Each `completed` event is one image. A gateway as
-    provider also reports images of a group that failed.
+    """Decoder of a stream of `image_generation.*` or `image_edit.*` events, in which `completed` is a finished image
+    and `partial_image` a draft. A gateway as provider also sends an event for each failed image.
     """
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
@@ -204,7 +210,9 @@ class ImagesStreamDecoder(EventDecoder):
         self.ends_with_body = is_grouped(request)
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Decode one event of the provider, see `EventDecoder`."""
+        """Add the canonical events for one event of the provider to `message`. Raise UmgError for an error event, and
+        for an event that cannot be decoded.
+        """
         try:
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):

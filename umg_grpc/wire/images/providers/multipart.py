@@ -26,8 +26,8 @@ class FilePart(NamedTuple):
 
 
 def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
-    """Return an input image as a file for a form, with a name that has the extension of its type. Raise
-    UmgError(INVALID_FIELD) for an image without bytes.
+    """Return an input image as a file of a form. `number`: position in the file name, whose extension follows from
+    the type of the image. Raise UmgError(INVALID_FIELD) for an image without bytes.
     """
     if not placed.image.data:
         raise invalid(placed.path, "the image has no `data`; send its bytes")
@@ -36,7 +36,9 @@ def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
 
 
 def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return the body of a form and its content type. The boundary is a hash of all parts, so that it is in none."""
+    """Return (body of a `multipart/form-data` request, its content type). The boundary is a hash of all parts, so
+    that no part contains it.
+    """
     digest = hashlib.blake2b(digest_size=16)
     for name, value in fields.items():
         digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
@@ -57,14 +59,18 @@ def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[b
 
 
 def form_value(value: object) -> str:
-    """Return a value as the SDKs write it in a form: `true` for a boolean, and JSON for an object."""
+    """Return a value as the text of a form field: `true` or `false` for a boolean, JSON for an object, as the SDKs
+    send it.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:
-    """Return the files of an image edit: one input image as `image`, several as `image[]`, and the mask."""
+    """Return the files of an image edit: one input image with the field name `image`, several with `image[]`, and the
+    mask, if there is one.
+    """
     name = "image" if len(images) == 1 else "image[]"
     files = [file_part(name, placed, number) for number, placed in enumerate(images)]
     if mask is not None:
@@ -75,7 +81,9 @@ def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[
 def encode_files(
     path: str, fields: JsonObject, request: pb.GenerateImageRequest, flat: FlatRequest, report: Report
 ) -> UpstreamRequest:
-    """Encode a call whose body is a form with the scalar fields, the input images and the mask."""
+    """Encode a call with a form of scalar fields, input images and mask. `path`: path below the base URL; `flat`:
+    prompt and input images; `report`: fields that are not sent.
+    """
     texts = {name: form_value(value) for name, value in fields.items()}
     mask = request.mask if request.HasField("mask") else None
     body, content_type = encode_form(texts, files_of(flat.images, mask))

@@ -1,5 +1,5 @@
-"""Protocol of the image provider of family G: `POST /models/{model}:generateContent` with images as the output
-(reference, "famG images"). One call makes one image, and the bytes of input images are in the body.
+"""Protocol of the image provider of family G: `POST /models/{model}:generateContent` with an image as output. One
+call makes one image; input images are sent as bytes in the body.
 """
 
 import re
@@ -37,17 +37,22 @@ OPTIONS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "
 SUPPORTED = frozenset({*OPTIONS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
 TEXT_TOO = "image-text"
 TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
-"""Resolution tier -> `imageSize`; None is the provider's default. Providers have no `3K`: the next larger is sent."""
+"""Canonical `image_size` -> `imageSize` of the provider; None leaves it to the provider's default. The provider has
+no `3K`, for which the next larger is sent.
+"""
 ONE_TIER = re.compile(r"2\.5-flash")
 """Provider models with the 1K tier only."""
 MAX_FILE_BYTES = 20 << 20
-"""Limit of a whole request."""
+"""Maximum bytes of an input image, as the provider limits the whole request."""
 
 
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as the call for one image. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    """Encode an image request as the call for one image. `stream`: without effect, as images are not streamed;
+    `notes`: facts about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the
+    provider cannot express.
+    """
     refuse_edits(request)
     report = Report()
     report_others(
@@ -81,8 +86,8 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
 
 
 def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
-    """Return the member `contents`: the turns of the conversation, the last of which has the prompt and the input
-    images.
+    """Return the member `contents` of the body: the messages of the conversation, of which the last has the prompt
+    and the input images.
     """
     images = dict(placed_images(request))
     contents: list[JsonObject] = []
@@ -145,7 +150,7 @@ class Feedback(Struct, rename="camel"):
 
 
 class Answer(Struct, rename="camel"):
-    """Body of an answer: candidates and usage, the reason why the prompt was blocked, or an error."""
+    """Body of a response: candidates and usage, the reason why the prompt was blocked, or an error."""
 
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None
@@ -157,15 +162,15 @@ _ANSWER = msgspec.json.Decoder(Answer)
 NOT_BLOCKED = frozenset(
     {"STOP", "MAX_TOKENS", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"}
 )
-"""Reasons for an answer without an image that are no refusal of the content: another attempt may succeed. All others
-are refusals.
+"""`finishReason` values of a response without an image that do not mean a refusal of the content, so that another
+attempt may succeed. All other values mean a refusal.
 """
 UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a provider's answer. Raise UmgError: CONTENT_BLOCKED for a refusal, UPSTREAM_FAILED for another answer
-    without an image.
+    """Decode a provider's response. Raise UmgError for a response without an image: CONTENT_BLOCKED if the content
+    was refused, otherwise UPSTREAM_FAILED.
     """
     try:
         answer = decode(_ANSWER, body)
@@ -196,8 +201,8 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _without_image(answer: Answer, texts: list[str]) -> UmgError:
-    """Return the error for an answer without an image: a refusal, or a failure that another attempt may avoid. `texts`:
-    texts of the answer.
+    """Return the error for a response without an image: CONTENT_BLOCKED if the content was refused, otherwise
+    UPSTREAM_FAILED. `texts`: texts of the response.
     """
     feedback = (answer.prompt_feedback.block_reason if answer.prompt_feedback is not None else None) or ""
     if feedback not in UNBLOCKED_PROMPTS:
@@ -230,7 +235,7 @@ def _set_usage(usage: pb.ImageUsage, metadata: UsageMetadata | None) -> None:
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return False: the provider does not fetch input images by their addresses, and needs their bytes."""
+    """Return False: the provider does not download input images from their URLs, and needs their bytes."""
     return False
 
 

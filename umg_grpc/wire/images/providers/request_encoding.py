@@ -24,19 +24,21 @@ class FlatRequest(NamedTuple):
 
 
 ENCODED_BY_ALL = frozenset({"model", "operation", "prompt", "inputs", "turns", "response_format", "n", "source"})
-"""Fields that every protocol encodes in its own way, and that are never reported as a whole."""
+"""Canonical fields that every protocol encodes in its own way, and that are therefore not reported as dropped."""
 WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
     "watermark": (False,),
     "sequential_image_generation": (pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,),
     "response_modalities": ("image",),
     "person_generation": ("allow_adult",),
 }
-"""Values that do not differ from the behaviour of a provider without the field."""
+"""Canonical field -> values with which a request means the same as without the field, so that dropping them is no
+loss.
+"""
 
 
 def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
-    """Join the texts of all turns and the prompt to one prompt, one per line, and collect all input images. A
-    conversation of several turns is reported, because its roles are lost.
+    """Return the texts of all messages and the prompt as one prompt, one per line, with all input images. A
+    conversation of several messages is recorded in `report`, because its roles are lost.
     """
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     if request.HasField("prompt"):
@@ -50,8 +52,8 @@ def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
 def report_others(
     request: pb.GenerateImageRequest, supported: Collection[str], notes: RequestNotes, report: Report
 ) -> None:
-    """Report the set fields that a protocol does not support, and the fields of the caller's body without a canonical
-    form.
+    """Record in `report` the set fields that are not in `supported` (canonical names), and the fields of the caller's
+    body without a canonical form. `notes`: facts about the caller's body.
     """
     for descriptor, value in request.ListFields():
         name = descriptor.name
@@ -68,8 +70,8 @@ def report_others(
 
 
 def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
-    """Return the members of `extra_json`, the caller's additions for the provider. Raise UmgError(INVALID_FIELD) unless
-    it is one JSON object.
+    """Return the members of `extra_json`, the JSON object with the caller's additional fields for the provider. Raise
+    UmgError(INVALID_FIELD) if it is not one JSON object.
     """
     if not request.extra_json:
         return {}
@@ -80,8 +82,8 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
 
 
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a mask or a variation, for a provider without them, which would change the
-    whole image.
+    """Raise UmgError(UNTRANSLATABLE) for a variation and for an edit with a mask, for a provider without both, which
+    would change the whole image.
     """
     if request.HasField("mask"):
         raise untranslatable("mask", "this model's provider takes no mask; leave it out or choose another model")
@@ -90,12 +92,14 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
 
 
 def mime_of(image: pb.ImageInput) -> str:
-    """Return the media type of an input image's bytes: by their signature, else as the caller declared it."""
+    """Return the media type of an input image by the first bytes of its file; if they are unknown, the type that the
+    caller declares.
+    """
     return sniff_image(image.data) or normal_mime(image.mime_type) or PNG
 
 
 def as_url(placed: PlacedImage) -> Raw:
-    """Return the image as a JSON string: its address, or a data URL with its bytes."""
+    """Return an input image as a JSON string: its URL, or a data URL with its bytes."""
     path, image = placed
     match image.WhichOneof("source"):
         case "url":
@@ -109,15 +113,15 @@ def as_url(placed: PlacedImage) -> Raw:
 
 
 def add_set(fields: JsonObject, request: pb.GenerateImageRequest, names: Mapping[str, str]) -> None:
-    """Add the scalar fields of a request that are set to the members of a body. `names`: canonical field -> member."""
+    """Add the set scalar fields of a request to the body `fields`, in place. `names`: canonical field -> member of
+    the body.
+    """
     for canonical, name in names.items():
         if request.HasField(canonical):  # type: ignore[arg-type]
             fields[name] = getattr(request, canonical)
 
 
 def size_with(separator: str, size: str) -> str:
-    """Return a size in pixels (`1024x1024`) with another separator than `x` or `*`; a size of another form
-    unchanged.
-    """
+    """Return a size in pixels (`1024x1024`, `1024*1024`) with another separator; a text of another form unchanged."""
     width, _, height = size.replace("*", "x").partition("x")
     return f"{width}{separator}{height}" if width.isdigit() and height.isdigit() else size

@@ -22,14 +22,14 @@ _DATA_URL, _QUOTE = b"data:", ord('"')
 
 
 def is_text(raw: Raw) -> bool:
-    """Return whether a raw JSON value is a non-empty string, without a copy of it, which may be large."""
+    """Return whether a raw JSON value is a non-empty string, without copying the value, which may be a large file."""
     view = memoryview(raw)
     return len(view) > 2 and view[0] == _QUOTE
 
 
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
-    """Decode a JSON string of base64, and set the bytes, the media type and the size of an image by it. Raise
-    UmgError.
+    """Set the bytes of `image`, with the media type and the size that they show, from a JSON string of base64. Raise
+    UmgError(UPSTREAM_FAILED) for any other value.
     """
     data = bytes_of(encoded)
     image.data, image.mime_type = data, sniff_image(data)
@@ -41,7 +41,7 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Return the bytes in a JSON string of base64, or of a data URL, which some providers send. Raise
+    """Return the bytes in a JSON string of base64 or of a data URL, which some providers send. Raise
     UmgError(UPSTREAM_FAILED) for any other value.
     """
     text = memoryview(encoded)
@@ -70,36 +70,40 @@ def _lenient(encoded: Raw) -> bytes:
 
 
 def copy_size(image: pb.Image, size: str | None) -> None:
-    """Set the size of an image that the provider states as `1024x1024`, unless the bytes have shown it."""
+    """Set width and height of `image` from a size that the provider states as `1024x1024`, unless they are known from
+    the bytes. None and other texts are ignored.
+    """
     width, _, height = (size or "").replace("*", "x").partition("x")
     if not image.HasField("width") and width.isdigit() and height.isdigit() and len(width) + len(height) < 12:
         image.width, image.height = int(width), int(height)
 
 
 def set_time(time: Timestamp, seconds: float | None) -> None:
-    """Set a timestamp to the time that a provider states in seconds. An impossible time is ignored."""
+    """Set `time` from the Unix seconds that a provider states. None and an impossible time are ignored."""
     if seconds is not None and 0 < seconds < 2**33:
         time.seconds = int(seconds)
 
 
 def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
-    """Set the number of images of a result. If there are none raise the first failure, or UPSTREAM_FAILED."""
+    """Set the number of images of `result`, in place. If there are none, raise the first of `failures` or, without
+    any, UmgError(UPSTREAM_FAILED).
+    """
     if not result.images:
         raise failures[0] if failures else unreadable(NO_IMAGES)
     result.usage.image_count = len(result.images)
 
 
 def no_image(message: str) -> UmgError:
-    """Return the error for an answer without an image although nothing was refused. It allows another attempt, which
-    may succeed.
+    """Return the error UPSTREAM_FAILED for a response without an image although the content was not refused; another
+    attempt may succeed, and is allowed.
     """
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(Failure.TRANSIENT)
 
 
 def blocked(message: str) -> UmgError:
-    """Return the error for content that the provider's policy refuses. It allows no other attempt, since every channel
-    would refuse it.
+    """Return the error CONTENT_BLOCKED for content that the provider's policy refuses. No other channel is tried,
+    since its provider would refuse it too.
     """
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
@@ -108,7 +112,7 @@ USAGE = ("image_count", "input_tokens", "input_text_tokens", "input_image_tokens
 
 
 def add_result(total: pb.ImageResult, result: pb.ImageResult) -> None:
-    """Add the result of one of several provider calls to the result of all: its images and its usage."""
+    """Add the images and the usage of `result`, the result of one of several calls, to `total`, in place."""
     usage = pb.ImageUsage()
     for name in USAGE:
         if name == "image_count" or total.usage.HasField(name) or result.usage.HasField(name):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Base class for decoding the image streams of providers, for all protocols with streams."""
+"""Base class for decoders of providers' image streams, shared by all protocols with streams."""
 
 from abc import ABC, abstractmethod
 
@@ -12,14 +12,14 @@ BLOCKED_CODE, FAILED_CODE = "content_policy_violation", "generation_failed"
 
 
 def set_failure(failure: pb.ImageFailure, error: UmgError, index: int) -> None:
-    """Fill in the failure of one image of a group."""
+    """Fill in the failure of one image in place. `index`: position of the image among those of the call, from 0."""
     failure.image_index, failure.message = index, error.message
     failure.code = BLOCKED_CODE if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED else FAILED_CODE
 
 
 class EventDecoder(ABC):
-    """Base class of decoders of server-sent events into canonical image events. A subclass decodes one event at
-    a time.
+    """Base class of decoders of a provider's server-sent events into canonical image events. One instance per stream;
+    a subclass implements `decode_event`.
     """
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
@@ -38,7 +38,9 @@ class EventDecoder(ABC):
         return self.ended or self._has_marker
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-        """Decode complete server-sent events, see `ImageStreamDecoder`."""
+        """Decode complete server-sent events. Return one message with their canonical events; None if they have none.
+        Raise UmgError for an error event, and for an event that cannot be decoded.
+        """
         message = pb.StreamGenerateImageResponse()
         for event in split(frames):
             if event.data is None:
@@ -51,8 +53,8 @@ class EventDecoder(ABC):
         return message if message.events else None
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return the last event of the stream. Raise the first failure if there is no image at all, UPSTREAM_CUT if the
-        end is missing.
+        """Return the message with the last event of the stream, `finished`. Raise UmgError: the first failure if no
+        image was made, UPSTREAM_CUT if the provider's end marker is missing.
         """
         if not self.images and self.failures:
             raise self.failures[0]
@@ -65,15 +67,15 @@ class EventDecoder(ABC):
 
     @abstractmethod
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Add the canonical events for one event of the provider to `message`. Raise UmgError for an error event, or
-        for one that cannot be decoded.
+        """Add the canonical events for one event of the provider to `message`. `data`: JSON of the event. Raise
+        UmgError for an error event, and for an event that cannot be decoded.
         """
 
     def start(
         self, message: pb.StreamGenerateImageResponse, seconds: float | None, quality: str = "", background: str = ""
     ) -> None:
-        """Add the event `started` to `message`, once, before the first image or draft. `seconds`: time that the
-        provider states.
+        """Add the event `started` to `message` if it was not sent before. `seconds`: creation time of the images in
+        Unix seconds as the provider states it, None if it does not.
         """
         if not self._started:
             self._started = True
@@ -83,8 +85,10 @@ class EventDecoder(ABC):
             set_time(self.result.create_time, seconds)
 
     def add_image(self, message: pb.StreamGenerateImageResponse, index: int | None) -> pb.Image:
-        """Add the event of a finished image to `message`. Return its image, which the caller fills in place: copies of
-        large images are expensive.
+        """Add the event of a finished image to `message`. Return its image, which the caller fills in place, because
+        copies of large images are expensive.
+
+        `index`: position of the image among those of the call, from 0; None for the next one.
         """
         completed = message.events.add().completed
         completed.image_index = self._next if index is None else index
@@ -92,8 +96,10 @@ class EventDecoder(ABC):
         return completed.image
 
     def add_failure(self, message: pb.StreamGenerateImageResponse, error: UmgError, index: int | None) -> None:
-        """Record the failure of one image of a group. It becomes an event only in a started stream: before that another
-        channel may still make all images.
+        """Record the failure of one image. It becomes an event of `message` only after the event `started`, since
+        before that another channel may still make all images.
+
+        `index`: position of the image among those of the call, from 0; None for the next one.
         """
         position = self._next if index is None else index
         self.failures.append(error)
@@ -102,12 +108,12 @@ class EventDecoder(ABC):
 
     @property
     def _next(self) -> int:
-        """Index of the next image of the group."""
+        """Index of the next image of the call, from 0."""
         return self.images + len(self.failures)
 
 
 def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult) -> None:
-    """Add the event `started` for a result that the provider did not stream."""
+    """Add the event `started` to `message`, for a complete result of a provider that did not stream."""
     started = message.events.add().started
     started.model, started.quality, started.background = result.model, result.quality, result.background
     if result.HasField("create_time"):
@@ -115,14 +121,14 @@ def add_started(message: pb.StreamGenerateImageResponse, result: pb.ImageResult)
 
 
 def add_completed(message: pb.StreamGenerateImageResponse, image: pb.Image, index: int) -> None:
-    """Add the event of a finished image for a result that the provider did not stream."""
+    """Add the event of a finished image to `message`, for a complete result of a provider that did not stream."""
     completed = message.events.add().completed
     completed.image_index = index
     completed.image.CopyFrom(image)
 
 
 def finished_message(result: pb.ImageResult) -> pb.StreamGenerateImageResponse:
-    """Return the message with the last event of a stream: the result without its images."""
+    """Return the message with the last event of a stream, `finished`, which has the result without its images."""
     message = pb.StreamGenerateImageResponse()
     finished = message.events.add().finished.result
     for descriptor, _ in result.ListFields():

@@ -1,5 +1,5 @@
-"""Protocol of another gateway of this kind as image provider, by the image document: `POST /images/generations` as JSON
-with the fields of all families, edits and variations as forms, the documented envelope, errors in both shapes.
+"""Protocol of an image provider that is another Unified Model Gateway: generations are sent as JSON with the fields
+of all model families, edits and variations as forms.
 """
 
 from dataclasses import replace
@@ -45,16 +45,16 @@ OPTIONS = {
     "prompt_extend": "prompt_extend",
     "user": "user",
 }
-"""Canonical field -> its name on the wire."""
+"""Canonical field -> member of the body."""
 STRUCTURED = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
-"""Fields of family D in `parameters`."""
+"""Fields that a request to family D has in the member `parameters` instead of the top level."""
 SUPPORTED = frozenset(
     {*OPTIONS, "output_mime_type", "sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"}
     | {"partial_images", "extra_json", "mask"}
 )
 FORM_SUPPORTED = SUPPORTED - {"extra_json", "negative_prompt", "prompt_extend"}
 SHAPE = {"x-umg-shape": "sdk"}
-"""Header by which a gateway adds the usage to its answers, in the shape of SDKs."""
+"""Header that selects the response shape of SDKs, which is the one with the usage."""
 RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
 SEQUENTIAL = {
     pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
@@ -66,7 +66,9 @@ ROLES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a call of the other gateway. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE)."""
+    """Encode an image request as a call of the other gateway. `stream`: whether to request a stream; `notes`: facts
+    about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that it cannot express.
+    """
     row = family_row(request.model) or family_row(model)
     structured = row is not None and row.is_structured
     if is_form(request) and not structured:
@@ -83,7 +85,7 @@ def encode_request(
 
 
 def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
-    """Encode an edit or a variation as a form, as the SDKs send it."""
+    """Encode an edit or a variation as a `multipart/form-data` body, as the official SDKs do."""
     report = Report()
     flat = flatten(request, report)
     report_others(request, FORM_SUPPORTED, notes, report)
@@ -95,7 +97,7 @@ def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: Req
 
 
 def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> JsonObject:
-    """Return the members that control the call and do not describe the images, for example the response format."""
+    """Return the members of the body that do not describe the images: model, response format, stream and drafts."""
     fields: JsonObject = {"model": model}
     if request.response_format in RESPONSE_FORMATS:
         fields["response_format"] = RESPONSE_FORMATS[request.response_format]
@@ -118,7 +120,7 @@ def _scalars(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _groups(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members for groups of images and for prompt optimization (family A)."""
+    """Return the members of the body for groups of images and for prompt optimization, which family A has."""
     fields: JsonObject = {}
     if request.sequential_image_generation in SEQUENTIAL:
         fields["sequential_image_generation"] = SEQUENTIAL[request.sequential_image_generation]
@@ -130,7 +132,7 @@ def _groups(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _images(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members with the input images and the turns of a conversation."""
+    """Return the members of the body with the input images, the mask and the messages of a conversation."""
     fields: JsonObject = {}
     inputs = [as_url(PlacedImage(f"inputs[{index}]", image)) for index, image in enumerate(request.inputs)]
     if inputs:
@@ -157,7 +159,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[object]:
 
 
 def _structured(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members `input` and `parameters`, which a request to family D has."""
+    """Return the members `input` and `parameters`, by which a body for family D differs from others."""
     content: list[object] = [{"image": as_url(placed)} for placed in placed_images(request)]
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     content += [{"text": text} for text in (*texts, request.prompt) if text]
@@ -167,12 +169,12 @@ def _structured(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether input images may be sent as addresses: not in a form, whose files need their bytes."""
+    """Return whether input images may be sent as URLs: false for a form, whose files need the bytes."""
     return not is_form(request)
 
 
 def is_form(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request is encoded as a form: an edit or a variation."""
+    """Return whether a request is sent as a form, which edits and variations are."""
     return request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
 
 
