@@ -26,7 +26,7 @@ REFERENCES = {
     pb.VIDEO_MEDIA_KIND_VIDEO: "reference_video",
     pb.VIDEO_MEDIA_KIND_AUDIO: "reference_audio",
 }
-"""Roles of media without one, where there are several."""
+"""Kind of medium -> role of a medium without one, if a submission has several."""
 
 
 def content_items(
@@ -36,9 +36,9 @@ def content_items(
     schemes: Collection[str],
     only_urls: Mapping["pb.VideoMediaKind.ValueType", str],
 ) -> list[JsonObject]:
-    """Encode prompt and media of a submission as the items of `content`. `suffix`: text after the prompt; `schemes`:
-    URL schemes that the provider fetches; `only_urls`: kinds of media that the provider accepts by address only, with
-    their names.
+    """Return the items of `content` with prompt and media of a submission. `suffix`: text that is added to the
+    prompt; `schemes`: URL schemes that the provider accepts; `only_urls`: kind of medium -> its name in errors,
+    for kinds that the provider accepts only as URLs.
     """
     prompt = f"{prompt_of(submission)}{suffix}".strip()
     items: list[JsonObject] = [{"type": "text", "text": prompt}] if prompt else []

@@ -10,7 +10,7 @@ from umg_grpc.wire.errors.provider_errors import from_provider
 from umg_grpc.wire.errors.redact import clean
 
 PROMPT = "parameters.prompt"
-"""Canonical field that is too large in a request that is too long."""
+"""Canonical field that an error names if the provider rejects the request as too long."""
 REJECTED, BLOCKED, FAILED, LIMITED = (
     pb.ERROR_REASON_UPSTREAM_REJECTED,
     pb.ERROR_REASON_CONTENT_BLOCKED,
@@ -18,7 +18,7 @@ REJECTED, BLOCKED, FAILED, LIMITED = (
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
 )
 DECIDED_STATUSES = frozenset({501, 503})
-"""Statuses above 499 with which a provider states that it did not execute the request, if its body is an error."""
+"""HTTP statuses above 499 by which a provider states, in a body with an error, that it did not execute the request."""
 UNDECIDED_STATUSES = frozenset({408, 425, 499})
 _NAMES = (
     *(r"openai", r"sora", r"google", r"vertex ?ai", r"gemini", r"veo", r"alibaba(?: cloud)?", r"aliyun", r"dashscope"),
@@ -32,8 +32,8 @@ _ACCOUNT = re.compile(r"\b(account\s*[:#(\[]?\s*)\d{6,}", re.IGNORECASE)
 
 
 def public_message(message: str) -> str:
-    """Return a provider's message for callers: without hosts, keys and account ids, and without the names of providers
-    and of their models.
+    """Return a provider's message without hosts, keys and account ids, and without the names of providers and their
+    models, so that callers may read it.
     """
     return _without_names(clean(message))
 
@@ -47,12 +47,16 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> Row:
-    """Return the row of errors with one of these codes and any status."""
+    """Return a row for the classification of errors: errors with one of `codes`, and any HTTP status, have this
+    reason and consequence (`failure`).
+    """
     return Row((), reason, failure, codes=re.compile(rf"(?<![\w.])(?:{'|'.join(codes)})(?![\w])", re.IGNORECASE))
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call, classified by the protocol's own rows, else by the common ones."""
+    """Return the error of a failed call, classified by the rows in `table` or, if none matches, by the rows that all
+    protocols share. `headers`: by lower-case name.
+    """
     found = from_provider(status, error, headers, too_long=PROMPT, table=(*table, *DEFAULT))
     found.message = _without_names(found.message)
     return found
@@ -61,10 +65,9 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
 def refused_submission(
     status: int, headers: Mapping[str, str], body: bytes, error: ProviderError, table: Table = ()
 ) -> UmgError:
-    """Return the error of a submission that failed: AMBIGUOUS unless the provider clearly refused it.
-
-    After an HTML page, which no provider makes, and after a failure of the provider it is unknown whether the task
-    exists.
+    """Return the error of a failed submission. Its `failure` is AMBIGUOUS unless the provider clearly refused the
+    task: after an HTML page of a proxy or a failure of the provider, the task may exist. `table`: further rows for
+    the classification.
     """
     found = refused(status, headers, error, table)
     undecided = status in UNDECIDED_STATUSES or (status >= 500 and status not in DECIDED_STATUSES)
@@ -74,12 +77,12 @@ def refused_submission(
 
 
 def is_unknown(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether the response to a query states that the provider does not have the task. An HTML page does not: a
-    proxy made it.
+    """Return whether the response to a query means that the provider does not have the task: status 404, but not with
+    an HTML page, which a proxy made.
     """
     return status == 404 and not is_page(headers, body)
 
 
 def is_page(headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a body is HTML, which a proxy or firewall made."""
+    """Return whether a body is an HTML page, which was made by a proxy or firewall and not by the provider."""
     return headers.get("content-type", "").lower().startswith("text/html") or body.lstrip()[:1] == b"<"

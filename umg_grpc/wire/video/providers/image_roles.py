@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import Submission
 
 Numbered = tuple[int, pb.VideoMedia]
-"""A medium with its position, for errors."""
+"""Medium of a submission with its position in the list of media, for errors."""
 
 FIRST, LAST = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME, pb.VIDEO_MEDIA_ROLE_LAST_FRAME
 REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
@@ -14,7 +14,7 @@ REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATI
 
 @dataclass
 class Inputs:
-    """Media of a submission by their roles."""
+    """Media of a submission, sorted by kind and role."""
 
     first: Numbered | None = None
     last: Numbered | None = None
@@ -25,8 +25,8 @@ class Inputs:
 
 
 def inputs_of(submission: Submission, *, pairs: bool = False) -> Inputs:
-    """Return the media of a submission by their roles. An image without a role is the first frame if it is the only
-    one, else a reference; with `pairs`, two images are the first and the last frame.
+    """Return the media of a submission by kind and role. An image without a role is the first frame if it is the only
+    one, otherwise a reference. With `pairs`, two images without roles are the first and the last frame.
     """
     found = Inputs()
     plain: list[Numbered] = []

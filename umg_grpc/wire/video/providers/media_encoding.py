@@ -1,4 +1,4 @@
-"""Encoding of the input media of submissions: as addresses, data URLs or base64, as each provider accepts them."""
+"""Encoding of the input media of submissions as URLs, data URLs or base64, depending on the provider."""
 
 from collections.abc import Collection
 
@@ -27,23 +27,27 @@ NAMES = {
 
 
 def at(position: int) -> str:
-    """Return the canonical path of the medium at this position, for errors."""
+    """Return the canonical path of a medium (`parameters.media[0]`), for errors. `position`: index in the list of
+    media.
+    """
     return f"parameters.media[{position}]"
 
 
 def media_type(media: pb.VideoMedia) -> str:
-    """Return the media type of a medium's bytes: the detected one, else the caller's, else that of its kind."""
+    """Return the media type of a medium with bytes: by the first bytes, otherwise as the caller declared it,
+    otherwise the usual one of its kind.
+    """
     return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
 
 
 def file_name(media: pb.VideoMedia) -> str:
-    """Return a file name for the upload of a medium."""
+    """Return a file name for the upload of a medium, with the extension of its type."""
     return NAMES.get(media_type(media), "file")
 
 
 def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
-    """Return the address of a medium that is not inline. Raise UmgError(UNTRANSLATABLE) for a URL scheme that the
-    provider does not fetch.
+    """Return the URL of a medium. `position`: index in the list of media, for errors; `schemes`: URL schemes that the
+    provider accepts. Raise UmgError(UNTRANSLATABLE) for any other scheme.
     """
     scheme, separator, _ = media.url.partition("://")
     if not separator or scheme.lower() not in schemes:
@@ -53,27 +57,31 @@ def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP
 
 
 def address_or_data_url(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
-    """Return the address of a medium, or its bytes as a data URL."""
+    """Return the URL of a medium, or a data URL with its bytes. `position`: index in the list of media, for errors;
+    `schemes`: URL schemes that the provider accepts. Raise UmgError(UNTRANSLATABLE) for any other scheme.
+    """
     if media.WhichOneof("source") == "url":
         return address(media, position, schemes)
     return data_url(media_type(media), media.data)
 
 
 def address_or_base64(media: pb.VideoMedia, position: int) -> str:
-    """Return the address of a medium, or its bytes in base64 without a prefix."""
+    """Return the URL of a medium, or its bytes in base64. `position`: index in the list of media, for errors. Raise
+    UmgError(UNTRANSLATABLE) for a URL of another scheme than http and https.
+    """
     if media.WhichOneof("source") == "url":
         return address(media, position)
     return base64_of(media)
 
 
 def base64_of(media: pb.VideoMedia) -> str:
-    """Return the bytes of a medium in standard base64."""
+    """Return the bytes of a medium in standard base64, without a prefix."""
     return b64encode_as_string(media.data)
 
 
 def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
-    """Return a medium that has its bytes. Raise UmgError(UNTRANSLATABLE) for one with an address, which cannot be an
-    http or https one here: the channel has fetched these before.
+    """Return a medium unchanged if it has bytes. Raise UmgError(UNTRANSLATABLE) for a medium with a URL, which is
+    neither http nor https, since the channel has downloaded these before. `position`: index in the list of media.
     """
     if media.WhichOneof("source") == "url":
         raise untranslatable(at(position), "this model's provider takes only bytes; send an https URL or bytes")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """One field of a form: a text, or a file if it has a file name."""
+    """Field of a form: a text if `file_name` is "", otherwise a file."""
 
     name: str
     content: bytes
@@ -15,8 +15,8 @@ class Part(NamedTuple):
 
 
 def encode_form(parts: Iterable[Part]) -> tuple[bytes, str]:
-    """Encode a form. Return its body and content type. The boundary is derived from the content, so that equal forms
-    have equal bodies.
+    """Return (body of a `multipart/form-data` request, its content type). The boundary is derived from the content,
+    so that equal forms have equal bodies.
     """
     parts = tuple(parts)
     digest = sha256()

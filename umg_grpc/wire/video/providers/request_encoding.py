@@ -21,26 +21,28 @@ OF_THE_GATEWAY = frozenset(
         *("storageUri", "pubsubTopic", "user"),
     }
 )
-"""Fields of a provider's body that no caller sets: they name objects or servers, or belong to the gateway."""
+"""Fields of a provider's body that callers cannot set: they name objects or servers, or belong to the gateway."""
 MEDIA_FIELDS = frozenset({"media"})
 IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
 
 
 def json_request(path: str, body: JsonObject, report: Report | None = None) -> ProviderRequest:
-    """Return a POST request with a JSON body."""
+    """Return a POST request with a JSON body. `path`: path below the channel's base URL; `report`: parameters that
+    are not sent, None for none.
+    """
     return ProviderRequest(
         method="POST", path=path, body=msgspec.json.encode(body), headers=JSON_HEADERS, report=report or Report()
     )
 
 
 def get_request(path: str) -> ProviderRequest:
-    """Return a request without a body."""
+    """Return a GET request. `path`: path below the channel's base URL, with the query."""
     return ProviderRequest(method="GET", path=path)
 
 
 def path_id(task_id: str) -> str:
-    """Return a provider's task id for a URL path. Raise UmgError(UPSTREAM_FAILED) for an id that would change
-    the path.
+    """Return a provider's task id for use in a URL path. Raise UmgError(UPSTREAM_FAILED) for an id with characters
+    that would change the path.
     """
     if not task_id or task_id in {".", ".."}:
         message = "the provider's id of the task cannot be used"
@@ -54,7 +56,9 @@ def given(parameters: pb.VideoParameters) -> set[str]:
 
 
 def prompt_of(submission: Submission) -> str:
-    """Return the prompt of a submission; "" if it has media instead. Raise UmgError(MISSING_FIELD) without both."""
+    """Return the prompt of a submission; "" if there is none but media. Raise UmgError(MISSING_FIELD) if there are
+    neither.
+    """
     parameters = submission.request.parameters
     if not parameters.prompt.strip() and not parameters.media:
         raise missing("parameters.prompt")
@@ -62,8 +66,8 @@ def prompt_of(submission: Submission) -> str:
 
 
 def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str], report: Report) -> None:
-    """Record the set parameters for which the provider has no field. Media are handled by the codecs, which refuse the
-    unsupported ones; an explicit false or a single sample is no loss.
+    """Record in `report` the set parameters that are not in `supported` (canonical names). A false value, a single
+    sample and media are not recorded; codecs refuse media that the provider does not support.
     """
     for name in sorted(given(parameters) - {*supported, *MEDIA_FIELDS, "extra_json"}):
         value = getattr(parameters, name)
@@ -73,8 +77,8 @@ def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str
 
 
 def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
-    """Return the fields that the caller adds for the provider, without the ones that the gateway sets. Raise
-    UmgError(INVALID_FIELD) unless they are a JSON object.
+    """Return the caller's additional fields for the provider. Fields that only the gateway may set are left out and
+    recorded in `report`. Raise UmgError(INVALID_FIELD) if `extra_json` is not one JSON object.
     """
     text = submission.request.parameters.extra_json
     if not text:
@@ -90,13 +94,13 @@ def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
 
 
 def add_missing(body: JsonObject, fields: Mapping[str, Raw]) -> None:
-    """Add the fields that a body does not have yet."""
+    """Add the fields that a body does not have to the body, in place."""
     for name, raw in fields.items():
         body.setdefault(name, raw)
 
 
 def members_of(raw: Raw | None) -> dict[str, Raw]:
-    """Return the members of a JSON object that is passed through; none for any other value."""
+    """Return the members of a JSON object; an empty dict for None and for any other JSON value."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Raw]) if raw is not None else {}
     except (ValueError, RecursionError):
@@ -104,8 +108,8 @@ def members_of(raw: Raw | None) -> dict[str, Raw]:
 
 
 def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for the first of these media. `media`: each with its position; `supported`:
-    description of the accepted ones.
+    """Raise UmgError(UNTRANSLATABLE) for the first of `media`, if there is any. `media`: (index in the list of media,
+    medium); `supported`: description of the media that the provider accepts, for the message.
     """
     for position, _ in media:
         raise untranslatable(f"parameters.media[{position}]", f"this model's provider takes {supported}; leave it out")
@@ -123,7 +127,9 @@ def pixels(size: str) -> tuple[int, int] | None:
 
 
 def ratio_of(size: str) -> str | None:
-    """Return the aspect ratio nearest to a size, for example `16:9`; None for a size that cannot be read."""
+    """Return the usual aspect ratio nearest to a size in pixels, for example `16:9`; None for a text that is no
+    size.
+    """
     if (found := pixels(size)) is None:
         return None
     ratio = found[0] / found[1]

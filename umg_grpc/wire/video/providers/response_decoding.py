@@ -26,7 +26,7 @@ from umg_grpc.wire.video.task_errors import (
 
 T = TypeVar("T")
 Text = str | int | float | None
-"""Id, code or word that some providers write as a number."""
+"""Id, code or state of a provider, which some write as a number; None if absent."""
 
 QUEUED, RUNNING = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
 SUCCEEDED, FAILED, CANCELLED = (
@@ -44,11 +44,13 @@ MODERATED = re.compile(
     r"|审核|风控|敏感|违规",
     re.IGNORECASE,
 )
-"""Codes and words of a task that failed because of its input's or output's content."""
+"""Pattern for codes and messages of tasks that failed because their input or output violates the content policy."""
 
 
 def read(kind: type[T], body: bytes) -> T:
-    """Decode a response as a `kind`. Raise the error of `unreadable`."""
+    """Decode a JSON body as a struct of type `kind`. Raise UmgError(UPSTREAM_FAILED) for a body that does not match
+    it.
+    """
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, RecursionError):
@@ -56,7 +58,9 @@ def read(kind: type[T], body: bytes) -> T:
 
 
 def error_of(raw: Raw) -> object:
-    """Return the value of a member `error`; None if it states no error, because it is absent, null or empty."""
+    """Return the decoded value of a member `error`; None if it states no error (absent, null, an empty object or
+    "").
+    """
     if not is_error(raw):
         return None
     value: object = msgspec.json.decode(raw)
@@ -69,7 +73,7 @@ def text(value: Text) -> str:
 
 
 def number(value: Text) -> float | None:
-    """Return a number of a provider, which may be written as text; None for anything else."""
+    """Return a number of a provider, also if it is written as text; None for None and any other text."""
     try:
         found = float(value) if value is not None else math.nan
     except ValueError:
@@ -78,7 +82,7 @@ def number(value: Text) -> float | None:
 
 
 def time_of(value: Text) -> datetime | None:
-    """Return the time that a provider writes as Unix seconds or milliseconds; None for anything else."""
+    """Return the time that a provider writes as a number of Unix seconds or milliseconds; None for any other value."""
     if not isinstance(value, int | float) or value <= 0:
         return None
     seconds = value / 1000 if value > LAST_SECOND // 100 else value
@@ -86,15 +90,16 @@ def time_of(value: Text) -> datetime | None:
 
 
 def seconds_used(results: Sequence[ProviderResult]) -> int:
-    """Return the length of all videos together in seconds, rounded up; 0 if it is not known."""
+    """Return the total length of all videos in whole seconds, rounded up; 0 if it is not known."""
     lengths = [result.duration_seconds or 0 for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     # a length of 5.041 s is the encoder's rounding to frames, of a video of 5 s
     return math.ceil(round(sum(lengths), 1))
 
 
 def progressing(word: str, words: Mapping[str, State], percent: float | None = None) -> ProviderStatus:
-    """Return the status of a task that has not ended. `word`: its state in the provider's words, of which `words` is
-    the table; an unknown word counts as running.
+    """Return the status of a task that has not ended. `word`: its state in the provider's words; `words`: word ->
+    state. A word that is not in the table counts as RUNNING, and is kept for the log. `percent`: progress, None if
+    unknown.
     """
     progress = None if percent is None else int(min(max(percent, 0), 99))
     state = words.get(word, RUNNING)
@@ -105,8 +110,8 @@ def progressing(word: str, words: Mapping[str, State], percent: float | None = N
 
 
 def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = None) -> ProviderStatus:
-    """Return the status of a task that succeeded, with its results and usage. Without a video it has neither: the file
-    cannot be read yet.
+    """Return the status of a task that succeeded. `usage`: usage that the provider states, None for none. Without a
+    video in `results` the status has neither results nor usage, since the file may still become readable.
     """
     videos = [result for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     if not videos:
@@ -118,8 +123,8 @@ def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = N
 
 
 def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
-    """Return the status of a task that failed, by the provider's message and code. `kind`: code of the failure; without
-    it a violation of the content policy if the provider's words state one, else `task_failed`.
+    """Return the status of a failed task from the provider's message and code. `kind`: failure code for callers; ""
+    chooses `content_policy_violation` if the provider's words mean that, otherwise `task_failed`.
     """
     if not kind:
         kind = CONTENT_POLICY_VIOLATION if MODERATED.search(f"{code} {message}") else TASK_FAILED
@@ -127,21 +132,25 @@ def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
 
 
 def expired(message: str = "the provider gave the task up; submit it again") -> ProviderStatus:
-    """Return the status of a task that its provider gave up or no longer has."""
+    """Return the status of a task that the provider has given up or no longer stores. `message`: text for the
+    caller.
+    """
     return ProviderStatus(state=FAILED, error=task_error(TASK_EXPIRED, public_message(message)))
 
 
 def cancelled() -> ProviderStatus:
-    """Return the status of a cancelled task."""
+    """Return the status of a task that was cancelled at the provider."""
     return ProviderStatus(state=CANCELLED, error=task_error(TASK_CANCELLED, "the task was cancelled"))
 
 
 def unknown_task() -> UmgError:
-    """Return the error for a task that the provider does not have."""
+    """Return the error OBJECT_NOT_FOUND for a task that the provider does not have."""
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "the provider does not have the task")
 
 
 def _reason(message: str, code: str) -> str:
-    """Return the message of a failure, followed by the provider's own code."""
+    """Return the message of a failure with the provider's own code appended, without details of the operator's
+    account.
+    """
     shown = public_message(message) or "the provider reports no reason"
     return f"{shown} ({public_message(code)})" if code and code.lower() not in message.lower() else shown

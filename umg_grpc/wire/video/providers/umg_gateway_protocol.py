@@ -1,8 +1,8 @@
-"""Protocol `umg_video` of a provider that is another gateway of this kind. It is called by the entry (HTTP API) by
-which the caller submitted the task.
+"""Protocol `umg_video` of a video provider that is another Unified Model Gateway. It is called by the same HTTP API
+by which the caller submitted the task to this gateway.
 
-Each submission has the gateway's id of the task as idempotency key. A result without an address is read by the content
-operation, which needs the key.
+Each submission has this gateway's id of the task as idempotency key. A result without a URL is downloaded from the
+other gateway with the key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,22 +56,22 @@ from umg_grpc.wire.video.task_errors import (
 
 CONTENT = "/v1/videos/{id}/content"
 UNDECIDED = frozenset({500, 504})
-"""Statuses with which a second gateway itself does not state that it has submitted nothing."""
+"""HTTP statuses with which the other gateway does not state that it has submitted nothing to its provider."""
 RESULT_SECONDS = 3600
-"""Least time for which the second gateway's links are expected to be valid."""
+"""Minimum seconds for which result URLs of the other gateway are expected to be valid."""
 WORDS = {
     **dict.fromkeys(("queued", "submitted", "PENDING"), QUEUED),
     **dict.fromkeys(("in_progress", "processing", "running", "RUNNING"), RUNNING),
 }
 SUCCEEDED_WORDS = frozenset({"succeeded", "completed", "SUCCESS"})
 FAILED_WORDS = frozenset({"failed", "FAILED"})
-"""Words of all entries."""
+"""State of a failed task in the HTTP APIs for videos."""
 CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
-"""Numeric code of a failed task of the unified entry -> code."""
+"""Numeric code of a failed task of `/v1/video/generations` -> failure code as a word."""
 
 
 class Content(Struct):
-    """Member `content` of Entries D and G."""
+    """Member `content` of a task of Entries D and G (the HTTP APIs of video families D and G)."""
 
     url: str | None = None
     video_url: str | None = None
@@ -79,14 +79,14 @@ class Content(Struct):
 
 
 class Output(Struct):
-    """Item of `outputs` of Entry E 3.0."""
+    """Item of `outputs` of a task of Entry E 3.0 (an HTTP API of video family E)."""
 
     url: str | None = None
     duration: Text = None
 
 
 class Task(Struct):
-    """Task as the other gateway returns it, with the members of all entries."""
+    """Task in a response of the other gateway, with the members of all its HTTP APIs for videos."""
 
     id: Text = None
     task_id: Text = None
@@ -103,7 +103,7 @@ class Task(Struct):
 
 
 class Enveloped(Struct):
-    """Response of the other gateway by Entries E 3.0, F and G."""
+    """Response of the other gateway by the HTTP APIs in which the task is in a member `data` or `task`."""
 
     data: Raw = Raw()
     task: Task | None = None
@@ -114,7 +114,7 @@ def _plain(body: bytes) -> Task:
 
 
 def _first(body: bytes) -> Task:
-    """Return the only item of the list of Entry E 3.0."""
+    """Return the only task in a response of Entry E 3.0, which has a list of tasks."""
     return next(iter(read(list[Task], read(Enveloped, body).data or Raw(b"[]"))), Task())
 
 
@@ -135,13 +135,15 @@ TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
     F: _data,
     G: _inner,
 }
-"""Entry -> decoder of the task in its responses."""
+"""HTTP API -> decoder of the task in the body of a response."""
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission. A failure of the other gateway's providers (502) is definite, since that
-    gateway keeps a task whose outcome it does not know; after a timeout, and after a page of a proxy, the outcome is
-    unknown.
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+
+    The status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After
+    a timeout, and after an HTML page of a proxy, the outcome is unknown.
     """
     if status >= 400:
         error = read_error(body)
@@ -161,7 +163,7 @@ def _definite(error: UmgError) -> UmgError:
 
 
 class Facts(Struct):
-    """Facts of a task that its query needs: the entry, and the path of the query."""
+    """Facts that are stored with a task for its queries, as JSON."""
 
     entry: str
     path: str
@@ -172,7 +174,7 @@ def _facts(task: ProviderTask) -> Facts:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task, by the entry by which it was submitted."""
+    """Encode the query of the only task in `tasks`, by the HTTP API by which it was submitted."""
     [task] = tasks
     facts = _facts(task)
     if facts.entry == F:
@@ -183,7 +185,9 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
     [task] = tasks
     if is_unknown(status, headers, body):
         return {task.id: unknown_task()}
@@ -205,8 +209,8 @@ def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
 
 
 def _failed(found: Task) -> ProviderStatus:
-    """Return the status of a failed task. The other gateway has the same codes as this one, in the unified entry as
-    numbers.
+    """Return the status of a failed task. Both gateways have the same failure codes; the API `/v1/video/generations`
+    has numbers instead, which are converted.
     """
     error = as_error(error_of(found.error))
     message = error.message or found.fail_reason or ""
@@ -253,13 +257,15 @@ def _result(url: str, seconds: float | None) -> ProviderResult:
 
 
 def encode_find(submission: Submission) -> ProviderRequest:
-    """Encode the look-up of a task by the gateway's id, which only Entry E 3.0 stores."""
+    """Encode the look-up of a task by this gateway's id of it, which the other gateway stores only for tasks of Entry
+    E 3.0 (an HTTP API of video family E).
+    """
     return get_request(f"/vidE/tasks?external_task_ids={quote(submission.task_id, safe='')}")
 
 
 def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
-    """Decode the response to a look-up by the gateway's id. Return None for a task of another entry, which does not
-    store this id.
+    """Return the task from the response to a look-up by this gateway's id; None for a task of another HTTP API than
+    Entry E 3.0, which does not store the id. Raise UmgError if the look-up failed.
     """
     if entry_of(submission) != E_3 or is_unknown(status, headers, body):
         return None
@@ -267,12 +273,12 @@ def decode_found(status: int, headers: Mapping[str, str], body: bytes, submissio
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the deletion of a task, which the other gateway has for tasks of the video-object entry only."""
+    """Encode the deletion of a task, which the other gateway offers for tasks of `/v1/videos` only."""
     return ProviderRequest(method="DELETE", path=f"/v1/videos/{path_id(task.id)}")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body))
 
 

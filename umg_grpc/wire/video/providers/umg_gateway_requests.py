@@ -1,4 +1,4 @@
-"""Encoding of submissions to a provider that is another gateway: path and body of the entry (HTTP API) that the caller
+"""Encoding of submissions to a video provider that is another gateway: path and body of the HTTP API that the caller
 used.
 """
 
@@ -37,7 +37,7 @@ NAMES = {
     pb.VIDEO_ENTRY_F: F,
     pb.VIDEO_ENTRY_G: G,
 }
-"""Entry -> its name in the facts of a task; all others are unified."""
+"""HTTP API of the caller -> its name in the stored facts of a task; `/v1/video/generations` for all others."""
 SCHEMES = ("http", "https", "asset")
 VERSION = "Version=2022-08-31"
 SUBMIT_F, QUERY_F = f"/vidF?Action=CVSync2AsyncSubmitTask&{VERSION}", f"/vidF?Action=CVSync2AsyncGetResult&{VERSION}"
@@ -105,18 +105,18 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "watermark": "aigc_watermark",
     },
 }
-"""Entry -> canonical parameter -> field of the body."""
+"""HTTP API -> canonical parameter -> field of the body."""
 FURTHER = {
     VIDEO_OBJECT: {"duration_seconds"},
     E_V1: {"camera_control_json", "dynamic_masks_json"},
     E_3: {"generate_audio"},
 }
-"""Parameters that the bodies of an entry have in another form."""
+"""HTTP API -> parameters that its body has in another form than as a field."""
 
 
 def entry_of(submission: Submission) -> str:
-    """Return the name of the entry by which a task is submitted: the one that the caller used, and for a remix that of
-    video objects.
+    """Return the name of the HTTP API by which a task is submitted: the one that the caller used; for a remix (change
+    of a finished video) `/v1/videos`.
     """
     if submission.source is not None:
         return VIDEO_OBJECT
@@ -124,7 +124,7 @@ def entry_of(submission: Submission) -> str:
 
 
 def query_path(submission: Submission) -> str:
-    """Return the path below which a task is queried."""
+    """Return the path of the other gateway below which the task of a submission is queried."""
     entry = entry_of(submission)
     if entry == E_V1:
         return f"/vidE/v1/videos/{KINDS_E_V1.get(submission.request.kind, 'text2video')}"
@@ -139,7 +139,7 @@ def query_path(submission: Submission) -> str:
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a call of the entry that the caller used."""
+    """Encode a submission as a request of the HTTP API that the caller used."""
     report = Report()
     entry, parameters = entry_of(submission), submission.request.parameters
     if submission.source is not None:
@@ -156,8 +156,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _request(path: str, body: JsonObject, submission: Submission, report: Report) -> ProviderRequest:
-    """Return a submission as a POST request, with the idempotency key by which the other gateway makes at most one
-    task.
+    """Return the POST request of a submission, with an idempotency key by which the other gateway makes at most one
+    task. `report`: parameters that are not sent.
     """
     request = json_request(path, body, report)
     headers = {**JSON_HEADERS, "Idempotency-Key": submission.task_id}
@@ -181,7 +181,7 @@ def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encod
 
 
 def _images(submission: Submission) -> JsonObject:
-    """Return the members with the media in a body of the unified entry."""
+    """Return the members with the media in a body of `/v1/video/generations`."""
     inputs = inputs_of(submission, pairs=True)
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio[1:]], "images and one audio file")
     images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]
@@ -212,8 +212,8 @@ def _video_object(submission: Submission, options: JsonObject, extra: Extra) -> 
 
 
 def _content(path: str) -> "Callable[[Submission, JsonObject, Extra], Encoded]":
-    """Return the encoder for an entry whose body has the prompt and the media in `content`. `path`: path of the
-    entry.
+    """Return the encoder for an HTTP API whose body has prompt and media in a `content` array. `path`: path of the
+    API.
     """
 
     def encode(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
@@ -285,4 +285,4 @@ ENCODERS: Mapping[str, Callable[[Submission, JsonObject, Extra], Encoded]] = {
     F: _f,
     G: _content("/vidG/v2/video_generation"),
 }
-"""Entry -> encoder of the path and the body, given the options and the fields that pass through."""
+"""HTTP API -> function (submission, options, additional fields) that returns the path and the body."""

@@ -56,7 +56,9 @@ TABLE = (rows(BLOCKED, Failure.CALLER, "moderation_blocked", "content_policy_vio
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a form, as the vendor's SDK does with and without a file; encode a remix as JSON."""
+    """Encode a submission as a form, as the vendor's SDK does with and without a file; encode a remix (change of a
+    finished video) as JSON.
+    """
     report = Report()
     if submission.source is not None:
         report_unsupported(submission.request.parameters, {"prompt"}, report)
@@ -89,7 +91,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _size(parameters: pb.VideoParameters, report: Report) -> str:
-    """Return the size of the video: the caller's, else one of the requested ratio."""
+    """Return the size of the video in pixels: the requested one, otherwise a size of the requested aspect ratio.
+    `report`: receives parameters that are not sent.
+    """
     named = SIZES.get(parameters.aspect_ratio)
     if parameters.aspect_ratio and (parameters.size or named is None):
         report.drop("parameters.aspect_ratio")
@@ -108,7 +112,9 @@ def _image(submission: Submission) -> Numbered | None:
 
 
 def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
-    """Yield a JSON value as the fields of a form, nested members with brackets as the vendor's SDK writes them."""
+    """Yield the form fields for the JSON value of the field `name`. Members of objects get names with brackets
+    (`a[b]`), as in the vendor's SDK.
+    """
     if not is_present(raw):
         return
     value = msgspec.json.decode(raw)
@@ -128,12 +134,12 @@ def _nested_parts(name: str, value: object) -> Iterator[Part]:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task."""
+    """Encode the query of the only task in `tasks`."""
     return get_request(f"{PATH}/{path_id(tasks[0].id)}")
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the deletion of a task, which stops one that has not started."""
+    """Encode the deletion of a task, by which the provider stops a task that has not started."""
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
 
@@ -153,7 +159,9 @@ class Video(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the video object of a submission."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     video = read(Video, body)
@@ -165,7 +173,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the video object of a query."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
     if is_unknown(status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
@@ -193,7 +203,7 @@ def _status(video: Video, task: ProviderTask) -> ProviderStatus | UmgError:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body), TABLE)
 
 

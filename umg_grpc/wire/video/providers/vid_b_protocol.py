@@ -1,5 +1,5 @@
-"""Protocol `vidB` of video providers: long-running operations of two APIs (reference, 3), Vertex AI, whose operations
-are below `projects/`, and the Gemini API. Results are inline, or files that only the key can read.
+"""Protocol `vidB` of video providers: long-running operations of Vertex AI, whose names begin with `projects/`, and
+of the Gemini API. Results are in the response, or files that only the key can read.
 """
 
 import re
@@ -44,7 +44,7 @@ NAMES = {
     "frames_per_second": "fps",
     "watermark": "addWatermark",
 }
-"""Canonical parameter -> parameter of the operation."""
+"""Canonical parameter -> member of `parameters`."""
 ONLY_VERTEX = frozenset({"seed", "frames_per_second", "watermark", "prompt_extend"})
 FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
 FAST = "fast"
@@ -55,7 +55,7 @@ MAX_RESPONSE_BYTES = 256 << 20
 """Largest response: four videos in base64."""
 RESULT_SECONDS = 2 * 86_400
 INVALID_ARGUMENT = 3
-"""gRPC code of an operation that failed by its input."""
+"""gRPC code of an operation that failed because of its input."""
 TABLE = (rows(BLOCKED, Failure.CALLER, "SAFETY", "BLOCKED"),)
 
 
@@ -118,7 +118,7 @@ def _bytes(numbered: Numbered) -> JsonObject:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one operation, whose name shows which API it belongs to."""
+    """Encode the query of the only operation in `tasks`, by the API to which its name belongs."""
     [task] = tasks
     if task.id.startswith(VERTEX_PREFIX):
         path = f"/models/{quote(task.model, safe='')}:fetchPredictOperation"
@@ -190,7 +190,9 @@ class Operation(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission: the name of the operation."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     name = read(Created, body).name
@@ -200,7 +202,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query: an operation. Its results are inline in the Vertex API."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed. The results of Vertex AI are files in the response.
+    """
     [task] = tasks
     if is_unknown(status, headers, body):
         return {task.id: unknown_task()}
@@ -224,8 +228,8 @@ def _failed(error: OperationError) -> ProviderStatus:
 
 
 def _done(response: Response) -> ProviderStatus:
-    """Return the status of an operation that ended without an error. Without a video the content filter has stopped it,
-    whose counter and reasons are in different members in the two APIs.
+    """Return the status of an operation that ended without an error. If it has no video, the content filter stopped
+    it; the number and the reasons are in different members in the two APIs.
     """
     generated = response.generate_video_response or Generated()
     files = [sample.video for sample in generated.generated_samples or [] if sample.video is not None]
@@ -253,7 +257,7 @@ def _of_file(file: File) -> ProviderResult | None:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body), TABLE)
 
 
@@ -274,4 +278,4 @@ VID_B = VideoProtocol(
     provider_name="gcp.vertex_ai",
 )
 VID_B_GEMINI = replace(VID_B, encode_create=encode_create_gemini, provider_name="gcp.gemini")
-"""The Gemini surface."""
+"""Variant of the protocol for the Gemini API."""

@@ -50,7 +50,7 @@ from umg_grpc.wire.video.task_errors import TASK_CANCELLED
 
 PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
 FRAMES_PATH = "/api/v1/services/aigc/image2video/video-synthesis"
-"""Path of the models that take a first and a last frame."""
+"""Path of the models that make a video between a first and a last frame."""
 TASKS = "/api/v1/tasks"
 ASYNC_HEADERS = {**JSON_HEADERS, "X-DashScope-Async": "enable"}
 WORDS = {"PENDING": QUEUED, "SUSPENDED": QUEUED, "RUNNING": RUNNING}
@@ -61,7 +61,7 @@ FIELDS = frozenset(
     }
 )
 INPUT_FIELDS = frozenset({"audio_url", "template", "function", "ref_images_url"})
-"""Fields that callers pass through and that belong into `input`; all others are parameters."""
+"""Additional fields of callers that are sent in `input`; all others are sent in `parameters`."""
 SIZES = {
     "480P": {"16:9": "832*480", "9:16": "480*832", "1:1": "624*624"},
     "720P": {"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088"},
@@ -70,7 +70,7 @@ SIZES = {
 """Sizes of text-to-video by resolution and ratio."""
 MAX_SEED = 2**31 - 1
 LOCAL_TIME = timezone(timedelta(hours=8))
-"""Zone of the provider's times, which have no offset."""
+"""Time zone of the times in responses, which have no offset."""
 RESULT_SECONDS = 86_400
 TABLE = (
     rows(BLOCKED, Failure.CALLER, "DataInspectionFailed", "IPInfringementSuspect"),
@@ -86,14 +86,16 @@ STATUSES = (
     (re.compile(r"Internal|System"), 500),
     (re.compile(r"AccessDenied|Arrearage|AllocationQuota"), 403),
 )
-"""HTTP status of an error in a response with status 200, by its code; 400 for all others."""
+"""(pattern for the code of an error in a response with HTTP status 200, HTTP status by which it is classified); 400
+for all others.
+"""
 
 
 # --- requests
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission."""
+    """Encode a submission as a request to the path of its model."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
@@ -131,8 +133,8 @@ def _input(submission: Submission, inputs: Inputs) -> JsonObject:
 
 
 def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
-    """Return the member `parameters` of a submission. The provider's defaults that change the prompt, add a mark or
-    cost more are overridden.
+    """Return the member `parameters` of a submission. Defaults of the provider that change the prompt, add a mark or
+    cost more are overridden. `report`: receives parameters that are not sent.
     """
     options: JsonObject = {"prompt_extend": parameters.prompt_extend, "watermark": parameters.watermark}
     resolution = parameters.resolution.upper()
@@ -156,7 +158,9 @@ def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> 
 
 
 def _size(parameters: pb.VideoParameters, resolution: str) -> str:
-    """Return the size of a video made of text: the caller's, else one of the requested resolution and ratio."""
+    """Return the size in pixels of a video without input images: the requested one, otherwise the size for the
+    resolution and the requested aspect ratio.
+    """
     if parameters.size:
         return parameters.size.lower().replace("x", "*")
     sizes = SIZES.get(resolution or "720P", {})
@@ -165,7 +169,7 @@ def _size(parameters: pb.VideoParameters, resolution: str) -> str:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task."""
+    """Encode the query of the only task in `tasks`."""
     return get_request(f"{TASKS}/{path_id(tasks[0].id)}")
 
 
@@ -205,7 +209,9 @@ class Answer(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     answer = read(Answer, body)
@@ -218,7 +224,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
     answer = read(Answer, body)
@@ -249,7 +257,9 @@ def _status(output: Output, usage: Usage | None) -> ProviderStatus:
 
 
 def _end(written: str | None) -> datetime | None:
-    """Return the time until which the address of a result is valid, by the provider's time of the end of the task."""
+    """Return the time until which the URL of a result is valid, from the text of the time at which the task ended;
+    None for an absent or unreadable text.
+    """
     try:
         ended = datetime.fromisoformat(written or "").replace(tzinfo=LOCAL_TIME)
     except ValueError:
@@ -266,7 +276,7 @@ def _status_of(error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body), TABLE)
 
 

@@ -1,4 +1,4 @@
-"""Protocol `vidD` of video providers: the Ark-like API of content generation tasks (reference, 5)."""
+"""Protocol `vidD` of video providers: the content generation tasks of Ark."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -65,15 +65,15 @@ NAMES = {
     "seed": "seed",
     "camera_fixed": "camera_fixed",
 }
-"""Canonical parameter -> field of the body. A field that is set is sent, also if it is false: the default of the sound
-is true.
+"""Canonical parameter -> field of the body. A set field is sent even if it is false, since the provider makes sound
+by default.
 """
 FIELDS = frozenset({"prompt", "watermark", "frames_per_second", *NAMES})
 ONLY_FIRST_GENERATION = frozenset({"seed", "camera_fixed", "frames", "frames_per_second"})
-"""Parameters that the models from 2.0 on reject or ignore."""
+"""Parameters that the provider's models from version 2.0 on reject or ignore."""
 SECOND_GENERATION = re.compile(r"(?:^|[-_])(?:[2-9]-\d)(?:[-_]|$)")
 NO_AUDIO = "-noAudio"
-"""End of a public model id whose videos have no sound; the provider has no model of that name."""
+"""Suffix of a public model id that means videos without sound; it is removed, and the sound switched off."""
 MAX_BATCH = 20
 """Maximum number of tasks of one query; the limit of a page is not documented."""
 RESULT_SECONDS = 86_400
@@ -91,7 +91,7 @@ TABLE = (
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission."""
+    """Encode a submission: prompt and media in `content`, and the set parameters."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
@@ -123,7 +123,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task, or the list of several."""
+    """Encode the query of one task, or of a list of tasks."""
     if len(tasks) == 1:
         return get_request(f"{PATH}/{path_id(tasks[0].id)}")
     query = [("page_num", "1"), ("page_size", str(len(tasks))), *(("filter.task_ids", task.id) for task in tasks)]
@@ -131,8 +131,8 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a queued task. For a finished task the provider deletes its record; for a running one
-    it refuses.
+    """Encode the cancellation of a task: the provider cancels a queued task, refuses for a running one, and deletes
+    its record of a finished one.
     """
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
@@ -174,7 +174,9 @@ class TaskList(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     task = read(Task, body)
@@ -186,7 +188,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode a task or a list of tasks."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
     if is_unknown(status, headers, body) and len(tasks) == 1:
         return {tasks[0].id: unknown_task()}
     if status >= 400:
@@ -231,13 +235,13 @@ def _results(task: Task) -> list[ProviderResult]:
 
 
 def _usage(usage: Usage | None) -> pb.VideoUsage | None:
-    """Return the usage of a task in tokens, by which the provider bills."""
+    """Return the usage of a task in tokens, by which the provider bills; None if it states none."""
     tokens = 0 if usage is None else count(usage.total_tokens) or count(usage.completion_tokens)
     return pb.VideoUsage(total_tokens=tokens) if tokens else None
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body), TABLE)
 
 

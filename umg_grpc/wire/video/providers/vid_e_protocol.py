@@ -1,8 +1,7 @@
-"""Protocol `vidE` of video providers: the old and the new API of family E (reference, 6), of which the model of a task
-selects one.
+"""Protocol `vidE` of video providers: the old and the new API of family E, of which the model of a task selects one.
 
-Both store the gateway's id of a task as external id, so that a task is found again after a submission with an unknown
-outcome. The new API answers queries of several tasks at once.
+Both store the gateway's id of a task as external id, by which the task is found after a submission with an unknown
+outcome. A query of the new API may contain several tasks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,25 +27,28 @@ RESULT_SECONDS = 30 * 86_400
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission for the API, old or new, that serves its model."""
+    """Encode a submission for the old or the new API, depending on its model."""
     return encode_new(submission) if is_new(submission.model) else encode_old(submission)
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission. For a task of the old API the stored facts are its path."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task. For a task of the old API, the path of
+    its queries is stored with it.
+    """
     facts = "" if is_new(submission.model) else old_path(submission)
     return created_task(status, headers, body, submission.model, facts)
 
 
 def batch_of(task: ProviderTask) -> str:
-    """Return the name of the batch in which a task is queried: all tasks of the new API are in one, each of the old API
-    is alone.
+    """Return a name that is equal for tasks which one query may contain: all tasks of the new API have the same name,
+    and each task of the old API its own.
     """
     return f"{task.facts}/{task.id}" if task.facts else ""
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of tasks of the new API, or of one of the old API."""
+    """Encode the query of several tasks of the new API, or of one task of the old API."""
     if tasks[0].facts:
         return get_request(f"{tasks[0].facts}/{path_id(tasks[0].id)}")
     ids = ",".join(path_id(task.id) for task in tasks)
@@ -54,14 +56,16 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query."""
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
     if tasks[0].facts:
         return statuses_of_task(status, headers, body, tasks[0])
     return statuses_of_list(status, headers, body)
 
 
 def encode_find(submission: Submission) -> ProviderRequest:
-    """Encode the look-up of a task by the gateway's id."""
+    """Encode the look-up of a task by the gateway's id of it."""
     external_id = quote(submission.task_id, safe="")
     if is_new(submission.model):
         return get_request(f"{TASKS}?external_task_ids={external_id}")
@@ -69,13 +73,15 @@ def encode_find(submission: Submission) -> ProviderRequest:
 
 
 def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
-    """Decode the response to a look-up; None if the provider has no task with this external id."""
+    """Return the provider's task from the response to a look-up by the gateway's id; None if there is none. Raise
+    UmgError if the look-up failed.
+    """
     facts = "" if is_new(submission.model) else old_path(submission)
     return found_task(status, headers, body, submission, facts)
 
 
 def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return decode_error(status, headers, body)
 
 

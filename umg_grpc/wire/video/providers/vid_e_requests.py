@@ -22,7 +22,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
 )
 
 NEW_MODELS = re.compile(r"(?:^|-)[3-9]\.\d")
-"""Models of the new API: `kling-3.0-turbo`; those of the old one are written `kling-v2-6`."""
+"""Pattern for model ids of the new API (`kling-3.0-turbo`); ids of the old API are written like `kling-v2-6`."""
 OLD_PATHS = {False: "/v1/videos/text2video", True: "/v1/videos/image2video"}
 """Whether there are images -> path of the old API."""
 NEW_PATHS = {
@@ -31,7 +31,7 @@ NEW_PATHS = {
     pb.VIDEO_TASK_KIND_OMNI: "omni-video",
 }
 WITH_SOUND = re.compile(r"v2-6|v3")
-"""Models of the old API with the field `sound`."""
+"""Pattern for model ids of the old API that accept the field `sound`."""
 DEFAULT_SECONDS = 5
 DEFAULT_RESOLUTION, DEFAULT_RATIO = "720p", "16:9"
 OLD_FIELDS = frozenset(
@@ -44,16 +44,16 @@ NEW_FIELDS = frozenset(
     {"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"}
 )
 OWN_OPTIONS = ("callback_url", "external_task_id")
-"""Options that are the gateway's, also where the caller passes options through."""
+"""Fields of `options` that only the gateway sets, also if the caller sends `options`."""
 
 
 def is_new(model: str) -> bool:
-    """Return whether the provider serves the model by the new API."""
+    """Return whether the provider offers the model in its new API, by the model id."""
     return NEW_MODELS.search(model) is not None
 
 
 def old_path(submission: Submission) -> str:
-    """Return the path of a submission to the old API, which the query of the task must repeat."""
+    """Return the path to which a submission is sent in the old API, and below which its task is queried."""
     return OLD_PATHS[_has_images(submission)]
 
 
@@ -65,7 +65,7 @@ def _has_images(submission: Submission) -> bool:
 
 
 def encode_old(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the old API."""
+    """Encode a submission as a request of the old API. Raise UmgError for a part that the API cannot express."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, OLD_FIELDS, report)
@@ -117,8 +117,8 @@ def _encode_old_options(submission: Submission, body: JsonObject, report: Report
 
 
 def encode_new(submission: Submission) -> ProviderRequest:
-    """Encode a submission to the new API. The caller's own `contents`, `settings` and `options` take precedence, except
-    for the callback and the external id, which are the gateway's.
+    """Encode a submission as a request of the new API. `contents`, `settings` and `options` of the caller take
+    precedence, except for the callback and the external id, which the gateway sets.
     """
     report = Report()
     parameters = submission.request.parameters
@@ -143,8 +143,8 @@ def encode_new(submission: Submission) -> ProviderRequest:
 
 
 def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
-    """Return the kind of a task, which is in the path: that of the submission, else one that follows from its model and
-    media.
+    """Return the kind of a task, which is part of the path: the kind in the submission, otherwise the one that its
+    model and its media imply.
     """
     if submission.request.kind in NEW_PATHS:
         return submission.request.kind
@@ -155,7 +155,9 @@ def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
 
 
 def _contents(submission: Submission, inputs: Inputs, *, is_omni: bool) -> list[JsonObject]:
-    """Return the member `contents` of a submission to the new API: the prompt and the media."""
+    """Return the member `contents` of a request of the new API: the prompt and the media. `is_omni`: whether the path
+    is that of multi-modal models.
+    """
     contents: list[JsonObject] = []
     if prompt := prompt_of(submission):
         contents.append({"type": "prompt", "text": prompt})
@@ -181,8 +183,8 @@ def _video_url(numbered: Numbered) -> str:
 def _settings(
     parameters: pb.VideoParameters, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report
 ) -> JsonObject:
-    """Return the member `settings` of a submission to the new API. The provider's defaults that cost more are
-    overridden.
+    """Return the member `settings` of a request of the new API. Defaults of the provider that cost more are
+    overridden. `report`: receives parameters that are not sent.
     """
     settings: JsonObject = {
         "resolution": parameters.resolution or DEFAULT_RESOLUTION,

@@ -38,7 +38,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
 
 WORDS = {"submitted": QUEUED, "processing": RUNNING}
 SUCCEEDED_WORDS = frozenset({"succeed", "succeeded"})
-"""Words of the old and of the new API."""
+"""State of a succeeded task in the old and in the new API."""
 NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
 STATUSES = {
     **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), 401),
@@ -50,7 +50,7 @@ STATUSES = {
     **dict.fromkeys(("5001",), 503),
     **dict.fromkeys(("5002",), 504),
 }
-"""HTTP status of a code, for an error in a response with status 200."""
+"""Code of an error in a response with HTTP status 200 -> the HTTP status by which the error is classified."""
 TABLE = (
     rows(FAILED, Failure.DOWN, r"100[0-4]", "1103", r"120[23]"),
     rows(FAILED, Failure.DOWN, r"110[0-2]", "1304"),  # status 429, but permanent: the account, its packs, its addresses
@@ -104,7 +104,9 @@ class Envelope(Struct):
 
 
 def created_task(status: int, headers: Mapping[str, str], body: bytes, model: str, facts: str) -> ProviderTask:
-    """Return the task that a submission created. `facts`: stored with the task for its queries. Raise UmgError."""
+    """Return the task that a submission created. `model`: the provider's model id; `facts`: facts to be stored with
+    the task for its queries, as JSON. Raise UmgError if the submission failed.
+    """
     if status >= 400 and is_page(headers, body):
         raise refused_submission(status, headers, body, ProviderError(page=True), TABLE)
     envelope, error = _read(status, body)
@@ -117,7 +119,9 @@ def created_task(status: int, headers: Mapping[str, str], body: bytes, model: st
 
 
 def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> Statuses:
-    """Return the status of a task of the old API. Raise UmgError if the query failed."""
+    """Return `{id: status}` of a task of the old API from the response to its query. Raise UmgError if the query
+    failed.
+    """
     envelope, error = _read(status, body)
     if error is not None:
         if _is_unknown(status, error):
@@ -129,14 +133,18 @@ def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task:
 
 
 def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes) -> Statuses:
-    """Return the statuses of tasks of the new API, without the unknown ones. Raise UmgError if the query failed."""
+    """Return id -> status of tasks of the new API from the response to a query; unknown tasks are absent. Raise
+    UmgError if the query failed.
+    """
     return {text(task.id): _status(task) for task in _tasks(status, headers, body)}
 
 
 def found_task(
     status: int, headers: Mapping[str, str], body: bytes, submission: Submission, facts: str
 ) -> ProviderTask | None:
-    """Return the task of a look-up by the external id; None if there is none. Raise UmgError if the look-up failed."""
+    """Return the task from the response to a look-up by the external id; None if there is none. `facts`: facts to be
+    stored with the task for its queries, as JSON. Raise UmgError if the look-up failed.
+    """
     if not facts:
         tasks = _tasks(status, headers, body)
     else:
@@ -178,7 +186,9 @@ def _videos(task: Task) -> list[Video | Output]:
 
 
 def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
-    """Decode a response. Return its envelope, and the error that the envelope or the HTTP status states."""
+    """Return (the envelope of a response, the error that the envelope or the HTTP status states, None for a
+    success).
+    """
     if status >= 400:
         return Envelope(), read_error(body)
     envelope = read(Envelope, body)
@@ -190,8 +200,8 @@ def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
 
 
 def _is_unknown(status: int, error: ProviderError) -> bool:
-    """Return whether the error means that there is no task. A code for a missing path or model (1202, 1203) does not:
-    the configuration is wrong.
+    """Return whether an error means that the provider does not have the task. The codes for a missing path or model
+    (1202, 1203) mean a wrong configuration instead.
     """
     if str(error.code) == "1202" or error.page:
         return False
@@ -199,10 +209,12 @@ def _is_unknown(status: int, error: ProviderError) -> bool:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status that an error stands for: by its code if the response has status 200."""
+    """Return the HTTP status by which an error is classified: the status of the response or, if that is 200, the one
+    that corresponds to the error's code.
+    """
     return status if status >= 400 else STATUSES.get(str(error.code), 500)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a failed call of any kind."""
+    """Return the error for a failed call of any kind. `headers`: by lower-case name."""
     return refused(status, headers, read_error(body), TABLE)

@@ -1,5 +1,5 @@
-"""Protocol `vidF` of video providers: the visual API with signed requests (reference, 7). Addresses of results are
-valid for one hour, tasks for 12.
+"""Protocol `vidF` of video providers: an API with signed requests. URLs of results are valid for one hour, tasks for
+12.
 """
 
 import re
@@ -56,16 +56,16 @@ TABLE = (
     rows(FAILED, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
 TEMPORARY = re.compile(r"50(?:429|430|500|501)")
-"""Codes of a query that failed; all others are the end of the task."""
+"""Codes by which a query itself has failed; with any other error code the task has failed."""
 REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
-"""Codes of a violation by the input or the output."""
+"""Codes of a task whose input or output violates the content policy."""
 
 
 # --- requests
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission. The model is the member `req_key`, which the query repeats."""
+    """Encode a submission. The model is sent as the member `req_key`, which must be repeated in queries."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
@@ -87,8 +87,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _images(parameters: pb.VideoParameters) -> JsonObject:
-    """Return the members with the images, all by address or all in base64. Raise UmgError(UNTRANSLATABLE) for other
-    media and for both forms together.
+    """Return the members of the body with the input images, all as URLs or all in base64. Raise
+    UmgError(UNTRANSLATABLE) for other media and for a mixture of URLs and bytes.
     """
     media = list(enumerate(parameters.media))
     for position, item in media:
@@ -105,7 +105,7 @@ def _images(parameters: pb.VideoParameters) -> JsonObject:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task."""
+    """Encode the query of the only task in `tasks`."""
     [task] = tasks
     return json_request(QUERY, {"req_key": task.model, "task_id": task.id, "req_json": '{"return_url":true}'})
 
@@ -154,7 +154,9 @@ class Envelope(Struct, rename={"metadata": "ResponseMetadata"}):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if (error := _error(status, body)) is not None:
         raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
     data = _data(body)
@@ -164,8 +166,11 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query. Its outer code is read before the status of the task, since that only states that
-    the task has ended: any code but success means a failure.
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+
+    The outer code of the response is checked first: with any code but success the task has failed, although its own
+    status then only states that it ended.
     """
     [task] = tasks
     if (error := _error(status, body)) is not None:
@@ -190,8 +195,8 @@ def _status(data: Data) -> ProviderStatus | UmgError:
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Decode the response to a cancellation. Return whether the task was cancelled; an error code of the task's own
-    means that it was not.
+    """Return whether the provider cancelled the task, from the response to a cancellation; False for an error code
+    about the task. Raise UmgError if the provider did not decide.
     """
     if (error := _error(status, body)) is None:
         return True
@@ -202,8 +207,8 @@ def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bo
 
 
 def _error(status: int, body: bytes) -> ProviderError | None:
-    """Return the error that the envelope or the HTTP status of a response states; None for a success. Raise the error
-    of `unreadable` for a successful response without a code.
+    """Return the error that the envelope or the HTTP status of a response states; None for a success. Raise
+    UmgError(UPSTREAM_FAILED) for a successful response without a code.
     """
     try:
         fault = read(Envelope, body).metadata
@@ -229,7 +234,9 @@ def _data(body: bytes) -> Data:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status that an error stands for: if the response has status 200, the one that its code means."""
+    """Return the HTTP status by which an error is classified: the status of the response or, if that is 200, the one
+    that corresponds to the error's code.
+    """
     code = str(error.code or "")
     if status >= 400:
         return status
@@ -239,7 +246,7 @@ def _status_of(status: int, error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, _error(status, body) or read_error(body), TABLE)
 
 

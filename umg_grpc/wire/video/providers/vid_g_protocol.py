@@ -61,7 +61,7 @@ PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
 QUERY, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
 FILES = "/v1/files/retrieve"
 V1 = '{"api":"v1"}'
-"""Facts of a task of v1."""
+"""Facts that are stored with a task of the older API version v1, for its queries."""
 MODELS_V1 = re.compile(r"hailuo|^[TIS]2V-|^video-0", re.IGNORECASE)
 WORDS = {"queued": QUEUED, "running": RUNNING}
 WORDS_V1 = {"Preparing": QUEUED, "Queueing": QUEUED, "Processing": RUNNING, "processing": RUNNING}
@@ -70,7 +70,7 @@ FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_exten
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
 ADAPTIVE = "adaptive"
 RESOLUTIONS = {"768p": "768P", "2k": "2K", "720p": "768P", "1080p": "2K"}
-"""Resolutions of other families -> those of v2."""
+"""Canonical resolution, also of other families -> resolution of v2."""
 RESULT_SECONDS = 3600
 NOT_FOUND = re.compile(r"record not found|task.{0,20}not (?:found|exist)", re.IGNORECASE)
 OK = ("", "0")
@@ -82,15 +82,17 @@ TABLE = (
     rows(REJECTED, Failure.CALLER, "2013", "bad_request_error"),
 )
 STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
-"""HTTP status of an error of v1, which has status 200, by its code; 500 for all others."""
+"""Code of an error of v1 in a response with HTTP status 200 -> HTTP status by which it is classified; 500 for all
+others.
+"""
 
 
 # --- requests
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission for v2, or for v1 if the model is an older one. No callback is requested: the provider would
-    verify its address by a request of its own.
+    """Encode a submission for v2 or, if its model is an older one, for v1. No callback is requested, since the
+    provider would verify its URL by a request to it.
     """
     if is_v1(submission.model):
         return _encode_v1(submission)
@@ -115,7 +117,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def is_v1(model: str) -> bool:
-    """Return whether the provider serves the model by v1."""
+    """Return whether the provider offers the model only in the older version v1 of its API."""
     return MODELS_V1.search(model) is not None
 
 
@@ -141,7 +143,7 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
-    """Encode the query of one task."""
+    """Encode the query of the only task in `tasks`."""
     [task] = tasks
     if task.facts == V1:
         return get_request(f"{QUERY_V1}?{urlencode({'task_id': task.id})}")
@@ -149,7 +151,9 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a task. Tasks of v1 cannot be cancelled: the provider returns an error."""
+    """Encode the cancellation of a task. For a task of v1 the provider returns an error, because v1 has no
+    cancellation.
+    """
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
 
@@ -208,7 +212,9 @@ class Answer(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission."""
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
     answer = read(Answer, body)
@@ -221,8 +227,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query of a task, or of v1 to the look-up of a file. A provider that does not have the
-    task states so with status 500, or 404.
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed. In v1 the status of a succeeded task is a further request, which looks up
+    the file; the response to it is decoded here too.
     """
     [task] = tasks
     if status >= 400:
@@ -296,7 +303,9 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
 
 
 def _read_error(body: bytes) -> ProviderError:
-    """Return the error in a body, whose numeric code is at the end of the message."""
+    """Return the error in the body of a response with an error status; its numeric code is at the end of the
+    message.
+    """
     error = read_error(body)
     if (found := _CODE.search(error.message)) is not None:
         error.code = found[1]
@@ -304,7 +313,7 @@ def _read_error(body: bytes) -> ProviderError:
 
 
 def _error_of(answer: Answer) -> ProviderError | None:
-    """Return the error that a response with status 200 states; None if it states none."""
+    """Return the error that a response with HTTP status 200 states; None for a success."""
     base = answer.base_resp
     if base is not None and text(base.status_code) not in OK:
         return ProviderError(message=base.status_msg or "", code=text(base.status_code))
@@ -318,7 +327,7 @@ def _status_of(error: ProviderError) -> int:
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Decode the error of a call other than a submission or a status query."""
+    """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
     return refused(status, headers, _read_error(body), TABLE)
 
 
