@@ -81,4 +81,4 @@ class ImageFormat:
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
-    """Beginnings of paths whose errors have the format's bodies, although no route has the path."""
+    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""

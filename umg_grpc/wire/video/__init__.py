@@ -24,20 +24,20 @@ from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
 }
-"""Rows of the seven entries."""
+"""Number of an HTTP API for callers of video tasks -> its functions."""
 
 VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRIES.values()}
-"""The same rows by the names of their faces."""
+"""Name of an HTTP API for callers of video tasks -> its functions."""
 
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
     protocol.name: protocol for protocol in (VID_A, VID_B, VID_C, VID_D, VID_E, VID_F, VID_G, UMG_VIDEO)
 }
-"""Rows of the providers' protocols, by the name in a channel's `protocols`."""
+"""Name in a channel's `protocols` -> protocol of a video provider."""
 
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
-    """Return the protocol with this name for a channel. `vidB` has two variants: Vertex AI if the base URL contains
-    `/publishers/`, else the Gemini API.
+    """Return the video protocol `name` for a channel. `vidB` has two variants: that of Vertex AI if `base_url`
+    contains `/publishers/`, otherwise that of the Gemini API.
     """
     protocol = VIDEO_PROTOCOLS[name]
     return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

@@ -1,5 +1,5 @@
-"""Interface of an entry, one of the HTTP APIs for callers of video tasks: decodes its requests, and encodes tasks as it
-has them.
+"""Interface of the seven HTTP APIs for callers of video tasks, which the specification of videos calls entries:
+functions that decode their requests and encode their responses.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,21 +12,23 @@ from umg_grpc.wire.core.multipart_forms import FormPart
 
 
 class TaskEncoder(Protocol):
-    """Encoder of a task as the JSON body of an entry. Without a request id (in notifications), a body that has one
-    contains the task's id instead.
-    """
+    """Function that encodes a task as the JSON body of one HTTP API for videos."""
 
     def __call__(self, task: pb.VideoTask, request_id: str = "", /) -> bytes:
-        """Encode a task as a body."""
+        """Return the JSON body for a task. `request_id`: id of the HTTP request, for APIs whose bodies contain one;
+        "" (in a notification) puts the task's id there.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class EntryFormat:
-    """Functions that decode the requests of one entry and encode its answers, without I/O."""
+    """One of the HTTP APIs for callers of video tasks, as functions without I/O that decode its requests and encode
+    its responses.
+    """
 
     name: str
-    """Name of the entry as a face in logs, metrics and errors, e.g. `video_d`."""
+    """Name of the API in logs, metrics and errors, for example `video_d`."""
     entry: "pb.VideoEntry.ValueType"
     decode_create: Callable[[bytes, Mapping[str, str]], pb.CreateVideoTaskRequest]
     """(JSON body, parameters of the path and the query) -> request. That of a documented model has the documented
@@ -46,13 +48,13 @@ class EntryFormat:
     decode_form: Callable[[list[FormPart], Mapping[str, str]], pb.CreateVideoTaskRequest] | None = None
     """`decode_create` of a `multipart/form-data` body; None for an entry without one."""
     decode_posted_query: Callable[[bytes, Mapping[str, str]], pb.GetVideoTaskRequest | None] | None = None
-    """(JSON body, parameters) -> look-up of a task, for an entry whose submissions and queries have one path; None if
-    the body is that of a submission.
+    """(JSON body, parameters) -> look-up of a task, for an API that has one path for submissions and queries; the
+    result is None for the body of a submission. None for all other APIs.
     """
     notifies: bool = False
-    """Whether a caller may name a `callback_url`."""
+    """Whether a request may contain a `callback_url`, to which the gateway sends notifications about the task."""
     key_headers: tuple[str, ...] = ()
     """Headers that hold a caller's key besides `Authorization`: none of the entries has one (readings, 2)."""
     key_parameter: str = ""
     error_paths: tuple[str, ...] = ()
-    """Beginnings of paths whose errors have the entry's bodies, although no route has the path."""
+    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this API."""

@@ -1,6 +1,4 @@
-"""Decoding of `content` arrays in submissions of video tasks: texts, images, videos and audio with roles (Entry D,
-Entry G, family D 1.x).
-"""
+"""Decoding of `content` arrays in submissions of video tasks: texts, images, videos and audio with roles."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -48,9 +46,11 @@ def read_content(
     kinds: Mapping[str, "pb.VideoMediaKind.ValueType"] = KINDS,
     read_text: Callable[[str, str], str] = lambda text, _: text,
 ) -> None:
-    """Decode the items of a `content` array: its texts become the prompt, its other items media. `at`: path of the
-    array; `read_text`: converts each text. Raise UmgError for an item of another type or without its text or URL, and
-    for an unknown role.
+    """Decode a `content` array: its texts become the prompt of the request, its other items media.
+
+    `raw`: JSON of the array; `at`: its path in the body; `roles`: word in the body -> role of a medium; `kinds`: type
+    of an item -> kind of medium; `read_text`: (text, path) -> text for the prompt. Raise UmgError for an unknown type
+    or role, and for an item without its text or URL.
     """
     texts = []
     for position, item in enumerate(parse(list[Raw], raw, at)):
@@ -73,7 +73,9 @@ def read_content(
 
 
 def _url(members: Members, kind: str, path: str) -> str:
-    """Return the URL of an item. Raise UmgError with the document's text (`image_url.url is required`)."""
+    """Return the URL of an item. `kind`: type of the item, for example `image_url`; `path`: its path in the body.
+    Raise UmgError with the text of the specification (`image_url.url is required`).
+    """
     try:
         url = msgspec.json.decode(members.get(kind, b""), type=dict[str, Raw])["url"]
         text = msgspec.json.decode(url, type=str)

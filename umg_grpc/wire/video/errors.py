@@ -1,5 +1,5 @@
-"""Error bodies of the entries, the HTTP APIs for callers of video tasks (readings, 3). The unified and the video-object
-entry have the error bodies of the chat format.
+"""Error bodies of the HTTP APIs for callers of video tasks. `/v1/video/generations` and `/v1/videos` have the error
+bodies of the chat format.
 """
 
 from collections.abc import Mapping
@@ -48,24 +48,30 @@ TYPES_G = {
 
 
 def encode_error_d(error: UmgError, status: int) -> bytes:
-    """Encode an error body of Entry D: `{error: {code, message}}`."""
+    """Return the error body of the HTTP API of video family D: `{error: {code, message}}`. `status`: HTTP status."""
     default = "InternalServiceError" if status >= 500 else "InvalidParameter"
     code = REASONS_D.get(error.reason) or CODES_D.get(status, default)
     return msgspec.json.encode({"error": {"code": code, "message": error.message}})
 
 
 def encode_error_e(error: UmgError, status: int) -> bytes:
-    """Encode an error body of Entry E: `{code, message, request_id, error}`; the code is never 0."""
+    """Return the error body of the HTTP APIs of video family E: `{code, message, request_id, error}`, whose code is
+    never 0 (success). `status`: HTTP status.
+    """
     return _enveloped(error, status, CODES_E, 5000)
 
 
 def encode_error_f(error: UmgError, status: int) -> bytes:
-    """Encode an error body of Entry F: `{code, message, request_id, data: null, error}`; the code is never 10000."""
+    """Return the error body of the HTTP API of video family F: `{code, message, request_id, data: null, error}`,
+    whose code is never 10000 (success). `status`: HTTP status.
+    """
     return _enveloped(error, status, CODES_F, 50500, data=None)
 
 
 def encode_error_g(error: UmgError, status: int) -> bytes:
-    """Encode an error body of Entry G: `{type: error, error: {type, message, http_code}, request_id}`."""
+    """Return the error body of the HTTP API of video family G: `{type: error, error: {type, message, http_code},
+    request_id}`. `status`: HTTP status.
+    """
     kind = TYPES_G.get(status, "server_error" if status >= 500 else "bad_request_error")
     fields = {"type": kind, "message": error.message, "http_code": str(status)}
     return msgspec.json.encode({"type": "error", "error": fields, "request_id": _request_id(error)})

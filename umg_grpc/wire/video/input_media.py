@@ -1,11 +1,11 @@
-"""Decoding of images, videos and audio in submissions of video tasks: an address, a data URL or base64."""
+"""Decoding of images, videos and audio in submissions of video tasks, which are URLs, data URLs or base64."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 
 SCHEMES = ("http", "https", "asset")
-"""Schemes of addresses; `asset` names material of the provider's library (Entry D)."""
+"""URL schemes that callers may use; `asset` refers to a file in the library of the provider of family D."""
 _NAMES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video",
@@ -17,8 +17,9 @@ _VIDEO_ENDINGS = (".mp4", ".mov", ".webm", ".m4v", ".avi", ".mkv")
 def decode_medium(
     text: str, kind: "pb.VideoMediaKind.ValueType", role: "pb.VideoMediaRole.ValueType", path: str
 ) -> pb.VideoMedia:
-    """Decode the text of a member into a medium. Raise UmgError(INVALID_FIELD) for a text that is neither an address
-    nor a data URL nor base64, and for a medium of another kind.
+    """Return the medium for a string in a body. `kind`: image, video or audio; `path`: path of the string in the
+    body. Raise UmgError(INVALID_FIELD) for a string that is no URL, data URL or base64, and for a file of another
+    kind.
     """
     name = _NAMES[kind]
     medium = pb.VideoMedia(kind=kind, role=role)
@@ -48,7 +49,7 @@ def decode_medium(
 
 
 def sniff_medium(data: bytes) -> str:
-    """Return the media type by the first bytes; "" for an unknown signature."""
+    """Return the media type of a file by its first bytes; "" if they are unknown."""
     if known := sniff(data):
         return known
     if data[4:8] == b"ftyp":
@@ -61,7 +62,7 @@ def sniff_medium(data: bytes) -> str:
 
 
 def is_video(text: str) -> bool:
-    """Return whether an address or a data URL is that of a video, by its ending or its type."""
+    """Return whether a URL or data URL is that of a video, by its file extension or its media type."""
     if is_data_url(text):
         return text[5:].lower().startswith("video/")
     return text.partition("?")[0].partition("#")[0].lower().endswith(_VIDEO_ENDINGS)

@@ -1,6 +1,4 @@
-"""Options inside the prompts of family D 1.x, called markers: `--ratio 16:9 --dur 5` (video document, "Family D
-1.x").
-"""
+"""Options that callers of the 1.x models of family D write inside the prompt: `--ratio 16:9 --dur 5`."""
 
 import re
 
@@ -26,8 +24,9 @@ _FLAGS = {"true": True, "false": False}
 
 
 def read_markers(body: CreateBody, text: str, path: str) -> str:
-    """Set the parameters of the options in a prompt. Return the prompt without them. Raise UmgError(INVALID_FIELD) for
-    an unknown option, and for one with a value of another type or none.
+    """Set the parameters of the options in a prompt, and return the prompt without them. `path`: path of the prompt
+    in the body. Raise UmgError(INVALID_FIELD) for an unknown option, and for an option with a wrong or missing
+    value.
     """
     for found in _MARKER.finditer(text):
         name, value = found.groups()

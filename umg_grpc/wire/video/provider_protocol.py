@@ -11,7 +11,7 @@ from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Subm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRequest:
-    """One HTTP request to a provider."""
+    """HTTP request to a video provider, without the channel's address and credentials."""
 
     method: str
     path: str
@@ -23,19 +23,20 @@ class ProviderRequest:
 
 
 StatusOrMore = ProviderStatus | UmgError | ProviderRequest
-"""Status or error of a task; or a further request, whose response completes the status and is decoded in the same way.
+"""Status of a task, the error of its query, or a further request to the provider whose response completes the
+status.
 """
 
 Statuses = Mapping[str, StatusOrMore]
-"""Provider's id -> status of the task; an absent id was not reported."""
+"""The provider's task id -> status of the task; a task that the provider did not report is absent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoProtocol:
     """Protocol of a video provider: the functions that encode its calls and decode its responses, without I/O.
 
-    An error of `decode_status` with the reason OBJECT_NOT_FOUND means that the provider does not have the task. A
-    `SUCCEEDED` without results means that the provider reports success and no usable file.
+    A status query returns the error OBJECT_NOT_FOUND for a task that the provider does not have, and the state
+    `SUCCEEDED` without results for a task that succeeded without a usable file.
     """
 
     name: str
@@ -56,12 +57,19 @@ class VideoProtocol:
     takes_media_urls: bool = True
     """Whether the provider fetches `http` and `https` addresses itself."""
     max_batch: int = 1
+    """Maximum number of tasks in one query."""
     batch_of: Callable[[ProviderTask], str] | None = None
-    """Name of the batch of a task: one query has only tasks of one batch. None: all tasks of a key are one batch."""
+    """Task -> name that is equal for tasks which one query may contain; None if all tasks of a key may be queried
+    together.
+    """
     encode_find: Callable[[Submission], ProviderRequest] | None = None
-    """Look-up by the external id, after a submission with an unknown outcome."""
+    """Look-up of a task by the gateway's id, after a submission with an unknown outcome; None if the provider has
+    none.
+    """
     decode_found: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask | None] | None = None
+    """(HTTP status, headers by lower-case name, body, submission) of a look-up -> the task, None if there is none."""
     encode_cancel: Callable[[ProviderTask], ProviderRequest] | None = None
+    """Cancellation of a task; None if the provider has none."""
     decode_cancelled: Callable[[int, Mapping[str, str], bytes], bool] | None = None
     """Whether the provider has cancelled the task. Raises UmgError if it did not decide. None: `2xx` means cancelled,
     `400`, `404`, `405`, `409`, `422` not.

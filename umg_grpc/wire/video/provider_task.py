@@ -22,16 +22,16 @@ class Submission:
     request: pb.CreateVideoTaskRequest
     """The canonical request, with all defaults."""
     source: "ProviderTask | None" = None
-    """The task to change, for a remix."""
+    """Finished task of the provider that is to be changed (a remix); None for a new video."""
     callback_url: str = ""
     """Address of the gateway for the provider's notifications; "" for none."""
     strict: bool = False
-    """Whether it is refused if the provider does not support a part of it, before anything is sent."""
+    """Whether the submission fails, before anything is sent, if the provider does not support a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTask:
-    """Facts by which a task is found at its provider; they are stored with the gateway's task."""
+    """Identity of a task at its provider, which is stored with the gateway's task for later calls."""
 
     id: str
     """The provider's id of the task, of any length."""
@@ -42,12 +42,14 @@ class ProviderTask:
     the channel; "" without keys.
     """
     facts: str = ""
-    """Further facts of the protocol (path, region, `req_key`), as one JSON object; "" for none."""
+    """Further facts that the protocol needs for later calls (path, region, `req_key`), as one JSON object; "" for
+    none.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult:
-    """One result of a finished task. Exactly one of `url`, `data` and `needs_key` is set."""
+    """One result file of a finished task. Exactly one of `url`, `data` and `needs_key` is set."""
 
     variant: "pb.VideoVariant.ValueType" = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
@@ -71,10 +73,12 @@ class ProviderStatus:
     progress_percent: int | None = None
     results: Sequence[ProviderResult] = ()
     error: pb.VideoTaskError | None = None
-    """Reason of `FAILED` and `CANCELLED`, cleaned of the provider's hosts, keys and account ids."""
+    """Reason why the task failed or was cancelled, without the provider's hosts, keys and account ids; None in other
+    states.
+    """
     usage: pb.VideoUsage | None = None
-    """Usage on success, as far as the provider reports it: `output_seconds` is 0 where it does not, and the requested
-    length applies.
+    """Usage of a task that succeeded; `output_seconds` is 0 if the provider does not report it (then the requested
+    length is charged). None in other states.
     """
     unknown_word: str = ""
     """The provider's word for the state if the codec does not know it, for the log."""

@@ -1,5 +1,5 @@
-"""Decoding of the JSON body that submits a video task: its members become parameters and media of a canonical request,
-with their paths in the body for errors.
+"""Reader of the JSON body that submits a video task: converts its members to parameters and media of a canonical
+request, and keeps their paths in the body for errors.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Members: TypeAlias = dict[str, Raw]
 
 
 class Member(NamedTuple):
-    """Member of a JSON body with the name of the parameter that it sets."""
+    """Member of a JSON body: the canonical parameter that it sets, and the type of its value."""
 
     parameter: str
     kind: type
@@ -28,27 +28,30 @@ class Member(NamedTuple):
 
 
 class WholeNumber:
-    """Type of parameters that are integers, also in the form `5.0`."""
+    """Marker of the type of parameters that are integers, which a body may also write as `5.0`."""
 
 
 class Seconds:
-    """Type of parameters that are integers or strings of digits (family A, `seconds`)."""
+    """Marker of the type of lengths that a body writes as an integer or as a string of digits (`"8"`)."""
 
 
 class JsonText:
-    """Type of parameters whose JSON is kept byte for byte."""
+    """Marker of the type of parameters whose JSON is kept byte for byte."""
 
 
 Fields: TypeAlias = Mapping[str, Member]
 
 
 class CreateBody:
-    """Body that submits a video task, from which members are taken one by one. Methods raise UmgError with the path of
-    the field in the body.
+    """Reader of a body that submits a video task. Each method takes members out of the body and sets the request from
+    them; members that are never taken are kept for the provider. Methods raise UmgError with the path of the field
+    in the body.
     """
 
     def __init__(self, entry: "pb.VideoEntry.ValueType", body: bytes, *, is_form: bool = False) -> None:
-        """Decode the top level of a body. `is_form`: whether its numbers and booleans are strings."""
+        """Decode the top level of a JSON body. `entry`: HTTP API of the caller; `is_form`: whether the body was a
+        form, whose numbers and booleans are strings.
+        """
         self.request = pb.CreateVideoTaskRequest(entry=entry)
         self.given = parse(Members, check_utf8(body))
         """All members, also null ones."""
@@ -60,16 +63,18 @@ class CreateBody:
     # --- members
 
     def take(self, name: str) -> Raw | None:
-        """Take a member out of the body. Return it; None if it is absent or null."""
+        """Remove a member from the body, and return its JSON; None if it is absent or null."""
         return self._members.pop(name, None)
 
     def text(self, name: str) -> str | None:
-        """Take a member that is a string out of the body. Return it; None if it is absent or null."""
+        """Remove a member that is a string from the body, and return it; None if it is absent or null."""
         raw = self.take(name)
         return None if raw is None else parse(str, raw, name)
 
     def model(self, name: str = "model") -> str:
-        """Take the member with the model id out of the body, and set the model of the request. Return the id."""
+        """Remove the member with the model id from the body, set the model of the request, and return the id. Raise
+        UmgError if it is missing.
+        """
         raw = self.take(name)
         if raw is None:
             raise missing(name)
@@ -78,8 +83,8 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Take a member that is an object out of the body. Return its members that are not null; none if it is absent.
-        A string of a form is decoded as JSON.
+        """Remove a member that is an object from the body, and return its members that are not null; an empty dict if
+        it is absent. In a form it is a string with JSON.
         """
         raw = self.take(name)
         if raw is None:
@@ -92,13 +97,15 @@ class CreateBody:
 
     @property
     def members(self) -> Members:
-        """The members that were not taken out yet."""
+        """Members of the body that were not removed yet."""
         return self._members
 
     # --- parameters
 
     def read(self, fields: Fields, members: Members | None = None, at: str = "") -> None:
-        """Take the members that `fields` names out of an object, and set their parameters. `at`: path of the object."""
+        """Remove the members in `fields` from an object, and set their parameters. `members`: the object, None for
+        the top level; `at`: its path in the body, "" for the top level.
+        """
         members = self._members if members is None else members
         for name in [name for name in members if name in fields]:
             parameter, kind = fields[name]
@@ -106,8 +113,8 @@ class CreateBody:
             self.set(parameter, self._value(kind, members.pop(name), path), path)
 
     def set(self, parameter: str, value: str | float | None, path: str) -> None:
-        """Set a parameter to the value at a path of the body. Raise UmgError if another member with the same meaning
-        has another value.
+        """Set a parameter of the request. `path`: path of the value in the body. Raise UmgError(INVALID_FIELD) if
+        another member has set the same parameter to another value.
         """
         parameters, key = self.request.parameters, f"parameters.{parameter}"
         if (before := self._paths.setdefault(key, path)) != path and getattr(parameters, parameter) != value:
@@ -115,17 +122,19 @@ class CreateBody:
         setattr(parameters, parameter, value)
 
     def callback(self, raw: Raw | None, path: str) -> None:
-        """Set the URL to which the caller wants notifications."""
+        """Set the URL for notifications of the caller from the member at `path`; do nothing if `raw` is None."""
         if raw is not None:
             self.request.callback_url, self._paths["callback_url"] = parse(str, raw, path), path
 
     def external_id(self, raw: Raw | None, path: str) -> None:
-        """Set the caller's own id of the task."""
+        """Set the caller's own id of the task from the member at `path`; do nothing if `raw` is None."""
         if raw is not None:
             self.request.external_task_id, self._paths["external_task_id"] = parse(str, raw, path), path
 
     def keep(self, members: Members, at: str = "") -> None:
-        """Keep members without a parameter, for providers that accept further fields."""
+        """Add members without a canonical parameter to the additional fields for the provider. `at`: name of the
+        object that contains them, "" for the top level.
+        """
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
 
     def _value(self, kind: type, raw: Raw, path: str) -> str | float | None:
@@ -150,7 +159,9 @@ class CreateBody:
     def images(
         self, raw: Raw, path: str, role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED
     ) -> None:
-        """Add the image, or the list of images, of a member to the media of the request."""
+        """Add the image, or the list of images, of a member to the media of the request. `path`: path of the member
+        in the body.
+        """
         many = begins(raw, b"[")
         texts = parse(list[str], raw, path) if many else [parse(str, raw, path)]
         for position, text in enumerate(texts):
@@ -163,7 +174,9 @@ class CreateBody:
         kind: "pb.VideoMediaKind.ValueType",
         role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
     ) -> None:
-        """Add a medium to the media of the request. `text`: its address, a data URL, or base64."""
+        """Add a medium to the media of the request. `text`: its URL, a data URL, or base64; `path`: its path in the
+        body.
+        """
         media = self.request.parameters.media
         self._paths[f"parameters.media[{len(media)}]"] = path
         self._paths.setdefault("parameters.media", path.partition("[")[0])
@@ -172,8 +185,10 @@ class CreateBody:
     # --- end
 
     def finish(self, required: Mapping[str, str] | None = None) -> pb.CreateVideoTaskRequest:
-        """Return the request, checked if its model is a documented one. Members that were not taken out are kept for
-        the provider. `required`: parameters that must be set, with their paths in the body.
+        """Return the request, with the remaining members as additional fields for the provider. If its model is a
+        documented one, it is checked by the rules of the model.
+
+        `required`: canonical field -> path in the body, for errors about fields that are missing.
         """
         self._extra = {**self._members, **self._extra}
         if self._extra:
@@ -193,7 +208,7 @@ class CreateBody:
 
 
 def begins(raw: Raw, character: bytes) -> bool:
-    """Return whether the JSON of a value begins with a character, by which its type is recognised."""
+    """Return whether a JSON value begins with a character, by which its type is recognized (`{` for an object)."""
     return memoryview(raw)[:1] == character
 
 
@@ -202,7 +217,9 @@ def _plain(field: str) -> str:
 
 
 def whole_seconds(given: str | float, path: str) -> int | None:
-    """Return a length in seconds that may be a string of digits as an integer. Raise UmgError(INVALID_FIELD)."""
+    """Return a length in seconds as an integer, also for a string of digits; None if it leaves the length to the
+    model. `path`: path of the value in the body. Raise UmgError(INVALID_FIELD) for any other text.
+    """
     if isinstance(given, str):
         if not (given.isascii() and given.isdecimal() and len(given) < 10):
             raise invalid(path, 'expected whole seconds, such as 4 or "4"; correct its value')

@@ -1,4 +1,4 @@
-"""Codes of failed video tasks (reference, 1), which service, callers' APIs and providers' codecs share."""
+"""Codes of failed video tasks, which the service, the HTTP APIs for callers and the codecs of providers share."""
 
 from umg_grpc.v1 import pb
 
@@ -17,9 +17,11 @@ STATUS_CODES = {
     TASK_CANCELLED: 499,
     SUBMIT_UNCONFIRMED: 502,
 }
-"""Code of a failure -> the same as an HTTP status, for entries with numeric codes."""
+"""Code of a failure -> HTTP status with the same meaning, for HTTP APIs whose codes are numbers."""
 
 
 def task_error(code: str, message: str) -> pb.VideoTaskError:
-    """Return the reason why a task failed or was cancelled, as a message."""
+    """Return the reason why a task failed or was cancelled. `code`: one of the codes in this module; `message`: text
+    for the caller.
+    """
     return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)

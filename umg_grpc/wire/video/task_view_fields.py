@@ -1,5 +1,5 @@
-"""Values of video tasks that the answers of several entries (the HTTP APIs for callers) share: words of the states,
-times, addresses of the results, reasons of failures.
+"""Values of a video task that the responses of several HTTP APIs contain: names of the states, times, URLs of
+results, reasons of failures.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ VIDEO_FORMAT = "mp4"
 
 
 def states(queued: str, running: str, succeeded: str, failed: str, cancelled: str = "") -> States:
-    """Return the table of an entry's words for the states of a task. Without a word for it, a cancelled task counts as
-    failed.
+    """Return the table state of a task -> its name in one HTTP API. With `cancelled` "", a cancelled task has the
+    name of a failed one.
     """
     return {
         pb.VIDEO_TASK_STATE_UNSPECIFIED: queued,
@@ -35,30 +35,30 @@ SUCCEEDED = pb.VIDEO_TASK_STATE_SUCCEEDED
 
 
 def videos(task: pb.VideoTask) -> list[pb.VideoResult]:
-    """Return the videos of a task that succeeded; none of any other."""
+    """Return the videos of a task that succeeded; an empty list for a task in any other state."""
     if task.state != SUCCEEDED:
         return []
     return [result for result in task.results if result.variant == pb.VIDEO_VARIANT_VIDEO]
 
 
 def urls(task: pb.VideoTask) -> list[str]:
-    """Return the addresses of the videos of a task that succeeded."""
+    """Return the URLs of the videos of a task that succeeded; an empty list for a task in any other state."""
     return [result.url for result in videos(task) if result.url]
 
 
 def last_frame_url(task: pb.VideoTask) -> str:
-    """Return the address of the last frame; "" for none."""
+    """Return the URL of the picture of a task's last frame; "" if there is none."""
     frames = (result.url for result in task.results if result.variant == pb.VIDEO_VARIANT_LAST_FRAME)
     return next(frames, "") if task.state == SUCCEEDED else ""
 
 
 def code_and_message(task: pb.VideoTask) -> JsonObject:
-    """Return the reason why a task failed, with its code as a word."""
+    """Return `{code, message}` with the reason of a task's failure; the code is a word, for example `task_failed`."""
     return {"code": task.error.code or "task_failed", "message": failure_message(task)}
 
 
 def failure_message(task: pb.VideoTask) -> str:
-    """Return the description of a task's failure, never empty."""
+    """Return the description of the failure of a failed task; a general text if its provider sent none."""
     return task.error.message or ("the task was cancelled" if task.state not in FAILED else "the task failed")
 
 
@@ -77,7 +77,9 @@ def task_query(
     parameters: Mapping[str, str],
     kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
 ) -> pb.GetVideoTaskRequest:
-    """Decode a query for the task whose id is in the path."""
+    """Return the look-up of the task whose id is in the path. `entry`: HTTP API of the call; `parameters`: those of
+    the path and the query; `kind`: kind that the task must have, unspecified for any.
+    """
     if not (task_id := parameters.get("task_id", "")):
         raise missing("task_id")
     return pb.GetVideoTaskRequest(task_id=task_id, entry=entry, kind=kind)

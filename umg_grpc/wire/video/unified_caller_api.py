@@ -1,6 +1,4 @@
-"""Unified entry, one of the HTTP APIs for callers of video tasks: `/v1/video/generations` (video document, "POST
-/v1/video/generations").
-"""
+"""HTTP API `/v1/video/generations` for callers of video tasks, which accepts the models of all families."""
 
 from collections.abc import Mapping
 
@@ -45,8 +43,8 @@ FIELDS = {
     "frames": Member("frames", WholeNumber),
     "mode": Member("mode", str),
 }
-"""Fields of the body, and of `metadata`, whose members are passed through. The names of the smart-prompt flag and the
-audio of family C are not shown; they are those of the vendor's API.
+"""Field of the body or of `metadata` -> canonical parameter. The specification does not name the fields for prompt
+extension and for the audio of family C; their names are those of the vendor's API.
 """
 IMAGE_FIELDS = ("image", "images", "input_reference")
 AUDIO_FIELD = "audio_url"
@@ -70,12 +68,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body that submits a task."""
+    """Decode the JSON body that submits a task. Raise UmgError naming the field."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, body))
 
 
 def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the form that submits a task."""
+    """Decode the form that submits a task. Raise UmgError naming the field."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_UNIFIED, msgspec.json.encode(form_object(parts)), is_form=True))
 
 
@@ -125,12 +123,12 @@ def _read_media(body: CreateBody, members: Members, at: str) -> None:
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a submission: `{task_id, status, format}`."""
+    """Return the response to a submission: `{task_id, status, format}`."""
     return msgspec.json.encode({"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a query: the task with its state and its result."""
+    """Return the response to a query: the task with its state and its result or error."""
     view: JsonObject = {"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT}
     if addresses := urls(task):
         view["url"] = addresses[0]

@@ -1,4 +1,4 @@
-"""Entry D, one of the HTTP APIs for callers of video tasks: `/vidD/api/v3/contents/generations/tasks`."""
+"""HTTP API of video family D for callers: `/vidD/api/v3/contents/generations/tasks`."""
 
 from collections.abc import Mapping
 
@@ -46,7 +46,9 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the body that submits a task. Raise UmgError with the document's texts."""
+    """Decode the JSON body that submits a task. Raise UmgError with the texts of the specification, naming the
+    field.
+    """
     given = CreateBody(pb.VIDEO_ENTRY_D, body)
     model = given.given.get("model")
     if model is None or not is_present(model) or not parse(str, model, "model").strip():
@@ -60,12 +62,12 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a submission: an object with the id of the task."""
+    """Return the response to a submission: `{id}`."""
     return msgspec.json.encode({"id": task.task_id})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode a task as Entry D has it, for a query."""
+    """Return the response to a query: the task with its status and its result or error."""
     view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
     if addresses := urls(task):
         content: JsonObject = {"video_url": addresses[0]}

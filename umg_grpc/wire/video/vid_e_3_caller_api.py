@@ -1,4 +1,4 @@
-"""Entry E 3.0, one of the HTTP APIs for callers of video tasks: `/vidE/text-to-video/{model}` and its siblings, and
+"""HTTP API of video family E, version 3.0, for callers: `/vidE/text-to-video/{model}` and other kinds, and
 `/vidE/tasks`.
 """
 
@@ -24,13 +24,13 @@ SETTINGS = {
 FIELDS = {"prompt": Member("prompt", str), "negative_prompt": Member("negative_prompt", str), **SETTINGS}
 MEDIA_FIELDS = ("image", "images", "image_list", "video", "videos", "video_list", "reference_videos")
 URL_MEMBERS = ("url", "image_url", "video_url", "image", "video")
-"""Names of the address in a medium that is an object."""
+"""Members in which an object that describes a medium may have its URL."""
 KINDS = {
     "text-to-video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     "image-to-video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
     "omni-video": pb.VIDEO_TASK_KIND_OMNI,
 }
-"""Kinds by the segment of the path."""
+"""Segment of the path -> kind of task."""
 STATES = states("submitted", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
@@ -44,8 +44,8 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the body that submits a task. Its model and kind are in the path; members without a parameter are kept for
-    the provider.
+    """Decode the JSON body that submits a task. `parameters`: those of the path, with model and kind. Members without
+    a canonical parameter are kept for the provider. Raise UmgError naming the field.
     """
     given = CreateBody(pb.VIDEO_ENTRY_E_3, body)
     given.request.model, given.request.kind = parameters["model"], KINDS[parameters["kind"]]
@@ -66,7 +66,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
-    """Decode a member with one medium or a list of media, each a string or an object with its address."""
+    """Decode the member `name` with a medium or a list of media, each a string or an object with a URL."""
     many = begins(raw, b"[")
     for position, item in enumerate(parse(list[Raw], raw, name) if many else [raw]):
         path = f"{name}[{position}]" if many else name
@@ -84,7 +84,9 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Decode a query for one task. Raise UmgError for no id, several, and ids of both kinds."""
+    """Return the look-up of one task by the query parameters. Raise UmgError if there is no id, if there are several,
+    or both the gateway's and the caller's own id.
+    """
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
         raise invalid("external_task_ids", "send either task_ids or external_task_ids")
@@ -100,8 +102,8 @@ def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Encode the answer to a query, with the task as its one item. The answer to a submission is the same (not shown;
-    readings, 20).
+    """Return the response to a query or a submission: an envelope whose `data` has the task as its only item.
+    `request_id`: id of the HTTP request, "" in a notification.
     """
     return msgspec.json.encode(
         {"code": 0, "message": "success", "request_id": request_id or task.task_id, "data": [_item(task)]}

@@ -1,4 +1,4 @@
-"""Entry E v1, one of the HTTP APIs for callers of video tasks: `/vidE/v1/videos/text2video` and `/image2video`."""
+"""HTTP API of video family E, version 1, for callers: `/vidE/v1/videos/text2video` and `/image2video`."""
 
 from collections.abc import Mapping
 
@@ -26,13 +26,13 @@ FIELDS = {
     "sound": Member("generate_audio", bool),
     "seed": Member("seed", WholeNumber),
 }
-"""Fields of the body and of `metadata`."""
+"""Field of the body or of `metadata` -> canonical parameter."""
 IMAGE_FIELDS = ("image", "images", "input_reference")
 KINDS = {
     "text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
 }
-"""Kinds by the segment of the path."""
+"""Segment of the path -> kind of task."""
 STATES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
@@ -50,12 +50,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body that submits a task."""
+    """Decode the JSON body that submits a task. `parameters`: those of the path. Raise UmgError naming the field."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_E_V1, body), parameters)
 
 
 def decode_form(parts: list[FormPart], parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the form that submits a task."""
+    """Decode the form that submits a task. `parameters`: those of the path. Raise UmgError naming the field."""
     body = CreateBody(pb.VIDEO_ENTRY_E_V1, msgspec.json.encode(form_object(parts)), is_form=True)
     return _decode(body, parameters)
 
@@ -78,13 +78,13 @@ def _decode(body: CreateBody, parameters: Mapping[str, str]) -> pb.CreateVideoTa
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a submission, in the shape of a video object."""
+    """Return the response to a submission, a video object."""
     return msgspec.json.encode(_view(task))
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a query, in the shape of a video object with the result. Not shown beyond the values of
-    `status`; the result is named as in the unified entry.
+    """Return the response to a query: a video object with the result. The specification only defines its `status`;
+    the members of the result are those of `/v1/video/generations`.
     """
     view = _view(task)
     if task.HasField("external_task_id"):

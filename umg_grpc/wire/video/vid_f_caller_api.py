@@ -1,5 +1,5 @@
-"""Entry F, one of the HTTP APIs for callers of video tasks: `POST /vidF` for submissions and queries, which the query
-parameter `Action` selects.
+"""HTTP API of video family F for callers: `POST /vidF` for submissions and queries, between which the query parameter
+`Action` chooses.
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ wire_path = wire_paths(
 
 
 def _action(parameters: Mapping[str, str]) -> str:
-    """Return the action that the query parameter `Action` selects. Raise UmgError for a missing or unknown one, and for
-    another version.
+    """Return the value of the query parameter `Action`. Raise UmgError if it is missing or unknown, and for an
+    unknown `Version`.
     """
     action = parameters.get("Action", "")
     if not action:
@@ -50,7 +50,7 @@ def _action(parameters: Mapping[str, str]) -> str:
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the body that submits a task."""
+    """Decode the JSON body that submits a task. `parameters`: those of the query. Raise UmgError naming the field."""
     if _action(parameters) != SUBMIT:
         raise invalid("Action", f"expected {SUBMIT}; correct it")
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
@@ -63,7 +63,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
-    """Decode a query for a task that is sent by POST with the `Action` of queries; return None for another action."""
+    """Return the look-up of a task if the query parameter `Action` is that of queries; None for a submission."""
     if _action(parameters) != QUERY:
         return None
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
@@ -74,13 +74,16 @@ def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVid
 
 
 def encode_created(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Encode the answer to a submission: the envelope with the id of the task."""
+    """Return the response to a submission: an envelope whose `data` has the id of the task. `request_id`: id of the
+    HTTP request.
+    """
     return _enveloped({"task_id": task.task_id}, "Success", request_id or task.task_id)
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Encode the answer to a query: the envelope with the state of the task. Its code is that of the query, which
-    succeeded; a failed task has its reason in `message` and in `data.error`.
+    """Return the response to a query: an envelope with the state of the task. Its `code` is that of the query, which
+    succeeded; the reason of a failed task is in `message` and `data.error`. `request_id`: id of the HTTP request,
+    "" in a notification.
     """
     data: JsonObject = {"status": STATES[task.state]}
     if addresses := urls(task):

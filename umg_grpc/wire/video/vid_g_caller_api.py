@@ -1,4 +1,4 @@
-"""Entry G, one of the HTTP APIs for callers of video tasks: `/vidG/v2/video_generation`."""
+"""HTTP API of video family G for callers: `/vidG/v2/video_generation`."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,9 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the body that submits a task. A `callback_url` of any type, null included, is refused."""
+    """Decode the JSON body that submits a task. Raise UmgError naming the field; any `callback_url`, also null, is
+    refused.
+    """
     given = CreateBody(pb.VIDEO_ENTRY_G, body)
     if "callback_url" in given.given:
         message = "callback_url is not supported by this entry; leave it out and poll"
@@ -51,12 +53,12 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a submission: `{task_id}`."""
+    """Return the response to a submission: `{task_id}`."""
     return msgspec.json.encode({"task_id": task.task_id})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode the answer to a query: `{task}`."""
+    """Return the response to a query: `{task: {...}}`."""
     view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
     if addresses := urls(task):
         view["content"] = {"url": addresses[0]}

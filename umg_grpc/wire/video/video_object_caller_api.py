@@ -1,6 +1,4 @@
-"""Video-object entry, one of the HTTP APIs for callers of video tasks: `/v1/videos` (video document, "POST
-/v1/videos"), as the openai SDK calls it.
-"""
+"""HTTP API `/v1/videos` for callers of video tasks, as the openai SDK calls it; it shows tasks as video objects."""
 
 from collections.abc import Mapping
 
@@ -22,7 +20,7 @@ FIELDS = {
 }
 REMIX_FIELDS = {"prompt": Member("prompt", str)}
 IMAGE_FIELDS = ("input_reference", "image")
-"""Members, and parts of a form, with the reference image."""
+"""Fields of the JSON body or the form with the reference image."""
 STATES = states("queued", "in_progress", "completed", "failed")
 MAX_LIMIT = 100
 ORDERS = {"asc": pb.VIDEO_TASK_ORDER_OLDEST_FIRST, "desc": pb.VIDEO_TASK_ORDER_NEWEST_FIRST}
@@ -42,12 +40,12 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body that submits a task."""
+    """Decode the JSON body that submits a task. Raise UmgError naming the field."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, body))
 
 
 def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the form that submits a task, as the openai SDK sends it."""
+    """Decode the form that submits a task, as the openai SDK sends it. Raise UmgError naming the field."""
     return _decode(CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, msgspec.json.encode(form_object(parts)), is_form=True))
 
 
@@ -61,8 +59,8 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
 
 
 def decode_remix(body: bytes, parameters: Mapping[str, str]) -> pb.RemixVideoTaskRequest:
-    """Decode the body that submits a remix (a change) of the video whose id is in the path. Raise UmgError without a
-    prompt.
+    """Decode the JSON body that submits a remix (change of a finished video); the id of the video is in `parameters`,
+    those of the path. Raise UmgError naming the field, for example for a missing prompt.
     """
     given = CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, body)
     model = given.text("model")
@@ -82,12 +80,12 @@ def decode_remix(body: bytes, parameters: Mapping[str, str]) -> pb.RemixVideoTas
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
-    """Encode a task as a video object, the body of an answer."""
+    """Return a task as the JSON of a video object."""
     return msgspec.json.encode(video_object(task))
 
 
 def video_object(task: pb.VideoTask) -> JsonObject:
-    """Return a task as a video object. Members that its state does not have are absent."""
+    """Return a task as a video object. Members that do not apply to its state are absent."""
     done = task.state == SUCCEEDED
     view: JsonObject = {
         "id": task.task_id,
@@ -114,7 +112,7 @@ def video_object(task: pb.VideoTask) -> JsonObject:
 
 
 def encode_deleted(task: pb.VideoTask) -> bytes:
-    """Encode the confirmation that a video was deleted."""
+    """Return the JSON body that confirms the deletion of a video."""
     return msgspec.json.encode({"id": task.task_id, "object": "video.deleted", "deleted": True})
 
 
@@ -122,7 +120,9 @@ def encode_deleted(task: pb.VideoTask) -> bytes:
 
 
 def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
-    """Decode the query parameters of a list (`limit`, `after`, `order`). Raise UmgError(INVALID_FIELD)."""
+    """Decode the query parameters of a list of videos: `limit`, `after`, `order`. Raise UmgError(INVALID_FIELD)
+    naming the parameter.
+    """
     request = pb.ListVideoTasksRequest(entry=pb.VIDEO_ENTRY_VIDEO_OBJECT, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 1 <= int(limit) <= MAX_LIMIT):
@@ -136,7 +136,7 @@ def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
 
 
 def encode_list(page: pb.ListVideoTasksResponse) -> bytes:
-    """Encode a page of tasks as video objects."""
+    """Return the JSON body of a page of tasks as video objects."""
     items = [video_object(task) for task in page.tasks]
     first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
     more = bool(page.next_page_token)
