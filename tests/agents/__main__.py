@@ -16,7 +16,7 @@ from tests.agents.all import run_all
 from tests.agents.install import installed, installed_libraries
 from tests.agents.libraries import failed_lines
 from tests.agents.report import table
-from tests.support.providers import FORMATS
+from tests.support.providers.strict_providers import FORMATS
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from tests.agents.programs import PROGRAMS, Program
 from tests.agents.run import Case
 from tests.agents.scenarios import BY_NAME as SCENARIO
 from tests.agents.scenarios import SCENARIOS, Scenario
-from tests.support.providers import FORMATS
+from tests.support.providers.strict_providers import FORMATS
 
 MAX_USED = ("Claude Code", "Codex", "Gemini CLI")
 # The one format beside its own with which CI runs another program.

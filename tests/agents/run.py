@@ -19,8 +19,8 @@ from tests.agents.recorder import Exchange, Recorder, recording
 from tests.agents.scenarios import MAX_REQUESTS, Finished, Scenario
 from tests.sdk.node_runner import NODE, compile_cache
 from tests.support.gateways import KEY, running
-from tests.support.providers import FORMATS, Native, Provider, text_provider
-from tests.support.providers import KEY as PROVIDER_KEY
+from tests.support.providers.strict_providers import FORMATS, Native, Provider, text_provider
+from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
 
 RUN_SECONDS = 300
 KILLED = -signal.SIGKILL

@@ -11,7 +11,7 @@ from tests.agents.install import installed
 from tests.agents.programs import PROGRAMS, Program
 from tests.agents.run import Case, Outcome
 from tests.sdk.runner import installed_or_skipped
-from tests.support.providers import FORMATS
+from tests.support.providers.strict_providers import FORMATS
 
 CASES = few_cases()
 AT_ONCE = 2

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from tests.support.gateways import channel, running
-from tests.support.providers import FORMATS, KEY, provider
+from tests.support.providers.strict_providers import FORMATS, KEY, provider
 
 TURN = [{"role": "user", "content": "scenario: plain"}]
 CALLS: dict[str, tuple[str, dict[str, object]]] = {

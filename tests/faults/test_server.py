@@ -13,6 +13,9 @@ from tests.support.providers.faulty import FAULTS, NONE, Strikes, faulty_upstrea
 from tests.support.providers.faulty.fault_plans import MIXES, Order, parsed
 from tests.support.providers.faulty.right_answers import text
 
+SECONDS = 180
+"""Longest time for the start or the end of a process, on a busy machine."""
+
 NONCES = [f"nonce-{number:04x}" for number in range(2000)]
 
 
@@ -89,13 +92,13 @@ async def test_it_serves_in_a_process_of_its_own() -> None:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    root = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()
+    root = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode().strip()
     async with aiohttp.ClientSession() as session:
         assert text("nonce-7") in json.dumps(
             await post_nonce(session, f"{root}/none/v1", "nonce-7"), ensure_ascii=False
         )
     process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert await asyncio.wait_for(process.wait(), SECONDS) == 0
 
 
 def test_every_fault_strikes_something() -> None:

@@ -17,9 +17,9 @@ from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SEARCHES_AND_REASONS, channel, running
-from tests.support.providers import FORMATS as PROVIDERS
-from tests.support.providers import KEY, Provider, provider
 from tests.support.providers.scenarios import TEXT
+from tests.support.providers.strict_providers import FORMATS as PROVIDERS
+from tests.support.providers.strict_providers import KEY, Provider, provider
 from tests.support.scenario_cases import CASES, ONLY, VISIBLE_REASONING, Case
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb

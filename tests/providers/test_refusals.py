@@ -13,8 +13,8 @@ from google.genai import errors as native_errors
 
 from tests.support.callers.requests import Request
 from tests.support.callers.sdk_callers import sdk_caller
-from tests.support.providers import FORMATS, KEY, Provider, provider
 from tests.support.providers.scenarios import PNG, TEXT, TOOLS
+from tests.support.providers.strict_providers import FORMATS, KEY, Provider, provider
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 

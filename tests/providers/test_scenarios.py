@@ -9,9 +9,9 @@ import pytest
 from tests.support.callers.format_free_answers import Answer as CallerAnswer
 from tests.support.callers.requests import Request, Turn
 from tests.support.callers.sdk_callers import SdkCaller, sdk_caller
-from tests.support.providers import FORMATS, KEY, Native, Provider, provider, text_provider
 from tests.support.providers.responses import Responses
 from tests.support.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Call, ScenarioRequest
+from tests.support.providers.strict_providers import FORMATS, KEY, Native, Provider, provider, text_provider
 from tests.support.scenario_cases import CASES, FINISH_WORDS, SDK_CASES, Case
 
 # google-genai subclasses the session of aiohttp

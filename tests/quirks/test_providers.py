@@ -14,8 +14,8 @@ from tests.quirks.strict import STRICT, marks
 from tests.support import gateways
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.gateways import running
-from tests.support.providers import KEY, Provider, text_provider
 from tests.support.providers.scenarios import TOOLS
+from tests.support.providers.strict_providers import KEY, Provider, text_provider
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,8 +9,8 @@ from openai import APIError, AsyncOpenAI
 from openai.types.responses import ResponseFailedEvent
 
 from tests.support.gateways import running
-from tests.support.providers import KEY, provider
 from tests.support.providers.scenarios import WORDS
+from tests.support.providers.strict_providers import KEY, provider
 
 CONFIG = """
 channels:

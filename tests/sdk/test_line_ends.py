@@ -15,8 +15,8 @@ from google.genai import types
 
 from tests.support.callers.sdk_callers import ResponsesCaller, sdk_caller
 from tests.support.gateways import Running, running
-from tests.support.providers import KEY, provider
 from tests.support.providers.scenarios import INDENTED, TOOLS
+from tests.support.providers.strict_providers import KEY, provider
 from tests.support.scenario_cases import CASES
 
 # the SDK subclasses the session of aiohttp

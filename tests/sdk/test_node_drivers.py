@@ -8,8 +8,8 @@ import pytest
 
 from tests.sdk.node_runner import Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
-from tests.support.providers import KEY, provider
 from tests.support.providers.scenarios import TEXT
+from tests.support.providers.strict_providers import KEY, provider
 from tests.support.scenario_cases import SDK_CASES
 
 

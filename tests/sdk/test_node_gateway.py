@@ -14,9 +14,9 @@ from tests.sdk.node_runner import NODE, Job, Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import KEY, Running, running
-from tests.support.providers import KEY as PROVIDER_KEY
-from tests.support.providers import Provider, provider
 from tests.support.providers.scenarios import TEXT
+from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
+from tests.support.providers.strict_providers import Provider, provider
 from tests.support.scenario_cases import ONLY, SDK_CASES
 
 CONFIG = """

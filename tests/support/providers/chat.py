@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
-from openai.types.chat.completion_create_params import (
-    CompletionCreateParamsNonStreaming,
-    CompletionCreateParamsStreaming,
-)
 
 from tests.support.providers.common import IMAGES, arguments, bracketed, compact, letters, media_at, media_of
 from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, Source, Usage, turns
@@ -78,6 +74,12 @@ class Chat:
         return frame(self.error(500, message, None, None))
 
     def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        # here: the faulty provider imports this module in each of its processes, and does not check requests
+        from openai.types.chat.completion_create_params import (
+            CompletionCreateParamsNonStreaming,
+            CompletionCreateParamsStreaming,
+        )
+
         body = received.json
         streamed = body.get("stream") is True
         of = CompletionCreateParamsStreaming if streamed else CompletionCreateParamsNonStreaming
