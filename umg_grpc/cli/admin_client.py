@@ -24,8 +24,9 @@ class AdminClient(Protocol):
     """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the method that takes this request, and return its response of type `kind`. Raise UmgError or
-        CommandError.
+        """Call the RPC of `umg.v1.AdminService` whose request type is that of `request`, and return its response.
+
+        `kind`: type of the response. Raise UmgError or CommandError if it fails.
         """
         ...
 
@@ -36,8 +37,9 @@ class CommandError(Exception):
 
 @asynccontextmanager
 async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield an administration client for a database or a gateway. Failures in the block are printed, and exit with
-    1.
+    """Yield an administration client for the target, the database of a config or a running gateway.
+
+    UmgError and CommandError in the block are printed to standard error, and exit with 1.
     """
     try:
         if target.gateway:
@@ -72,9 +74,9 @@ def admin_key(file: Path | None) -> str:
 
 @asynccontextmanager
 async def _local(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield a client of the service on the database of a config, which must exist.
+    """Yield a client that works on the database of the target's config, which must exist.
 
-    A gateway would not know keys in a database that the command created.
+    It is not created, because a running gateway would not have the keys of a new database.
     """
     # imported here: the service and its database are slow to import, and a remote gateway needs neither
     from umg_grpc.service.servicers.administration import Administration
@@ -102,7 +104,7 @@ def check_change(request: Message) -> None:
 
 
 class NoChannels:
-    """Source of an empty list of channels: commands on a database have none, since they do not call providers."""
+    """Source of channel states for the administration service of a command, which calls no providers: an empty list."""
 
     async def list(self) -> pb.ListChannelsResponse:
         """Return an empty list."""
@@ -110,13 +112,17 @@ class NoChannels:
 
 
 class LocalAdmin:
-    """Administration client that runs the service in this process, with the permissions of an administrator."""
+    """Administration client that runs the service in the process of the command, with the permissions of an
+    administrator.
+    """
 
     def __init__(self, administration: object) -> None:
         self._administration = administration
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the method that takes this request, and return its response; see `AdminClient.call`."""
+        """Call the service's method for the type of `request`, and return its response of the type `kind`. Raise
+        UmgError.
+        """
         from umg_grpc.access.caller import Caller
         from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 
@@ -129,5 +135,5 @@ class LocalAdmin:
 
 
 def method_name(request: Message) -> str:
-    """Return the name of the RPC that takes this request."""
+    """Return the name of the RPC of `umg.v1.AdminService` with this type of request, for example `GetKey`."""
     return request.DESCRIPTOR.name.removesuffix("Request")

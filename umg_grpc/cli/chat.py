@@ -52,8 +52,9 @@ async def chat(
 ) -> None:
     """Run a conversation until the user ends it. Each line of input, typed or piped, is a question.
 
-    Without a model, uses the first that generates text; raises UmgError if there is none. Must be called in the main
-    thread, since only that thread receives Ctrl-C.
+    `model`: id, None for the first that generates text, without which UmgError is raised; `max_tokens`, `temperature`:
+    options of each request, None for the model's defaults. Must be called in the main thread, since only that thread
+    receives Ctrl-C.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # accept piped files in another encoding
@@ -107,7 +108,7 @@ class Conversation:
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, answer: str) -> None:
-        """Add a question and its answer to the conversation.
+        """Add a question and its answer to the conversation, for the requests that follow.
 
         A question with an empty answer is left out, since some models reject two consecutive user messages.
         """
@@ -118,7 +119,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Piece:
-    """Piece of text of an answer or of its reasoning, as it is streamed."""
+    """Piece of text of a streamed answer; `thought` marks reasoning."""
 
     text: str
     thought: bool = False
@@ -262,7 +263,7 @@ class Chat:
             signal.signal(signal.SIGINT, before)
 
     async def _until_stopped(self, work: Coroutine[None, None, None]) -> bool:
-        """Run a coroutine. Return True if it completed, False if Ctrl-C stopped it."""
+        """Run a coroutine as a task that Ctrl-C cancels. Return True if it completed, False if Ctrl-C stopped it."""
         self._stopped = False
         self._work = asyncio.create_task(work)
         try:

@@ -65,8 +65,9 @@ def _values(family: "Metric | None") -> dict[Pair, float]:
 
 
 def state_text(state: float | None, seconds: float) -> str:
-    """Return the text for a circuit breaker state in the metrics (None if unknown), for an open one with the seconds
-    left.
+    """Return the text for a circuit breaker state: `healthy`, `half-open`, `paused 4 s` for an open one, or `unknown`.
+
+    `state`: value in the metrics, None if it has none; `seconds`: rest of the time for which it is open.
     """
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == State.OPEN else name

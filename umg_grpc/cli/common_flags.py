@@ -30,7 +30,7 @@ DATA = Path(".umg")
 
 @dataclass(frozen=True)
 class AdminTarget:
-    """Target of an administration command: the database of a config, or a running gateway."""
+    """Target of an administration command: the database of a config or, if `gateway` is set, a running gateway."""
 
     config: Path | None
     """File of the config; None for the built-in one."""
@@ -42,7 +42,9 @@ class AdminTarget:
 
 
 def time_of(text: str, flag: str) -> datetime:
-    """Parse an ISO 8601 time. Return it in UTC without a time zone."""
+    """Parse an ISO 8601 time, in UTC if it has no time zone. Raise typer.BadParameter for the flag `flag` if it is
+    invalid.
+    """
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -52,7 +54,9 @@ def time_of(text: str, flag: str) -> datetime:
 
 
 def time_or_age(text: str, flag: str) -> datetime:
-    """Parse an ISO 8601 time, or a span, for example `12h` for the time that long ago."""
+    """Parse an ISO 8601 time, or a span before now, for example `12h`. Raise typer.BadParameter for the flag `flag` if
+    it is invalid.
+    """
     if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
         return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
     return time_of(text, flag)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FromEnvironment:
-    """Marker for a config without a file that has each provider whose key is in the environment."""
+    """Marker in place of a config file: the config has a channel for each provider whose key is in the environment."""
 
     def __str__(self) -> str:
         return "environment"
@@ -29,7 +29,10 @@ ConfigSource = Path | FromEnvironment | None
 
 
 def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
-    """Return the config from a source. Raises ConfigError, and OSError for a file that cannot be read."""
+    """Return the config from a source: a file, the environment, or the built-in config (None).
+
+    Raises ConfigError, also for an environment without a provider's key, and OSError for a file that cannot be read.
+    """
     from umg_grpc.config import ConfigError, Problem, built_in, parse
     from umg_grpc.config.from_environment import config_text, found_providers
 
@@ -44,19 +47,25 @@ def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
 
 
 def flags(source: ConfigSource) -> tuple[str, ...]:
-    """Return the flags of `umg serve` that select the same config."""
+    """Return the flags of `umg serve` that select this source of the config, for the start of a worker; empty for the
+    built-in config.
+    """
     if isinstance(source, FromEnvironment):
         return ("--from-env",)
     return ("--config", str(source)) if source is not None else ()
 
 
 def load(source: ConfigSource) -> "Config":
-    """Return the config from a source. If it is invalid, print its problems to standard error and exit with 2."""
+    """Return the config from a source: a file, the environment, or the built-in config (None).
+
+    If it is invalid, print its problems to standard error and exit with 2.
+    """
     return _usable(source, lambda: read(source, os.environ))
 
 
 def load_storage(file: Path | None) -> "Storage":
-    """Return the storage settings of a config: where gateways store keys, usage and tasks.
+    """Return the storage settings (where gateways store keys, usage and tasks) of a config file; None for the built-in
+    config.
 
     If they are invalid, print the problems to standard error and exit with 2.
     """

@@ -36,7 +36,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check: its name, state, findings and remedy."""
+    """Result of one check of `umg doctor`: its name and state, the findings, and the remedy ("" if none is needed)."""
 
     name: str
     state: State
@@ -46,7 +46,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Machine:
-    """Gateway to be checked: the config, data directory and addresses with which it would run here."""
+    """Gateway that is checked before it runs: the config, data directory and addresses that it would have on this
+    machine.
+    """
 
     config: Config
     data: Path
@@ -60,7 +62,9 @@ class Machine:
 
 
 async def examine(machine: Machine, *, as_json: bool) -> int:
-    """Run all checks, and print a line for each. Return the exit code: 1 if a check failed."""
+    """Run all checks, and print a line, or with `as_json` a JSON object, for each. Return the exit code: 1 if a check
+    failed.
+    """
     checks = [check async for check in _checks(machine)]
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
@@ -104,7 +108,9 @@ def event_loop() -> Check:
 
 
 def port(address: Address, machine: Machine, purpose: str) -> Check:
-    """Check that an address is free, or that a gateway listens on it."""
+    """Check that the address is free, or that the gateway itself listens on it. `purpose`: use of the port, for the
+    texts.
+    """
     name = f"{purpose} port"
     if address.port == 0:
         return Check(name, State.OK, "any free one")
@@ -119,7 +125,7 @@ def port(address: Address, machine: Machine, purpose: str) -> Check:
 
 
 def _is_gateway(address: Address, *, tls: bool) -> bool:
-    """Return whether a gateway answers at the HTTP address."""
+    """Return whether a gateway answers at the HTTP address, with `tls` over TLS."""
     connection = connection_to(address, tls=tls)
     try:
         connection.request("GET", "/readyz")
@@ -174,7 +180,7 @@ async def database(machine: Machine) -> list[Check]:
 
 
 async def redis(url: str) -> Check:
-    """Check that Redis answers."""
+    """Check that the Redis server at `url` answers."""
     from redis.asyncio import Redis, RedisError
 
     client = Redis.from_url(url, socket_timeout=WAIT_SECONDS, socket_connect_timeout=WAIT_SECONDS)
@@ -205,8 +211,9 @@ def local_models(machine: Machine) -> Iterator[Check]:
 
 
 def open_files(connections: int, soft: int, hard: int) -> Check:
-    """Check that the limit of open files, which a start raises up to the hard limit, suffices for `connections`
-    clients.
+    """Check that the limit of open files suffices for `connections` clients.
+
+    `soft`, `hard`: limits of the process; a start raises the soft one up to the hard one.
     """
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
@@ -235,7 +242,7 @@ def free_memory() -> int | None:
 
 
 def memory(needed: int, free: int | None) -> Check:
-    """Check that the free memory suffices for the models that run here."""
+    """Check that the free memory suffices for the models that run here. Bytes; `free` is None if unknown."""
     if free is None:
         return Check("memory", State.OK, "unknown on this system")
     found = f"{free >> 20} MiB free"

@@ -19,8 +19,8 @@ SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re
 
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
-    """Log warnings for API keys that are sent unencrypted to other machines, and for missing settings for remote
-    access.
+    """Log warnings for settings that are unsafe with other machines: keys sent without TLS, and missing settings for
+    remote callers.
 
     Raise UmgError(INVALID_FIELD) for a short bootstrap key if an address other than loopback is bound.
     """
@@ -48,7 +48,9 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
 
 def unencrypted_host(channel: Channel) -> str | None:
-    """Return the host on another machine to which a channel sends a key without TLS; None if there is none."""
+    """Return the host on another machine to which a channel sends a key or another secret without TLS; None if it does
+    not.
+    """
     parts = urlsplit(channel.base_url)
     if parts.scheme != "http" or parts.hostname is None or Address(parts.hostname, 0).is_loopback:
         return None

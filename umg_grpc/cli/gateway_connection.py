@@ -83,7 +83,10 @@ class GrpcTarget:
 
 
 def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
-    """Return the target that the command's flags describe. Raise BadParameter for an unusable key or file."""
+    """Return the address, key and TLS settings from a command's flags, with the bootstrap key in `data` if `key` is "".
+
+    `ca`: file of the certificate authority, None for the system's. Raise BadParameter for an unusable key or file.
+    """
     key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():
         raise typer.BadParameter(

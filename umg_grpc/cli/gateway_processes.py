@@ -113,9 +113,9 @@ async def _serve_workers(options: Options, config: Config) -> None:
 
 
 async def _first_key(options: Options, config: Config) -> Bootstrap:
-    """Return the bootstrap key of the database; create it if there is none.
+    """Return the bootstrap key of the database, which is created if there is none.
 
-    Raise UmgError(INVALID_FIELD) if keys have limits that several workers cannot count together.
+    Raise UmgError(INVALID_FIELD) if keys have limits that several workers without Redis would count alone.
     """
     store = await open_store(config.database, options.data)
     try:
@@ -147,7 +147,9 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
-    """Announce the shutdown, and wait `seconds` or for another signal, so that load balancers stop to send calls."""
+    """Announce the shutdown to load balancers, and wait `seconds`, or until another signal, so that they stop to send
+    calls.
+    """
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)
@@ -170,7 +172,9 @@ def tune() -> None:
 
 
 async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
-    """Wait until the local model is ready or `stop` is set, so that the printed example call can succeed."""
+    """Wait until the local model (None for none) is ready or `stop` is set, so that the printed example call can
+    succeed.
+    """
     if local is None:
         return
     print("loading the local model ...", flush=True)
@@ -189,7 +193,7 @@ def _make_reload(
 ) -> Callable[[], Outcome] | None:
     """Return the function that reloads TLS certificate, channels and models from their files; None without a service.
 
-    It returns the outcome. If the new config has problems, it logs them and keeps the old one.
+    The function returns the outcome. If the new config has problems, it logs them and keeps the old config.
     """
     if service is None:
         return None
@@ -226,9 +230,10 @@ async def _reload_alone(reload: Callable[[], Outcome]) -> Sequence[Outcome]:
 
 
 def _print_start(state: Gateway, config: Config) -> None:
-    """Print the addresses, the models and an example call; the bootstrap key only on a terminal and if it is new.
+    """Print the addresses, the models and an example call; also the bootstrap key, if it is new and the output is a
+    terminal.
 
-    The standard output of a service is stored with its log, so that all readers of the log would get a key in it.
+    The output of a service is stored with its log, whose readers would get a key in it.
     """
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
@@ -270,8 +275,9 @@ def _print_start(state: Gateway, config: Config) -> None:
 
 
 def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
-    """Return an example call for a shell: of a model, or of the model list if `model` is None; over gRPC if `http` is
-    None.
+    """Return an example call for a shell: of a model, or of the model list if `model` is None.
+
+    It is over gRPC if `http`, the URL of the HTTP server, is None.
     """
     if http is None:
         return f"umg chat --grpc {grpc}"
@@ -284,7 +290,9 @@ def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: 
 
 
 def _shell_word(bootstrap: Bootstrap) -> str:
-    """Return the shell expression that reads the bootstrap key from its file or variable, without the key itself."""
+    """Return a shell expression for the bootstrap key, which reads its file or environment variable instead of
+    containing the key.
+    """
     if bootstrap.file is not None:
         return f"$(cat {shlex.quote(str(bootstrap.file))})"
     return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"

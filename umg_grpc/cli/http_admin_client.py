@@ -44,8 +44,9 @@ class NoRedirects(HTTPRedirectHandler):
 
 
 class RemoteAdmin:
-    """Administration client over HTTP. It uses the standard library, whose import takes a tenth of the time of
-    aiohttp's.
+    """Administration client of a running gateway over HTTP.
+
+    It uses the standard library, whose import takes a tenth of the time of aiohttp's.
     """
 
     def __init__(self, opener: OpenerDirector, gateway: str, key: str) -> None:
@@ -56,7 +57,10 @@ class RemoteAdmin:
     @classmethod
     @asynccontextmanager
     async def opened(cls, gateway: str, key: str) -> "AsyncGenerator[RemoteAdmin, None]":
-        """Yield a client of the gateway at a URL. Raise CommandError for an invalid URL or one with credentials."""
+        """Yield a client of the gateway at the URL `gateway`, which sends the API key `key`.
+
+        Raise CommandError for an invalid URL, or one with credentials in it.
+        """
         try:
             parts = urlsplit(gateway)
         except ValueError:  # brackets without an IPv6 address
@@ -78,7 +82,10 @@ class RemoteAdmin:
         yield cls(build_opener(ProxyHandler(proxies), NoRedirects), ascii_path.rstrip("/"), key)
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the method that takes this request, and return its response; see `AdminClient.call`."""
+        """Call the HTTP path of the RPC for the type of `request`, and return its response of the type `kind`.
+
+        Raise UmgError or CommandError if it fails.
+        """
         name = method_name(request)
         route = next(row for row in ROUTES if row.shape in METHODS and METHODS[row.shape].name == name)
         path, encode = route.name, METHODS[route.shape].encode
@@ -118,7 +125,10 @@ class RemoteAdmin:
         return found
 
     async def _answer(self, request: Request) -> tuple[int, str, bytes]:
-        """Run `_exchange` in a daemon thread, so that Ctrl-C ends the command without waiting for the gateway."""
+        """Send a request. Return the status, content type and body of the response.
+
+        It waits in a daemon thread, so that Ctrl-C ends the command at once.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
 
@@ -143,8 +153,9 @@ class RemoteAdmin:
         return await answer
 
     def _exchange(self, request: Request) -> tuple[int, str, bytes]:
-        """Send a request. Return the status, content type and body of the response. Raise OSError or HTTPException
-        without one.
+        """Send a request, and block until its response. Return the status, content type and body.
+
+        Raise OSError or HTTPException if there is no response.
         """
         try:
             answer = self._opener.open(request, timeout=WAIT_SECONDS)
@@ -155,7 +166,9 @@ class RemoteAdmin:
 
 
 def _explained(status: int, body: dict[str, object], gateway: str) -> str:
-    """Return the error message for a response that reports an error, with the remedy."""
+    """Return the error message, with the remedy, for an error response of `gateway` (its URL) with this status and JSON
+    body.
+    """
     error = body.get("error")
     message = str(error.get("message", "")) if isinstance(error, dict) else ""
     reason = message or f"status {status}"

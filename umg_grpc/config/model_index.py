@@ -8,7 +8,9 @@ from umg_grpc.config.values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):
-    """Result of a look-up: the channels that serve a model id, and the id or pattern in the config that matched."""
+    """Result of a look-up: the channels that serve a model id, and the id or pattern in the config that matched the
+    id.
+    """
 
     written: str
     """Id or pattern of the model in the config of the channels."""
@@ -22,7 +24,7 @@ class ModelMatch(NamedTuple):
 
 
 class ModelIndex:
-    """Index of all model ids and patterns in the config's channels."""
+    """Index from all model ids and patterns in the config to the channels that serve them."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self._written: dict[str, list[tuple[Channel, ChannelModel]]] = {}
@@ -33,13 +35,14 @@ class ModelIndex:
         self._patterns = sorted((written for written in self._written if "*" in written), key=len, reverse=True)
 
     def exact(self) -> Iterator[str]:
-        """Return the ids that are not patterns, in the order of the config."""
+        """Return the model ids in the config that are no patterns, in the order of the file."""
         return (written for written in self._written if "*" not in written)
 
     def find(self, model: str) -> ModelMatch | None:
-        """Return the channels that serve a model id; None if no channel does.
+        """Return the channels that serve a model id; None if no channel does, and for a pattern.
 
-        Channels that list the exact id exclude those with patterns; among patterns only the best match counts.
+        Channels that list the exact id exclude channels with patterns; of several matching patterns only the one with
+        the longest literal text counts.
         """
         if "*" in model:
             return None
@@ -56,7 +59,9 @@ class ModelIndex:
 
 
 def _match_wildcard(pattern: str, model: str) -> str | None:
-    """Return the part of the model id that `*` in the pattern stands for; None if the pattern does not match."""
+    """Return the part of the model id that matches the `*` of the pattern, possibly ""; None if the pattern does not
+    match.
+    """
     prefix, _, suffix = pattern.partition("*")
     if len(model) < len(prefix) + len(suffix) or not (model.startswith(prefix) and model.endswith(suffix)):
         return None

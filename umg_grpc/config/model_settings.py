@@ -148,7 +148,11 @@ def models(document: Document, values: Value, served: ModelIndex | None) -> Iter
 
 
 def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
-    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle."""
+    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle. Report invalid
+    values.
+
+    `protocols`: protocols of the model's channels, by which operations are checked; empty if unknown.
+    """
     model = pb.Model(description=entry.description)
     if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
         model.lifecycle = _LIFECYCLES[lifecycle]
@@ -163,7 +167,9 @@ def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols:
 
 
 def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
-    """Yield the prices of a model in the order of the file. Each is checked here, so that a report has its line."""
+    """Yield the prices in `written`, the section `price` of a model, in the order of the file. Report each invalid
+    price.
+    """
     priced = set[int]()
     for name, price in written.items():
         at = (*path, name)
@@ -182,7 +188,12 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
 
 
 def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
-    """Return the price of a million tokens or other units in micro-credits. Report a malformed price."""
+    """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
+    price.
+
+    `name`: key of the price, which decides its unit: credits for a million (tokens), micro-credits for a million (keys
+    that end in `_token`), or credits for one of any other unit.
+    """
     if name.endswith(_SUFFIX):
         if (amount := _whole(price)) is None:
             document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
@@ -195,7 +206,9 @@ def _amount(document: Document, at: Path, name: str, price: object) -> int | Non
 
 
 def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
-    """Yield the prices of images or videos, whose config is one price, or a mapping by size and then by quality."""
+    """Yield the prices of images or videos, whose config is one price, or a mapping from sizes to prices or to mappings
+    from qualities.
+    """
     priced = set[Item]()
     for size, of_size, at in _by_word(path, price):
         for quality, credits_, place in _by_word(at, of_size):
@@ -210,8 +223,9 @@ def _prices_of_variants(document: Document, path: Path, unit: Unit, price: objec
 
 
 def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
-    """Yield each key of a mapping ("" for `any`) with its value and the value's path; for a plain value only "" with
-    it.
+    """Yield key, value and path of each entry of a mapping of prices, "" as key for `any`.
+
+    For a price instead of a mapping the only entry has the key "".
     """
     if not isinstance(price, dict) or not price:
         yield "", price, path
@@ -221,13 +235,17 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
 
 
 def micro_credits_of(credits_: object) -> int | None:
-    """Return a decimal number of credits in micro-credits, exactly; None if it is not a number."""
+    """Convert a decimal number of credits, as text, to micro-credits, exactly; None if it is no number or has more than
+    6 decimals.
+    """
     match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
 
 
 def _each(credits_: object) -> int | None:
-    """Return a price of one unit as the micro-credits for a million units; None if it is not a price."""
+    """Convert the price of one unit in credits to the micro-credits for a million units; None for an invalid or too
+    high price.
+    """
     amount = micro_credits_of(credits_)
     return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
 
@@ -239,7 +257,8 @@ def _whole(price: object) -> int | None:
 def _operations(
     document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """Yield the model operations that the config names; report unknown ones and ones that no protocol supports.
+    """Yield the model operations that `words` name (None for none). Report unknown ones and ones that no protocol
+    supports.
 
     `protocols`: protocols of the model's channels; empty if unknown.
     """

@@ -67,7 +67,7 @@ def duration(document: Document, path: Path, text: str) -> int:
 
 
 def family(document: Document, path: Path, text: str | None) -> str | None:
-    """Return the name of a model family unchanged; None if absent.
+    """Return the name of a model family unchanged; None if it is absent (None).
 
     Report invalid characters, and a known family in another letter case, for example `famo`. Unknown families are
     valid.
@@ -82,8 +82,9 @@ def family(document: Document, path: Path, text: str | None) -> str | None:
 
 
 def time(document: Document, path: Path, text: str | None) -> datetime | None:
-    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds. Return the time in UTC; None if absent
-    or invalid.
+    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds. Return the time in UTC.
+
+    None if it is absent (None) or invalid; the latter is reported.
     """
     if text is None:
         return None
@@ -96,7 +97,7 @@ def time(document: Document, path: Path, text: str | None) -> datetime | None:
 
 
 def url(document: Document, path: Path, text: str, *, user: bool = False) -> str:
-    """Return a checked URL without trailing slashes. `user` permits credentials in it."""
+    """Return a URL without trailing slashes. Report an invalid one. `user`: whether it may contain credentials."""
     try:
         parts = urlsplit(text)
         is_valid = (
@@ -112,7 +113,7 @@ def url(document: Document, path: Path, text: str, *, user: bool = False) -> str
 
 
 def address(document: Document, path: Path, text: str) -> Address | None:
-    """Parse `HOST:PORT`; None, with a report, if it is invalid."""
+    """Parse `HOST:PORT` (an IPv6 host is in brackets). Return None, with a report, if it is invalid."""
     try:
         return Address.parse(text)
     except ValueError:
@@ -121,7 +122,9 @@ def address(document: Document, path: Path, text: str) -> Address | None:
 
 
 def token(document: Document, path: Path, text: str) -> str:
-    """Return a checked secret that clients send as `authorization: Bearer SECRET`."""
+    """Return a secret that clients send as `authorization: Bearer SECRET`. Report characters that a header cannot
+    contain.
+    """
     if PRINTABLE.fullmatch(text) is None:
         document.problem(path, "expected ASCII characters without spaces, since it is sent in a header")
     return text
@@ -136,7 +139,7 @@ def scheme(text: str) -> str:
 
 
 def redis_url(document: Document, path: Path, text: str) -> str:
-    """Return a checked URL of a Redis server, including its query parameters."""
+    """Return the URL of a Redis server unchanged. Report an invalid URL or query parameter."""
     try:
         parts = urlsplit(text)
         is_valid = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_address(parts)

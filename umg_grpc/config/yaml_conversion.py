@@ -47,9 +47,9 @@ Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """Convert the mapping at `path` to the type `kind`; None if it has problems, which are reported to the document.
+    """Convert the mapping `value` at `path` to the type `kind`, a section of the config.
 
-    A key without a value counts as absent.
+    None if it has problems, which are reported to the document. A key without a value counts as absent.
     """
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")
@@ -76,7 +76,7 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
 
 @cache
 def _fields(kind: type[ConfigEntry]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Return the fields of a type by name, cached, since reading annotations is as slow as the rest of a conversion."""
+    """Return the fields of a section type by name; cached, because msgspec reads them slowly from annotations."""
     return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
@@ -99,7 +99,7 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
 def _report_mismatch(document: Document, path: Path, value: Value, kind: object, message: str) -> None:
     """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file.
 
-    `kind`: type that the value at `path` should have.
+    `path`, `value`: converted part of the file; `kind`: type that it should have; `message`: text of msgspec's error.
     """
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
@@ -120,14 +120,18 @@ def _report_mismatch(document: Document, path: Path, value: Value, kind: object,
 
 
 def _keys_of(kind: object) -> Mapping[str, object]:
-    """Return the keys and fields of the mapping types among the possible types of a value."""
+    """Return the keys that a mapping of the type `kind` may have, with their fields; empty if no mapping is
+    possible.
+    """
     structs = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, ConfigEntry)]
     return {name: field for struct in structs for name, field in _fields(struct).items()}
 
 
 def _number_mismatch(text: str, value: str) -> str:
-    """Return the message for an invalid number, without the value, which may be a secret; msgspec only reports it as
-    text.
+    """Return the message of msgspec `text` for the invalid number `value`, completed by a description of the value
+    (fraction, infinity).
+
+    The value itself is left out, since it may be a secret.
     """
     if text == "Number out of range":
         return "Expected a number nearer to 0"

@@ -35,7 +35,7 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem in a config file: its line, its path, and the expected value."""
+    """Problem in a config file: the file and line, the path of the value, and a description of a valid value."""
 
     filename: str
     line: int
@@ -99,7 +99,7 @@ class Document:
             self.problems.append(problem)
 
     def has(self, path: Path) -> bool:
-        """Return whether the file contains a value at the path."""
+        """Return whether the file contains a value or key at the path."""
         return path in self._lines
 
     def variable(self, name: str) -> str | None:
@@ -107,14 +107,15 @@ class Document:
         return self._environment.get(name)
 
     def _line(self, path: Path) -> int:
-        """Return the line of the value at the path, or of the nearest containing value."""
+        """Return the line of the value at the path, else of the nearest value that contains it, else 1."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
 
     def _read(self, node: yaml.Node, path: Path, ancestors: tuple[yaml.Node, ...]) -> Value:
-        """Convert a YAML node to a value. `ancestors`: nodes that contain it, by which a recursive alias is
-        detected.
+        """Convert a YAML node at `path` to a value, and record the lines of all values in it.
+
+        `ancestors`: nodes that contain it, by which an alias that contains itself is detected.
         """
         self._lines.setdefault(path, node.start_mark.line + 1)
         self._values += 1
@@ -163,7 +164,9 @@ class Document:
             written.add(name)
 
     def _substitute(self, text: str, path: Path) -> str:
-        """Replace each `${NAME}` in the text by the environment variable, and `$${` by `${`."""
+        """Replace each `${NAME}` in the value at `path` by the environment variable, and `$${` by `${`. Report unset
+        variables.
+        """
 
         def replace(match: re.Match[str]) -> str:
             name = match["name"]
@@ -183,7 +186,9 @@ class Document:
 
 
 def _hint(lines: list[str], number: int) -> str:
-    """Return a hint at the usual cause of a YAML error in the line; "" if there is none."""
+    """Return `; ` and a hint at the usual cause of a YAML error in the line with the index `number`; "" without a
+    hint.
+    """
     line = lines[number] if number < len(lines) else ""
     return next((f"; {hint}" for pattern, hint in HINTS if pattern.search(line)), "")
 
