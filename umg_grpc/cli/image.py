@@ -29,7 +29,9 @@ MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 
 @dataclass
 class ImageCommand:
-    """Run of `umg image`: the request, and how to save and show its images."""
+    """Values of the flags of `umg image`: the request, and how to save and show its images; and the files saved so
+    far.
+    """
 
     request: pb.GenerateImageRequest
     output: Path | None
@@ -40,7 +42,9 @@ class ImageCommand:
 
 
 def input_image(text: str) -> pb.ImageInput:
-    """Return the input image that a flag names: a URL, or the content of a file. Raise OSError."""
+    """Return the input image that the text of a flag names: a URL, or the content of a file. Raise OSError for an
+    unreadable file.
+    """
     if "://" in text:
         return pb.ImageInput(url=text)
     path = Path(text)
@@ -61,7 +65,10 @@ async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> N
 
 
 async def _first_model(channel: grpc.aio.Channel, target: GrpcTarget, *, edits: bool) -> str:
-    """Return the id of the first listed model that generates images, or with `edits` edits them."""
+    """Return the id of the first listed model that generates images, or with `edits` one that edits images.
+
+    Raise UmgError(MODEL_NOT_FOUND) if there is none.
+    """
     stub: rpc.ModelServiceAsyncStub = rpc.ModelServiceStub(channel)
     listed = await stub.ListModels(pb.ListModelsRequest(page_size=1000), metadata=target.credentials)
     wanted = EDITS if edits else MAKES
@@ -116,9 +123,10 @@ def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
 
 
 def _path(command: ImageCommand, extension: str) -> Path:
-    """Return the file name for the next image: the given one, for further images with a number appended.
+    """Return the file for the next image: the one in `--output`, for further images with a number appended.
 
-    Without a given name it is the first of `image.png`, `image-2.png` and so forth that does not exist.
+    Without `--output` it is the first of `image.png`, `image-2.png` and so forth that does not exist. `extension`: that
+    of the image's type.
     """
     number = len(command.saved) + 1
     if command.output is not None:

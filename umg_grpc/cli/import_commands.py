@@ -36,7 +36,8 @@ def new_api(file: SourceArgument, *, output: OutputFlag = None) -> None:
 
 
 def _convert(file: Path, output: Path | None, convert: "Callable[[str], ImportedConfig]") -> None:
-    """Convert a file by `convert`, write or print the config, and list lost settings on standard error.
+    """Convert the config of another gateway in `file`, write it to `output` (None prints it), and list lost settings on
+    standard error.
 
     Exit with 2 for an unusable file.
     """

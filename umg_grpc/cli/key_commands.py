@@ -209,8 +209,9 @@ def revoke_key(
 
 
 def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
-    """Split a comma-separated flag into patterns; empty if the flag is absent. Raise typer.BadParameter if it has no
-    pattern.
+    """Split the value of a comma-separated flag into patterns; empty if the flag is absent (None).
+
+    Raise typer.BadParameter, which names `flag` and its `noun`, if the value has no pattern.
     """
     patterns = names(text or "")
     if text is not None and not patterns:
@@ -227,7 +228,7 @@ def _limit(text: str, flag: str) -> int:
 
 
 def _budget(text: str) -> int:
-    """Parse the value of `--budget`, in credits. Return micro-credits."""
+    """Parse the value of `--budget`, credits with up to 6 decimals. Return micro-credits. Raise typer.BadParameter."""
     from umg_grpc.config.model_settings import micro_credits_of
 
     if (micro_credits := micro_credits_of(text)) is None:

@@ -35,7 +35,10 @@ async def create(target: AdminTarget, fields: Fields) -> None:
 
 
 async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapping[str, str]) -> None:
-    """Change settings of a key, and set tags (an empty value removes a tag). Print all settings of the key."""
+    """Change settings of the key with the id, name or prefix `reference`. Print all its settings.
+
+    `tags`: tags to set, in addition to the existing ones; an empty value removes a tag.
+    """
     async with opened(target) as admin:
         if tags:
             known = (await admin.call(pb.GetKeyRequest(key_id=reference), pb.GetKeyResponse)).key.settings.tags
@@ -48,9 +51,9 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
 
 
 def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
-    """Print a warning if a key gets limits while several processes serve the data directory without Redis.
+    """Print a warning if a key has limits, and several processes serve the data directory without Redis.
 
-    Only for changes in the database: a gateway rejects the limits itself.
+    It is for changes in the database only: a gateway itself rejects limits that each process would count alone.
     """
     if target.gateway:
         return
@@ -94,7 +97,9 @@ async def show(target: AdminTarget, reference: str) -> None:
 
 
 async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> None:
-    """Replace the secret of a key. Print the key, and the new secret alone on the last line."""
+    """Replace the secret of a key. Print the key, and the new secret alone on the last line. `overlap`: further
+    validity of the old secret.
+    """
     duration = Duration()
     duration.FromTimedelta(overlap)
     async with opened(target) as admin:

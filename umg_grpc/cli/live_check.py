@@ -20,13 +20,19 @@ SECONDS = 20.0
 
 
 def run(config: Config) -> int:
-    """Run `check_live` with a quiet log, since its table contains everything that would be logged."""
+    """Call each channel of a config once, and print a table of the results. Return the exit code: 0 if all succeeded,
+    else 1.
+
+    The log is off, since the table contains everything that would be logged.
+    """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return uvloop.run(check_live(config))
 
 
 async def check_live(config: Config) -> int:
-    """Call each channel of a config once, and print a table of the results. Return the exit code."""
+    """Call each channel of a config once, and print a table of the results. Return the exit code: 0 if all succeeded,
+    else 1.
+    """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client.opened())
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))

@@ -52,8 +52,10 @@ HEALTHY = STATE_NAMES[State.CLOSED]
 
 
 async def list_models(config: Config, states: States, data: Path) -> None:
-    """Print the models and aliases of a config, and the last failures of its channels in the gateway with this data
-    directory.
+    """Print the models and aliases of a config, with the channels that serve each.
+
+    `states`: circuit breaker states in a running gateway; `data`: data directory of the gateway, which has the last
+    failures of its channels and the discovered models.
     """
     report = ChannelReport(Channels(_router(config, data)), list, lambda: _failures(data))
     found = await report.list()
@@ -61,7 +63,7 @@ async def list_models(config: Config, states: States, data: Path) -> None:
 
 
 def _router(config: Config, data: Path) -> Router:
-    """Return the router of a config, including models that the gateway with this data directory discovered at
+    """Return the router of a config, with the models that the gateway with the data directory `data` has discovered at
     providers.
     """
     files = ModelListFiles(data)
@@ -70,7 +72,7 @@ def _router(config: Config, data: Path) -> Router:
 
 
 async def list_remote(target: AdminTarget) -> None:
-    """Print the models of a running gateway as `list_models` does, with the channel states of the process that
+    """Print the models of a running gateway, with the channels that serve each, and the states in the process that
     answers.
     """
     async with opened(target) as admin:
@@ -96,8 +98,9 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
 
 
 def _price(model: pb.ModelChannels) -> str:
-    """Return the prices of a model as text, for example `2.5 / 10` (a million input and output tokens, in credits) or
-    `0.01-0.2 an image`; `none` without prices.
+    """Return the prices of a model in credits as text, `none` without prices.
+
+    Examples: `2.5 / 10` for a million input and output tokens, `0.01-0.2 an image` for images by size and quality.
     """
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
     texts = [_price_of_one(model, unit, name) for unit, name in EACH.items() if unit in prices]
@@ -113,7 +116,7 @@ def _price_of_one(model: pb.ModelChannels, unit: Unit, name: str) -> str:
 
 
 def _credits(micro_credits: int, units: int = 1) -> str:
-    """Return an amount for `units` units as the amount for one of them, in credits, as a decimal number."""
+    """Return the credits for one unit as a decimal number, from the micro-credits for `units` of them."""
     return f"{Decimal(micro_credits) / units / MICRO_CREDITS:f}"
 
 
@@ -124,8 +127,9 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
     """Print the channels in the order in which the next call of a model would try them, with the reasons.
 
-    `face`: request format, or ""; `key`: id, name or prefix of the caller's key, or "". If the gateway would reject the
-    call, the error is printed to standard error, and the exit code is 1.
+    `face`: wire format of the call, "" for any; `key`: id, name or prefix of the caller's key, "" for none; `states`:
+    circuit breaker states in a running gateway. If the gateway would reject the call, the error is printed to standard
+    error, and the exit code is 1.
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
@@ -188,8 +192,10 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
 def _rows(
     router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States
 ) -> list[tuple[str, str, str, str]]:
-    """Return a table row for each channel in the order of use, then for the unused channels. Raises UmgError if none is
-    usable.
+    """Return table rows (channel, provider's model id, state, reasons): the channels in the order of use, then the
+    unused ones.
+
+    Raises UmgError if none is usable. `preferences`: limits of the call's key and format on the choice.
     """
     explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
     used = {target.channel.name for target, _ in explained}
@@ -205,12 +211,17 @@ def _rows(
 
 
 def _state(states: States, pair: Pair) -> str:
-    """Return the circuit breaker state of a channel for a model; `healthy` if the gateway has not called it yet."""
+    """Return the circuit breaker state of a channel and model as text.
+
+    It is `healthy` if the gateway has not called the channel yet, and `-` if no gateway answers.
+    """
     return states.get(pair, HEALTHY if states else "-")
 
 
 def _state_and_kind(states: States, failures: Mapping[Pair, pb.ChannelFailure], pair: Pair) -> str:
-    """Return the state of a channel, with the kind of its last failure unless it is healthy."""
+    """Return the circuit breaker state of a channel and model as text, with the kind of the last failure unless it is
+    healthy.
+    """
     state = _state(states, pair)
     failure = failures.get(pair) if states and state != HEALTHY else None
     return state if failure is None else f"{state} ({failure.kind})"
@@ -225,7 +236,9 @@ def _failures(data: Path) -> list[LastFailure]:
 
 
 def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
-    """Return a text line about a channel's last failure."""
+    """Return a line for operators about the last failure of a channel, with its age. `model`: the provider's model
+    id.
+    """
     age = max(1, int(time.time() - failure.time.ToNanoseconds() / 1e9))
     seconds, unit = next((seconds, unit) for seconds, unit in AGES if age >= seconds)
     text = f"{channel}: {failure.kind}, {age // seconds} {unit} ago: {_details(model, failure)}"

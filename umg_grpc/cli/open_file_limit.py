@@ -11,7 +11,9 @@ LEAST = 1024
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit of open files up to the hard limit. Return it. Raises OSError if it is too low to serve."""
+    """Raise this process's soft limit of open files up to the hard limit. Return the new limit. Raises OSError if it is
+    too low to serve.
+    """
     allowed, possible = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if possible == resource.RLIM_INFINITY else min(MAX_FILES, possible)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
@@ -27,5 +29,7 @@ def raise_file_limit() -> int:
 
 
 def max_clients(files: int) -> int:
-    """Return how many clients may be connected with this limit of open files, each with a connection to a provider."""
+    """Return how many clients may be connected under a limit of `files` open files, if each needs a connection to a
+    provider, too.
+    """
     return (files - OTHERS) // 2

@@ -20,10 +20,11 @@ OPTIONS = {HTTP: "--http HOST:PORT", GRPC: "--grpc HOST:PORT", METRICS: "metrics
 
 
 def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
-    """Return a context in which no other gateway can use the address. Raise OSError if another process uses it.
+    """Return a context manager that reserves the address, so that no other gateway on this machine can use it.
 
-    Workers bind with SO_REUSEPORT, by which a second gateway could bind the same port while no worker listens. The
-    claim is the name of an abstract Unix socket, which exists on this machine once, and ends with the process.
+    Raise OSError if another process uses it; `purpose`: use of the port, for the message. Workers bind with
+    SO_REUSEPORT, by which a second gateway could bind the same port while no worker listens. The reservation is the
+    name of an abstract Unix socket, which exists once on a machine, and ends with the process.
     """
     if sys.platform != "linux":
         return nullcontext()
@@ -37,7 +38,9 @@ def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
 
 
 def check_free(address: Address, purpose: str) -> None:
-    """Raise OSError if a process listens on the address, even one that shares its ports."""
+    """Raise OSError if a process listens on the address, even one that shares its ports. `purpose`: use of the port,
+    for the message.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family, backlog=1).close()
@@ -46,8 +49,10 @@ def check_free(address: Address, purpose: str) -> None:
 
 
 def taken(address: Address, error: OSError, purpose: str) -> OSError:
-    """Return the error for an occupied address: it names the process, if the system reveals it, and the option to
-    change.
+    """Return the error for an occupied address: it names the other process, if the system reveals it, and the flag for
+    another address.
+
+    `error`: failure to bind; `purpose`: use of the port, which decides the flag.
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(
@@ -56,7 +61,9 @@ def taken(address: Address, error: OSError, purpose: str) -> OSError:
 
 
 def holder(address: Address) -> str:
-    """Return the text ` (process 123, umg)` for the other process that uses the address; "" if it is unknown."""
+    """Return the text ` (process 123, umg)` for the other process that uses the address; "" if the process is
+    unknown.
+    """
     for inodes in (_claim_inodes(address), _listening_inodes(address.port)):
         if inodes and (process := _process_with(inodes)):
             return f" ({process})"
@@ -87,9 +94,10 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 
 def _process_with(inodes: set[str]) -> str:
-    """Return the id and name of the first other process that has one of these sockets open; "" if none is visible.
+    """Return the id and name of the first other process that has a socket with one of these inode numbers open; "" if
+    none is visible.
 
-    This process is left out, since it claims an address before it checks whether another one listens there.
+    This process is left out, since it reserves an address before it checks whether another one listens there.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}

@@ -14,7 +14,9 @@ def table() -> str:
 
 
 def details(name: str) -> str:
-    """Return a provider's preset in the notation of the config: as the channel that it produces."""
+    """Return a provider's preset as YAML: the channel of a config that the preset stands for. Raise KeyError for an
+    unknown name.
+    """
     preset = PROVIDERS[name]
     lines = [
         f"# {preset.title}: {preset.docs}",

@@ -26,7 +26,7 @@ logger = LazyLogger(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Outcome of a reload in one process: the changes, or the problem because of which the old config stays."""
+    """Outcome of a reload in one process: the changes, or the problem that prevented the reload."""
 
     process: int
     problem: str = ""
@@ -47,9 +47,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outcome]]]) -> AsyncGenerator[None, None]:
-    """Serve `umg reload` on a socket for the duration of the block; `reload` runs the reload.
+    """Serve `umg reload` on a Unix socket in the data directory for the duration of the block.
 
-    If the data directory cannot be written, log that `umg reload` does not work.
+    `reload`: reloads the config, and returns the outcome in each process. If the directory cannot be written, log that
+    `umg reload` does not work.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,7 +111,7 @@ def _connect(path: Path) -> socket.socket | None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Yield a short alias of a path, since a socket address has at most 107 bytes."""
+    """Yield an alias of the path that is short enough for the address of a socket, which has at most 107 bytes."""
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
         yield str(path)
@@ -123,7 +124,9 @@ def _short(path: Path) -> Iterator[str]:
 
 
 def reload_all(data: Path) -> int:
-    """Reload all gateways with this data directory, and print the outcomes. Return the exit code."""
+    """Reload all gateways with this data directory, and print the outcomes. Return the exit code: 0 if all have
+    reloaded, else 1.
+    """
     outcomes = list[Outcome]()
     for path in sorted(data.glob(PATTERN)):
         try:

@@ -33,7 +33,9 @@ COLUMNS = (
 
 
 async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: Format, *, failed: bool) -> None:
-    """Print the newest records of the selected calls, at most `limit`; with `failed` only of failed calls."""
+    """Print the newest records of the selected calls, at most `limit`, in the format `printed`. `failed`: only failed
+    calls.
+    """
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
             start_time=time_message(calls.since),
@@ -92,7 +94,9 @@ async def _key_text(admin: AdminClient, key_id: str) -> str:
 
 
 def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a record as pairs of title and text, without counts of zero."""
+    """Yield the fields of a record as pairs of title and text, without counts of zero. `key`: text about the caller's
+    API key.
+    """
     yield "request", record.request_id
     yield "time", _time(record.start_time)
     yield "outcome", _outcome(record)

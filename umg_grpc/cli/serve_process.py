@@ -73,10 +73,11 @@ class Gateway:
 async def gateway(
     options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
 ) -> AsyncGenerator[Gateway, None]:
-    """Yield a running gateway. At the end of the block, reject new calls and wait `config.drain` seconds for the rest.
+    """Yield a running gateway of this process. At the end of the block, reject new calls, and wait `config.drain`
+    seconds for the others.
 
-    Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open;
-    UmgError(INVALID_FIELD) for unusable TLS files.
+    `local`: None without a local text model. Raises OSError if an address cannot be bound, a file of the config cannot
+    be read, or too few files can be open; UmgError(INVALID_FIELD) for unusable TLS files.
     """
     files = raise_file_limit()
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
@@ -144,9 +145,10 @@ async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack)
 
 
 def _public_url(options: Options, config: Config, http: Address | None) -> str:
-    """Return the URL at which callers reach the gateway: that in the config, or that of the HTTP address.
+    """Return the URL at which callers reach the gateway: `public_url` of the config, or else the URL of the HTTP
+    address.
 
-    `--http` names the HTTP address even if another process serves it.
+    `http`: bound address; None if another process serves HTTP, whose address `--http` states.
     """
     if config.public_url is not None:
         return config.public_url
@@ -166,7 +168,8 @@ def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
     """Load the bootstrap key into memory, so that it stays valid if the database becomes unavailable.
 
-    Return the key, which this process creates or replaces if necessary; None in a worker, which may do neither.
+    `variable`: value of UMG_API_KEY. Return the key, which this process creates or replaces if necessary; None in a
+    worker, which may do neither.
     """
     bootstrap = None
     if options.share_ports:
@@ -240,8 +243,8 @@ def drain_delay(options: Options, config: Config) -> float:
 
 
 def _connections(config: Config, files: int) -> int:
-    """Return the connection limit: the configured one, or less if `files`, the limit of open files, is too low for
-    it.
+    """Return the connection limit: the configured one, or less if `files`, the limit of open files, does not suffice
+    for it.
     """
     wanted, possible = config.overload.connections, max_clients(files)
     if possible < wanted:

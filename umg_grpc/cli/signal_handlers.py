@@ -11,7 +11,8 @@ logger = structlog.get_logger()
 
 
 class Signals:
-    """Handler of SIGTERM, SIGINT and SIGHUP, installed at its creation, so that they do not kill a starting process.
+    """Handler of SIGTERM, SIGINT (stop) and SIGHUP (reload), installed at its creation, so that no signal kills a
+    starting process.
 
     A second SIGTERM or SIGINT ends the wait in `delay` or, outside of it, kills the process at once.
     """

@@ -16,7 +16,8 @@ PNG_START = b"\x89PNG"
 
 
 def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
-    """Return the function that encodes images for the terminal that the environment variables describe.
+    """Return the function that encodes images as escape sequences for the terminal that the environment variables
+    describe.
 
     None if the terminal is not known to show images, also within a multiplexer (tmux, screen), which passes none on.
     """
@@ -31,12 +32,14 @@ def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
 
 
 def kitty(picture: bytes, columns: int) -> str:
-    """Return the escape sequences of kitty's protocol for an image; other formats than PNG are converted to it."""
+    """Return the escape sequences of kitty's protocol for an image, which is `columns` wide. Other formats are
+    converted to PNG.
+    """
     return "".join(_kitty_commands(_as_png(picture), columns)) + "\n"
 
 
 def iterm(picture: bytes, columns: int) -> str:
-    """Return the escape sequence of iTerm2's protocol for an image."""
+    """Return the escape sequence of iTerm2's protocol for an image, which is `columns` wide."""
     encoded = base64.b64encode(picture).decode()
     return f"\x1b]1337;File=inline=1;size={len(picture)};width={columns};preserveAspectRatio=1:{encoded}\a\n"
 

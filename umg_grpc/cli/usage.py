@@ -59,7 +59,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Calls:
-    """Selection of past calls by time, keys, models and channels."""
+    """Selection of past calls by time, API keys, models and channels; an empty list selects all."""
 
     since: datetime
     until: datetime | None = None
@@ -76,7 +76,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of the usage table: the usage of one group of calls."""
+    """Row of the usage table: the number, units and cost of the calls of one group, for example of one key and day."""
 
     group: Mapping[str, str]
     """Texts of the dimensions, in the order of the command."""
@@ -86,15 +86,17 @@ class Row:
     micro_credits: int
 
     def sum(self, names: Iterable[str]) -> int:
-        """Return the sum of the counts with these names."""
+        """Return the sum of the counts with these names, for example of all kinds of input tokens."""
         return sum(self.counts[name] for name in names)
 
 
 async def usage(
     target: AdminTarget, by: Sequence[str], calls: Calls, printed: Format, *, chart: bool | None = None
 ) -> None:
-    """Print the usage of the selected calls, grouped by `by`. `chart`: whether the table has bars; None only on a
-    terminal.
+    """Print the usage of the selected calls in the format `printed`.
+
+    `by`: dimensions by which calls are grouped, for example `day` and `key`; `chart`: whether a table has bars, None if
+    it is on a terminal.
     """
     async with opened(target) as admin:
         request = pb.ListUsageRequest(
@@ -140,7 +142,7 @@ def time_message(time: datetime | None) -> Timestamp | None:
 
 
 def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
-    """Return quantities as a count for each unit's name, 0 for missing units."""
+    """Return the sum of the quantities of each unit by its name, for example `input_tokens`; 0 for missing units."""
     found = dict.fromkeys(UNITS.values(), 0)
     for quantity in quantities:
         if (name := UNITS.get(quantity.unit)) is not None:
@@ -149,7 +151,7 @@ def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
 
 
 async def _entries(admin: AdminClient, request: pb.ListUsageRequest) -> list[pb.UsageEntry]:
-    """Return the usage entries of all pages of the answer."""
+    """Return the usage entries of all pages of the answer to the request."""
     found = list[pb.UsageEntry]()
     while True:
         page = await admin.call(request, pb.ListUsageResponse)
@@ -166,7 +168,10 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:
 
 
 def _with_gaps(name: str, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with an empty row added for each time span without calls, up to `MAX_GAPS` in all."""
+    """Return the rows with empty rows added for the spans of the time dimension `name` without calls.
+
+    They are unchanged if `name` is no time dimension, or if there would be more than `MAX_GAPS` rows.
+    """
     if name not in BUCKETS or not rows:
         return [*rows]
     known = {row.group[name]: row for row in rows}
@@ -198,8 +203,9 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
 
 
 def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str], *, has_bars: bool) -> None:
-    """Print the rows, and their total if there are several. Bars show the cost, or the number of calls if nothing had a
-    cost.
+    """Print the rows, and their total if there are several.
+
+    `names`: key names by id; `has_bars`: whether bars show the cost, or the number of calls if nothing had a cost.
     """
     columns = [*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits"]
     cells = [[*_cells(row, names), *_figures([row])] for row in rows]

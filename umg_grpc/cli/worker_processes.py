@@ -54,22 +54,26 @@ class RelayedEndpoint:
 
 
 class RelayedModel:
-    """Local model of the parent process, as a worker sees it: its current address."""
+    """Local text model that the parent process runs, as workers use it: the current address of its server."""
 
     def __init__(self) -> None:
         self._latest = AsyncValue[RelayedEndpoint]("the local model")
 
     def learn(self, line: bytes) -> None:
-        """Set the current address from a line that the parent wrote."""
+        """Set the current address from `line`, the JSON that the parent wrote."""
         self._latest.publish(msgspec.json.decode(line, type=RelayedEndpoint))
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> RelayedEndpoint:
-        """Wait for an address other than `after`, as `LocalModel.wait_ready` does."""
+        """Wait for an address other than `after` (None for any), and return it. Raise UmgError(UNAVAILABLE) after
+        `seconds`.
+        """
         return await self._latest.wait(seconds, after=after)
 
 
 async def follow_parent(model: RelayedModel | None) -> None:
-    """Read lines from the parent, and update the local model's address, until the parent ends."""
+    """Read lines from the parent until it ends, and update the address of the local model (None for a worker without
+    one).
+    """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -79,8 +83,8 @@ async def follow_parent(model: RelayedModel | None) -> None:
 
 
 class Workers:
-    """Supervisor of the worker processes, in the parent: restarts any that ends; `close` lets all finish their
-    calls.
+    """Supervisor of the worker processes, in their parent: restarts workers that end unexpectedly, and ends all at a
+    shutdown.
     """
 
     def __init__(self, options: Options, config: Config, local: LocalModel | None) -> None:
@@ -160,7 +164,9 @@ class Workers:
             self._signal(process, signal.SIGTERM)
 
     async def close(self) -> None:
-        """Stop the workers, and wait until all have finished their calls and ended."""
+        """Stop the workers, and wait until they have finished their calls and ended; workers that take too long are
+        killed.
+        """
         if not self._closed.is_set():
             self.stop()
         if self._owners:
@@ -175,10 +181,10 @@ class Workers:
         await self._stack.aclose()
 
     def _hold(self, address: Address, purpose: str) -> Address:
-        """Bind an address that the workers share. Return it with its actual port, if port 0 was given.
+        """Reserve an address by binding it, without listening. Return it, with the actual port if port 0 was given.
 
-        So all workers get the same port, and no other program takes it. Raises OSError if another process has the
-        address, even a gateway with workers, which shares its ports.
+        So all workers get the same port, and no other program takes it. `purpose`: use of the port, for messages.
+        Raises OSError if another process has the address, even a gateway with workers, which shares its ports.
         """
         if address.port:
             self._stack.enter_context(claim(address, purpose))
@@ -214,7 +220,7 @@ class Workers:
             delay = min(2 * delay, MAX_DELAY_SECONDS)
 
     async def _run_worker(self, number: int, metrics_folder: str) -> int:
-        """Run one worker process until it ends. Return its exit code."""
+        """Run the worker process with the number `number` until it ends. Return its exit code."""
         options = self._options
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
@@ -249,7 +255,7 @@ class Workers:
             mark_process_dead(process.pid, metrics_folder)  # removes the gauges of the ended process
 
     def _finish_reload(self, number: int, outcome: Outcome) -> None:
-        """Record the outcome of a reload in one worker, for `reload`, which waits for it."""
+        """Record the outcome of a reload that the worker with the number `number` reports; `reload` waits for it."""
         if (waiting := self._outcomes.pop(number, None)) is not None and not waiting.done():
             waiting.set_result(outcome)
 
