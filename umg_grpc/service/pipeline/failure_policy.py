@@ -1,5 +1,5 @@
-"""Rules for failed attempts: which may be retried at the same channel, and which of several failures the caller
-gets.
+"""Rules for failed attempts: which may be repeated at the same channel, and which of several failures the
+caller gets.
 """
 
 import re
@@ -12,9 +12,11 @@ from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
 REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS})
-"""Failures after which the same channel may be tried again: they are often temporary."""
+"""Failures that are often temporary, after which the same channel may be tried again."""
 FINAL = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
-"""Failures after which no channel is tried: the request is invalid or too large, or the caller's deadline is over."""
+"""Failures after which no other channel is tried: the request is invalid or too large, or the caller's deadline is
+over.
+"""
 FAILURE_PRECEDENCE = (
     Failure.DOWN,
     Failure.NOT_SENT,
@@ -23,43 +25,51 @@ FAILURE_PRECEDENCE = (
     Failure.OVERLOADED,
     Failure.CONTEXT,
 )
-"""Of several failures the caller gets the one that is last in this list; of equal ones the latest."""
+"""Failures by rising importance: of several failures the caller gets the most important one; of equal ones the
+latest.
+"""
 NO_SLOT_PRECEDENCE = FAILURE_PRECEDENCE.index(Failure.TRANSIENT) + 0.5
-"""Precedence of a healthy channel without a free slot: it may have one soon."""
+"""Importance of a healthy channel without a free slot, more than that of temporary failures: a retry may soon
+succeed.
+"""
 
 
 def is_repeatable(error: UmgError) -> bool:
-    """Return whether the same channel may be tried again: not after a timeout, which would take as long again."""
+    """Return whether the same channel may be tried again after this failure. It may not after a timeout: a second
+    attempt would take as long.
+    """
     return error.failure in REPEATABLE and error.reason != pb.ERROR_REASON_UPSTREAM_TIMEOUT
 
 
 class FailureLog:
-    """Failures of the attempts of one call. Most calls have none."""
+    """Failures of the attempts of one call, from which the error for the caller is selected."""
 
     route: tuple[str, ...] = ()
-    """Channels that failed, each with the reason, for `x-umg-route`."""
+    """Channels that failed, each with the reason ("name: overloaded"), for the header `x-umg-route`."""
     _failures: tuple[UmgError, ...] = ()
     _channels_of_refused_keys: tuple[str, ...] = ()
 
     def add(self, error: UmgError, channel: str = "") -> None:
-        """Add a failure of a channel; `channel` is empty if no provider was called."""
+        """Add a failure. `channel`: name of the channel; "" if no provider was called."""
         self._failures += (error,)
         if channel:
             self.route += (f"{channel}: {error.failure.value if error.failure else error.name.lower()}",)
 
     def count_refused_key(self, channel: str) -> int:
-        """Count a key that the provider refused. Return the number of refused keys of the channel."""
+        """Count that the provider refused a key of the channel. Return the number of keys that it has refused during
+        the call.
+        """
         self._channels_of_refused_keys += (channel,)
         return self._channels_of_refused_keys.count(channel)
 
     def take_most_important(self) -> UmgError | None:
-        """Remove all failures and return the one with the highest precedence; None if there was none."""
+        """Remove all failures, and return the most important one; None if there was none."""
         failures, self._failures = self._failures, ()  # avoids a reference cycle: a raised error holds this call
         return max(reversed(failures), key=_precedence, default=None)
 
 
 def _precedence(error: UmgError) -> tuple[float, float]:
-    """Return the sort key of a failure: the greatest is sent to the caller."""
+    """Return the sort key of a failure: the greatest one is the most important, and is sent to the caller."""
     failure = error.failure
     if failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE:
         return NO_SLOT_PRECEDENCE, 0.0
@@ -69,15 +79,15 @@ def _precedence(error: UmgError) -> tuple[float, float]:
 
 
 def facts_of(error: UmgError) -> ProviderFailure:
-    """Return the facts of a failure that follow from the error alone, without its attempt."""
+    """Return the facts about a provider's failure (kind, status, message) that an error contains."""
     status = int(error.metadata.get("upstream_status", "0"))
     kind = kind_of(Evidence(error.reason, status))
     return ProviderFailure(kind, status, message=clean(error.message, MAX_MESSAGE_CHARACTERS))
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
-    """Return a provider's error with the model id that the caller sent instead of the provider's own id, which is
-    private.
+    """Return a provider's error with the caller's `model` in place of the provider's own model id, which is private, in
+    its message.
     """
     if target.model in (model, "") or target.model not in error.message:
         return error
@@ -86,18 +96,20 @@ def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
 
 
 def too_slow() -> UmgError:
-    """Return the failure of a slow attempt whose hedge (the second attempt beside it) answered first."""
+    """Return the error of a slow attempt that was cancelled because the attempt beside it answered first (hedging)."""
     message = "the provider was too slow to begin; another answered"
     return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="first_byte").with_failure(Failure.AMBIGUOUS)
 
 
 def circuit_open(model: str, seconds: float) -> UmgError:
-    """Return the error for a channel whose circuit breaker is open."""
+    """Return the error for a model whose channels have open circuit breakers. `seconds`: time until a call is possible
+    again.
+    """
     wait = max(1, round(seconds))
     message = f"the providers of the model {model} do not answer now; try again in {wait} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(wait)).with_failure(Failure.DOWN)
 
 
 def no_channel(model: str) -> UmgError:
-    """Return the error for a model whose channels could not be tried."""
+    """Return the error for a model of which no channel can be tried at the moment."""
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, f"no channel of the model {model} can serve now; try again")

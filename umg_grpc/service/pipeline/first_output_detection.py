@@ -1,15 +1,17 @@
-"""Detection of the first output in a stream: until then the call can fail over to another channel."""
+"""Detection of the first output in a stream. Before it, the call can still fail over to another channel, since the
+caller was sent nothing.
+"""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import TextFormat
 
 NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
-"""Kinds of events without output of the model."""
+"""Kinds of events that contain no output of the model; None is a kind that this version does not have."""
 
 
 def is_without_output(face: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
-    """Return whether a message of a stream has no output yet. `face`: format of the caller, if the message has frames
-    of it.
+    """Return whether a message of a stream contains no output of the model, so that the message can be held back.
+    `face`: format of the caller's body, in which the message's own frames (`source_frames`) are; None without it.
     """
     if frames := message.source_frames:  # each access to them is a copy
         return face is not None and face.has_no_output(frames)
@@ -17,7 +19,7 @@ def is_without_output(face: TextFormat | None, message: pb.StreamGenerateRespons
 
 
 def _has_no_output(event: pb.GenerateEvent) -> bool:
-    """Return whether the event has no output, for example the start of an empty part."""
+    """Return whether an event contains no output of the model, for example the start of an empty text part."""
     kind = event.WhichOneof("kind")
     if kind != "part_started":
         return kind in NO_OUTPUT

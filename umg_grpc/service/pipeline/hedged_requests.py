@@ -1,5 +1,5 @@
-"""Hedged requests: a second channel is called beside one that is slow; the first answer wins and the other call is
-cancelled.
+"""Hedged requests: if a channel is slow, a second one is called at the same time. The first response wins, the other
+call is cancelled.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.failure_policy import FINAL
 Result = TypeVar("Result")
 Message = TypeVar("Message")
 Opened = tuple[list[Message], AsyncGenerator[Message, None]]
-"""A stream, with the messages already read from it."""
+"""The messages that were already read from a stream, and the stream with the rest of them."""
 
 
 async def first_to_answer(
@@ -25,11 +25,11 @@ async def first_to_answer(
     close: Callable[[Result], Awaitable[None]] | None = None,
 ) -> Result:
     """Return the result of the current attempt. If it takes longer than `seconds`, start a second attempt (the hedge)
-    and return the first result of the two.
+    beside it, and return the first result of the two.
 
-    The attempt that won is then the current one. Raises the failure of the last attempt that is left, or a failure of
-    the first attempt after which no other channel is tried. The other attempt is cancelled and has ended before this
-    function returns; `close` releases a result that it produced in the meantime.
+    `start`: calls the channel of an attempt, and returns the result. `close`: releases a result that is not needed. The
+    attempt that won is then the current one; the other was cancelled and has ended. Raise the failure of the last
+    attempt that is left, or a failure of the first attempt after which no other channel is tried.
     """
     first, hedge, won = attempts.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
@@ -62,9 +62,11 @@ async def first_stream(
     has_no_output: Callable[[Message], bool],
     hold_seconds: float,
 ) -> Opened[Message]:
-    """Return the stream of the current attempt or, if it is slow and its model is hedged, the one of the current
-    attempt and its hedge that produces output first. Other streams are read up to their first message with output, for
-    at most `hold_seconds`: failover to another channel is possible until then.
+    """Return the stream of the current attempt. If it has no output after `hedge_seconds` (None: no hedging), start a
+    second attempt, and return the stream that produces output first.
+
+    `has_no_output`: returns whether a message contains no output. `hold_seconds`: without hedging, time up to which the
+    stream is read in wait of its first output: until it is returned, failover to another channel is possible.
     """
     call = attempts.call
     early: list[Message] = []
@@ -98,7 +100,9 @@ async def first_stream(
 async def _open_stream(
     stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool]
 ) -> Opened[Message]:
-    """Read the stream up to its first message with output. Close it on any error."""
+    """Read the stream up to its first message with output. Return the messages read, and the stream. Close it on any
+    error.
+    """
     early = list[Message]()
     try:
         await _read_on(stream, early, has_no_output)
@@ -114,8 +118,8 @@ async def _read_on(
     has_no_output: Callable[[Message], bool],
     deadline: float = inf,
 ) -> None:
-    """Append messages of the stream to `early`, up to the first one with output or until the deadline on the event
-    loop's clock.
+    """Append messages of the stream to `early`, up to the first one with output, until the stream ends, or until the
+    first message after `deadline`, a time on the event loop's clock.
     """
     loop = asyncio.get_running_loop()
     while (message := await anext(stream, None)) is not None:
@@ -127,7 +131,9 @@ async def _read_on(
 async def _delayed_stream(
     early: list[Message], reading: asyncio.Task[None], stream: AsyncGenerator[Message, None]
 ) -> AsyncGenerator[Message, None]:
-    """Yield the messages that were held back, then the rest of the stream, whose next message is being read."""
+    """Yield the messages in `early`, then the rest of the stream. `reading`: task that still appends messages to
+    `early`.
+    """
     held = len(early)
     try:
         for message in early[:held]:
@@ -142,7 +148,7 @@ async def _delayed_stream(
 
 
 async def _close_stream(reading: asyncio.Task[None] | None, stream: AsyncGenerator[Any, None]) -> None:
-    """Cancel the reading of a stream and close the stream."""
+    """Cancel the task that reads from a stream (None: no task), and close the stream."""
     try:
         if reading is not None:
             await _cancel_all({reading}, None)
@@ -153,7 +159,9 @@ async def _close_stream(reading: asyncio.Task[None] | None, stream: AsyncGenerat
 async def _cancel_all(
     tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
 ) -> None:
-    """Cancel the tasks and wait for their end, unless the waiting task is cancelled again."""
+    """Cancel the tasks, and wait for their end unless this task is cancelled again. `close`: releases the result of a
+    task that has ended with one; None for results that need no release.
+    """
     if not tasks:
         return
     for task in tasks:

@@ -1,4 +1,4 @@
-"""State of an admitted image call, and the usage and cost of its responses."""
+"""Admitted image calls, and the completion of their responses with usage and cost."""
 
 from umg_grpc.image_family_rules import ImageRules
 from umg_grpc.service.pipeline.base_pipeline import Admitted
@@ -7,15 +7,15 @@ from umg_grpc.v1 import pb
 
 
 class AdmittedImages(Admitted[pb.GenerateImageRequest], kw_only=True):
-    """Admitted call of the image operation, with the image rules of its model's family."""
+    """Admitted call of the image operation, with the rules of the model's image family."""
 
     rules: ImageRules | None
-    """Rules of the model's family; None for a model without them."""
+    """Rules of the model's image family; None for a model without a family."""
 
 
 def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Complete the result of an image call: set the caller's model id, the time and the number of images, and record
-    its usage.
+    """Complete the result of an image call: set the model id that the caller sent, the time and the number of images,
+    and record its usage. `images`: number of images that the caller gets.
     """
     result.model = admitted.request.model
     if not result.HasField("create_time"):
@@ -26,7 +26,9 @@ def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> N
 
 
 def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Record the usage and the priced quantities of an image call. `images`: number of images that the caller gets."""
+    """Record the usage of an image call, and the quantities by which it is priced. `images`: number of images that the
+    caller gets.
+    """
     facts, usage = admitted.call.facts, result.usage
     facts.usage = pb.Usage(
         input_tokens=usage.input_tokens,

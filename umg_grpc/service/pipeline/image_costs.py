@@ -1,8 +1,8 @@
-"""Quantities by which image calls are priced: of a response, their maximum before the call, and an estimate for a lost
-response.
+"""Priced quantities of image calls: those of a response, the maximum cost before the call, and an estimate for a
+response that is lost.
 
 Images are priced by size and quality. If the request determines both, the cost is known before the call; otherwise the
-provider's response states them. The size of family G is its resolution tier (`2K`).
+provider's response states them. For family famG the size in a price is the resolution tier (`2K`).
 """
 
 from typing import NamedTuple
@@ -13,21 +13,25 @@ from umg_grpc.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
 
 MAX_IMAGE_TOKENS = 8000
-"""Most tokens of an image, in the input or in the answer: 6240 of a large one, and 100 of each draft, rounded up."""
+"""Maximum tokens of one image, in the request or in the response: 6240 of a large one, and 100 of each draft, rounded
+up.
+"""
 IMAGE_TOKENS = 1300
-"""Usual tokens of an image in an answer, for estimates."""
+"""Usual tokens of one image in a response, for estimates."""
 AUTO = "auto"
 
 
 class ImageVariant(NamedTuple):
-    """Size and quality by which images are priced; None where only the provider's response has them."""
+    """Size and quality of images, on which their price depends; None if only the provider's response states them, "" if
+    the price does not depend on them.
+    """
 
     size: str | None
     quality: str | None
 
 
 def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None) -> ImageVariant:
-    """Return size and quality of the images, as far as the request and the defaults of its model's family determine
+    """Return size and quality of the images as the request and the defaults of the model's family (`rules`) determine
     them.
     """
     if rules is not None and rules.sizes is RATIO_PIXELS:
@@ -42,7 +46,7 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
 def image_quantities(
     request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
 ) -> Quantities:
-    """Return the priced quantities of a response of which `images` images were delivered to the caller."""
+    """Return the priced quantities (unit -> number) of a response. `images`: number of images that the caller gets."""
     size, quality = requested_variant(request, rules)
     if size is None:
         first = result.images[0] if result.images else pb.Image()
@@ -54,7 +58,7 @@ def image_quantities(
 
 
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
-    """Return the maximum cost of an image call, in millionths of a micro-credit."""
+    """Return the maximum cost of an image call in millionths of a micro-credit."""
     size, quality = requested_variant(request, rules)
     image = prices.highest(IMAGE)
     if size is not None and quality is not None:
@@ -68,18 +72,18 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 
 def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
-    """Return the estimated quantities of a call whose response is not known, because it was cut or lost."""
+    """Return the estimated priced quantities (unit -> number) of a call whose response was cut off or lost."""
     images = max_images(request)
     return {REQUEST: 1, INPUT: input_tokens, IMAGE: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
 
 
 def text_bytes(request: pb.GenerateImageRequest) -> int:
-    """Return the size of all texts of a request in bytes."""
+    """Return the size of all texts of a request in bytes, which bounds their tokens."""
     texts = [request.prompt, request.negative_prompt]
     texts += [part.text for turn in request.turns for part in turn.parts]
     return sum(len(text.encode()) for text in texts)
 
 
 def input_count(request: pb.GenerateImageRequest) -> int:
-    """Return the number of input images of a request, its mask included."""
+    """Return the number of input images of a request, including its mask."""
     return sum(1 for _ in placed_images(request, with_mask=True))

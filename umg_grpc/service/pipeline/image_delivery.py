@@ -1,7 +1,7 @@
-"""Delivery of images in the form that the caller requested, addresses or bytes (image document, response-format rules).
+"""Delivery of images in the form that the caller requested: as addresses or as bytes.
 
-If the caller requested addresses, bytes of the provider are stored and the caller gets a signed link to them. If it
-requested bytes, an address of the provider is fetched, under the guard for URLs.
+If the caller requested addresses, bytes of the provider are stored, and the caller gets a signed link to them. If the
+caller requested bytes, an address of the provider is fetched, if the rules for URLs allow it.
 """
 
 import asyncio
@@ -23,22 +23,25 @@ from umg_grpc.wire.core.image_files import read_header, sniff_image
 MAX_FETCHES = 4
 """Maximum concurrent fetches of the images of one call."""
 FIELD = "image"
-"""Name for a provider's image in errors of its header, which no caller gets."""
+"""Name of a provider's image in errors about its header, which are not sent to callers."""
 
 
 class ImageDelivery:
     """Converter of a provider's images to the form that the caller requested: addresses or bytes."""
 
     def __init__(self, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget) -> None:
-        """Create a converter. `blobs` is None if the operator stores no files: images are then returned as bytes."""
+        """Create a converter.
+        `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores no files; images are
+        then returned as bytes. `links`: makes signed links. `budget`: limit of the memory for fetched images.
+        """
         self._fetcher = fetcher
         self._blobs = blobs
         self._links = links
         self._budget = budget
 
     def check_addresses(self, request: pb.GenerateImageRequest) -> None:
-        """Raise UmgError for an address of an input image that the guard for URLs refuses by its text alone. Most
-        providers fetch the address themselves.
+        """Check the addresses of the input images, most of which providers fetch by themselves. Raise UmgError for an
+        address that the rules for URLs refuse by its text alone.
         """
         for path, image in placed_images(request, with_mask=True):
             if image.HasField("url"):
@@ -46,7 +49,8 @@ class ImageDelivery:
 
     async def deliver(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
         """Convert all images of a result to the requested form. An image that cannot be fetched is left out; if all
-        fail, raise the error of the fetch. No other channel is tried after this error, since the images were paid for.
+        fail, raise the UmgError of the first one, after which no other channel is tried, since the images were paid
+        for.
         """
         for image in result.images:
             if not is_described(image):
@@ -59,8 +63,8 @@ class ImageDelivery:
                 await self._store(image)
 
     async def fetch(self, admitted: AdmittedImages, channel: Channel, image: pb.Image) -> None:
-        """Replace the address of an image by its bytes, which are fetched. Raise UmgError, after which no other channel
-        is tried.
+        """Fetch the image at an address, and replace the address by the bytes; only describe an image that has bytes.
+        Raise UmgError, after which no other channel is tried.
         """
         if image.WhichOneof("content") == "url":
             try:
@@ -81,7 +85,9 @@ class ImageDelivery:
             describe(image, image.data)
 
     async def _fetch_all(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
-        """Fetch the images of a result that are addresses, a few at a time."""
+        """Fetch the images of a result that are addresses, `MAX_FETCHES` at a time, and leave out the failed ones.
+        Raise the UmgError of the first one if all fail.
+        """
         slots = asyncio.Semaphore(MAX_FETCHES)
 
         async def fetch(image: pb.Image) -> UmgError | None:
@@ -111,8 +117,8 @@ class ImageDelivery:
 
 
 def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
-    """Return whether the caller gets addresses or bytes; unspecified, which leaves images as the provider returned
-    them, for a model without rules if the caller requests neither.
+    """Return the form in which the caller gets images: addresses or bytes. Unspecified, for a model without rules,
+    leaves images in the form in which the provider returned them.
     """
     if rules is not None and rules.always_bytes:
         return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -122,20 +128,24 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
 
 
 def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> bool:
-    """Return whether the caller gets bytes for images that the provider returns as bytes."""
+    """Return whether images that the provider returns as bytes are passed on as bytes, not stored and replaced by
+    addresses.
+    """
     return requested_form(request, rules) != pb.IMAGE_RESPONSE_FORMAT_URL
 
 
 def is_described(image: pb.Image) -> bool:
-    """Return whether the media type and the size of an image are known, or it has no bytes to read them from. Each
-    access to the bytes copies them, which takes milliseconds.
+    """Return whether nothing is left for `describe`: the image has media type and size, or no bytes to read them from.
+    Each access to the bytes copies them, which takes milliseconds.
     """
     has_size = image.HasField("width") and image.HasField("height")
     return not image.HasField("data") or (bool(image.mime_type) and has_size)
 
 
 def describe(image: pb.Image, data: bytes) -> None:
-    """Set the media type of an image by its bytes, and its width and height if the provider did not report them."""
+    """Set the media type of an image by its bytes, `data`, and its width and height if the provider did not report
+    them.
+    """
     image.mime_type = sniff_image(data) or image.mime_type
     if image.HasField("width") and image.HasField("height"):
         return
@@ -147,8 +157,8 @@ def describe(image: pb.Image, data: bytes) -> None:
 
 
 def own_place(channel: Channel) -> AllowedPlace | None:
-    """Return host and port of a channel's provider, from which images may be fetched since the operator trusts it; None
-    for a channel without an address.
+    """Return host and port of a channel's provider, from which images may be fetched even if the rules for URLs refuse
+    it; None for a channel without a usable address.
     """
     url = urlsplit(channel.base_url)
     if not url.hostname:

@@ -1,4 +1,4 @@
-"""Pipeline of the image operation: whole answers, and streams of drafts and images."""
+"""Pipeline of the image operation: complete responses, and streams of drafts and images."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -28,7 +28,9 @@ from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.request_notes import DecodedRequest
 
 HOLD_SECONDS = 10.0
-"""Maximum time that the start of a stream is held back until its first draft or image: most failures occur before."""
+"""Maximum seconds for which the start of a stream is held back in wait of its first draft or image: most failures occur
+before, and another channel can then be tried.
+"""
 
 
 class ImagePipeline(
@@ -37,14 +39,15 @@ class ImagePipeline(
     """Pipeline of the image operation."""
 
     def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
-        """Create the pipeline. `formats`: image formats by their names."""
+        """Create the pipeline. `formats`: image format by name. `delivery`: converts images to the requested form."""
         super().__init__(context, MAKE_IMAGE, pb.GenerateImageResponse)
         self._formats = formats
         self._delivery = delivery
 
     async def admit(self, message: Message, request: pb.GenerateImageRequest) -> AdmittedImages:
-        """Validate and admit the request. Raise UmgError if it breaks a rule of the schema (checked on `message`, which
-        contains it), a rule of the model's family or a limit of the key.
+        """Validate and admit the request. `message`: gRPC message that contains `request`, on which the rules of the
+        schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
+        the key is exceeded.
         """
         call = current()
         request, notes, access = await self.read(call, message, request)
@@ -61,8 +64,8 @@ class ImagePipeline(
         return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the stream of the first channel that answers. No other channel is tried once a message was sent. Raise
-        UmgError.
+        """Yield the stream of the first channel that answers. After the first message no other channel is tried. Raise
+        UmgError if all channels fail, or if the stream breaks off.
         """
         attempts = await self.attempts(admitted, stream=True)
         while True:
@@ -126,7 +129,7 @@ class ImagePipeline(
 
 
 def _has_files(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request has input images. Work on it is then done in a thread: each access to a file of 20 MB
+    """Return whether a request has input images. If so, it is processed in a thread: each access to an image of 20 MB
     takes milliseconds, and its size is not known before.
     """
     return has_images(request, with_mask=True)
@@ -143,7 +146,9 @@ class ImageEncoder:
         self._upstreams = upstreams
 
     async def encode(self, target: Target) -> Attempt[ImageCall]:
-        """Encode the request for the channel, see `RequestEncoder`."""
+        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
+        mode, if a field would be dropped.
+        """
         admitted, upstream = self._admitted, self._upstreams[target.channel.name]
         request, notes = admitted.request, admitted.notes
         if _has_files(request) or upstream.is_slow(request, len(request.source.body) or request.ByteSize()):
@@ -154,5 +159,5 @@ class ImageEncoder:
         return Attempt(target.channel.name, target, prepared)
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: no failure of an image call can be repaired."""
+        """Return False: encoding an image request again repairs no failure."""
         return False

@@ -1,4 +1,4 @@
-"""Limits and budget of a call: acquired before the first attempt, released at the end of the call."""
+"""Limits and budget of a call: acquired before the first attempt, held until the end of the call."""
 
 from datetime import UTC, datetime
 
@@ -15,8 +15,9 @@ from umg_grpc.wire import headers_of_limits
 async def acquire_limits(
     call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
 ) -> None:
-    """Count a call against the limits of its key, then against those of its model, until it ends. Set the headers that
-    state these limits as the format of the caller's body names them. Raise UmgError(RATE_LIMITED).
+    """Count a call against the limits of its key, then against those of its model, until it ends, and set the headers
+    that report the key's limits. `estimate`: tokens that the call counts for. `source_format`: format of the caller's
+    body, which determines the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
     """
     own = [limits.open(call.caller)] if call.caller.has_limits else []
     shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
@@ -30,8 +31,9 @@ async def acquire_limits(
 
 
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> None:
-    """Reserve the maximum cost of a call from the budget of its key until the call ends, see `Budgets.reserve`. Raise
-    UmgError, also if usage records are disabled, by which the budget is charged.
+    """Reserve cost from the budget of the caller's key until the call ends: `most` micro-credits or, if less is left,
+    at least `least`; None for `most` reserves exactly `least`. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage
+    records, by which budgets are charged, are disabled.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"

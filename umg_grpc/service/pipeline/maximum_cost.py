@@ -1,7 +1,7 @@
-"""Maximum cost of a call before it is sent to a provider, which is reserved from the budget of the caller's key.
+"""Maximum cost of a call, computed before it is sent to a provider, and reserved from the budget of the caller's key.
 
-The tokens of the input are bounded by its bytes: the vocabularies of models have no token of less than a byte. Those of
-the answer are bounded by the maximum that the provider is sent.
+The tokens of the input are bounded by its bytes: the vocabularies of models have no token of less than a byte. The
+tokens of the response are bounded by the maximum that the provider is sent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,28 +39,30 @@ from umg_grpc.wire.request_notes import DecodedRequest
 RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
 
 MEDIUM_TOKENS = 5000
-"""Most tokens of an image, rounded up from 4784 of the largest one in the messages format; fewest of other media, which
-have at most one for each byte of their data.
+"""Maximum tokens of an image, rounded up from 4784 of the largest one in the messages format. Other media are counted
+as at least this number, and at most one token for each byte of their data.
 """
 UNREAD_TOKENS = 20_000
-"""Tokens of content that only the provider reads, for each kind: the pages of a web search, a document by its address,
-a stored prompt. A guess, since no bound is known.
+"""Tokens of content that only the provider reads, for each kind of it: the pages of a web search, a document by its
+address, a stored prompt. A guess, since no bound is known.
 """
 TOOL_TOKENS = 1000
-"""Tokens of the provider's own prompt about tools."""
+"""Tokens of the prompt about tools that a provider adds to a request with tools."""
 TURN_TOKENS = 10
-"""Tokens with which a provider marks a turn, beyond the bytes of the schema or the body."""
+"""Tokens that a provider adds to mark a message, beyond the bytes of the request."""
 SEARCHES = 10
-"""Web searches of an answer without a maximum of them."""
+"""Number of web searches for which a response is assumed to be charged if the request sets no maximum."""
 MIN_OUTPUT_TOKENS = 16
-"""Smallest maximum that every provider accepts; a smaller one is raised to it where it is translated."""
+"""Smallest output limit that every provider accepts; a smaller one is raised to it in translation."""
 MIN_REASONING_TOKENS = 1025
-"""Reasoning tokens by which a translated maximum may be raised if the caller set no larger budget of them."""
+"""Tokens for reasoning by which a translated output limit may be raised if the request sets no larger reasoning
+budget.
+"""
 DOCUMENTS_OF_A_SEARCH = 100
-"""Documents of one search unit of reranking."""
+"""Number of documents that a reranking provider charges as one search unit."""
 SPLIT_BYTES = 250
-"""Bytes for which a provider counts another document at most: it splits documents of more than 500 tokens, the query
-included.
+"""Smallest number of bytes for which a reranking provider may count a further document: it splits documents of more
+than 500 tokens, including the query.
 """
 MAX_PROMPT_TOKENS = 2**31 - 1
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
@@ -68,24 +70,26 @@ OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
 
 class CostBound(NamedTuple):
-    """Maximum cost of a call as a function of the maximum length of its answer. Prices are in millionths of a
+    """Maximum cost of a call as a function of the maximum length of its response. Prices are in millionths of a
     micro-credit.
     """
 
     fixed: int
-    """Price of everything but the answer."""
+    """Price of everything but the response."""
     token_price: int
-    """Price of a token of every candidate of the answer."""
+    """Price of one token in each of the requested candidates of the response."""
     least_tokens: int
-    """Maximum of the answer below which the call is refused."""
+    """Smallest output limit with which the call is admitted if the budget does not pay for more."""
     most_tokens: int
-    """Maximum of the answer without a limit by the budget."""
+    """Output limit without regard to the budget."""
     lowers_maximum: bool = False
-    """Whether the caller stated a larger maximum than that of the model, which a provider may accept."""
+    """Whether the request sets a larger output limit than the model has, which the provider might accept
+    nevertheless.
+    """
 
     @property
     def least(self) -> int:
-        """Minimum budget in micro-credits: with less the call is refused."""
+        """Micro-credits without which the call is refused."""
         return -(-(self.fixed + self.token_price * self.least_tokens) // PRICED_UNITS)
 
     @property
@@ -94,7 +98,7 @@ class CostBound(NamedTuple):
         return -(-(self.fixed + self.token_price * self.most_tokens) // PRICED_UNITS)
 
     def affordable_tokens(self, micro_credits: int) -> int | None:
-        """Return the maximum tokens of the answer that the amount pays for; None if the answer need not be limited."""
+        """Return the output limit for which `micro_credits` pay; None if the response need not be limited."""
         if micro_credits >= self.most:
             return self.most_tokens if self.lowers_maximum else None
         return (micro_credits * PRICED_UNITS - self.fixed) // self.token_price
@@ -103,8 +107,8 @@ class CostBound(NamedTuple):
 def cost_bound(
     decoded: DecodedRequest[RequestT], model: pb.Model, prices: Prices, *, strict: bool = False
 ) -> CostBound:
-    """Return the maximum cost of a request, which must contain its whole conversation. `strict`: whether the answer
-    must not be shortened to fit a budget.
+    """Return the maximum cost of a request, which must contain all messages of its conversation.
+    `decoded`: request with facts about its body. `strict`: whether the response must not be shortened to fit a budget.
     """
     request = decoded.canonical
     if isinstance(request, pb.GenerateRequest):
@@ -123,8 +127,9 @@ def cost_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
 ) -> CostBound:
-    """Return the maximum cost of a text request. `own_messages`: whether its messages are those of the caller's body,
-    without a stored conversation before them.
+    """Return the maximum cost of a text request. `own_messages`: whether its messages are only those of the caller's
+    body, so that the size of the body bounds their tokens. `strict`: whether the response must not be shortened to fit
+    a budget.
     """
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
@@ -145,17 +150,19 @@ def _generation_bound(
 
 
 class _Content(NamedTuple):
-    """Properties of a request's content that determine the kinds and the number of its tokens."""
+    """Properties of a request's content that determine the kinds and the number of its input tokens."""
 
     media: list[pb.MediaPart]
     is_opaque: bool
-    """Whether it has blocks of unknown content."""
+    """Whether it has message parts of an unknown kind."""
     is_cached_long: bool
-    """Whether a part of the prompt is to be cached for an hour or longer."""
+    """Whether a part of the prompt is to be cached for an hour or longer, which has its own price."""
 
 
 def _scan(request: pb.GenerateRequest) -> _Content:
-    """Return the properties of a request's content, in one pass over its parts: a conversation may have thousands."""
+    """Return the properties of a request's content that determine its cost, in one pass: a conversation may have
+    thousands of parts.
+    """
     media, is_opaque = list[pb.MediaPart](), False
     source_format = request.source.format
     has_marks = not source_format or has_cache_marks(source_format)
@@ -180,12 +187,14 @@ def _scan(request: pb.GenerateRequest) -> _Content:
 
 
 def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
-    """Return the size of the canonical request without its source document and the data of its media."""
+    """Return the size in bytes of the canonical request, without the caller's body and the data of its media."""
     return request.ByteSize() - len(request.source.body) - sum(len(medium.data) for medium in media)
 
 
 def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content, size: int, searches: int) -> int:
-    """Return the maximum number of tokens of a request with `size` bytes besides its media."""
+    """Return the maximum number of input tokens of a request. `size`: its bytes without its media. `searches`: number
+    of web searches that it may cause.
+    """
     unread = (
         searches > 0,
         any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools),
@@ -217,7 +226,7 @@ def _searches(request: pb.GenerateRequest) -> int:
 
 
 def _input_units(found: _Content) -> Iterator[Unit]:
-    """Yield the priced kinds of input tokens (text, audio, cached) that a request with this content may have."""
+    """Yield the priced units of input tokens (text, image, audio, cached) that a request with this content may have."""
     yield from CACHED
     if found.is_cached_long:
         yield LONG_CACHE_WRITE
@@ -228,8 +237,8 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
-    """Return the reasoning tokens by which the maximum of the answer may grow in translation, since some formats count
-    reasoning as a part of it.
+    """Return the tokens by which a translated output limit may be raised for reasoning, since some formats count
+    reasoning as output and others do not.
     """
     if not request.HasField("reasoning"):
         return 0

@@ -19,37 +19,43 @@ from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096
-"""Most pairs of a key and a name whose model is remembered."""
+"""Maximum number of cached pairs of a key and a model name."""
 
 
 MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
-"""Letters of an unknown name that is compared with others, of which similar ones share the first MIN_CHARACTERS."""
+"""Minimum and maximum letters of an unknown name for which similar models are searched; similar names share the first
+MIN_CHARACTERS letters.
+"""
 MAX_COMPARED, SHOWN = 50, 2
-"""Most names that are compared with it, and most names in the error."""
+"""Maximum number of names that are compared with an unknown name, and of similar names in the error."""
 SIMILARITY = 0.8
 
 
 class Access(NamedTuple):
-    """Model that a key may use for one operation, with the facts of key and config that all its calls share."""
+    """Model that a key may use for one operation, with facts about the key and the model that all calls of the key
+    share.
+    """
 
     caller: Caller
     resolved: Resolved
     has_rules: bool
-    """Whether the model's family or the suffix of its id may change a request."""
+    """Whether the rules of the model's family, or the suffix of its id, may change or reject a request."""
     has_limits: bool
-    """Whether the key or the model has limits."""
+    """Whether the calls are limited by limits of the key or of the model."""
     has_budget: bool
-    """Whether the cost of a call is reserved: the key has a budget, and the model is not free."""
+    """Whether the cost of a call is reserved from a budget: the key has one, and the model is not free."""
     has_several: bool
     """Whether more than one channel serves the model, for any operation."""
     router: Router
     only_target: Target | None
-    """The only channel of the router that the key may use for the operation; None if it may use several."""
+    """The channel that the calls use, if there is only one that the key may use for the operation; None if there are
+    several.
+    """
 
 
 class ModelAccess:
-    """Look-up of the model that a key may use for one operation. A name is resolved once for each key, until the config
-    or the key changes.
+    """Look-up of the model that a key may use for one operation. The result is cached for each key and name until the
+    config or the key changes.
     """
 
     def __init__(self, channels: Channels, operation: Operation) -> None:
@@ -59,9 +65,9 @@ class ModelAccess:
         self._resolved: dict[tuple[str, str], Access] = {}
 
     def resolve(self, caller: Caller | None, name: str) -> Access:
-        """Return the access of a caller to the model that it names. Raise UmgError: MISSING_KEY without a caller,
-        MODEL_NOT_FOUND as `find_model` does, UNSUPPORTED_FIELD if no channel serves the model for the operation,
-        PERMISSION_DENIED if the key may use none that does.
+        """Return the access of a caller to the model with this name. Raise UmgError: MISSING_KEY for None,
+        MODEL_NOT_FOUND for a model that does not exist or that the key may not use, UNSUPPORTED_FIELD if no channel
+        serves the model for the operation, PERMISSION_DENIED if the key may use none of the channels that do.
         """
         if caller is None:
             raise missing_key()
@@ -92,8 +98,8 @@ class ModelAccess:
 
 
 def find_model(router: Router, caller: Caller, name: str) -> Resolved:
-    """Return the model that a caller names. Raise UmgError(MODEL_NOT_FOUND) with one message for a model that does not
-    exist and for one that the key may not use, so that a restricted key cannot discover models.
+    """Return the model for the name in a request. Raise UmgError(MODEL_NOT_FOUND) with one message for a model that
+    does not exist and for one that the key may not use, so that a restricted key cannot discover models.
     """
     try:
         found = router.resolve(name)
@@ -105,13 +111,15 @@ def find_model(router: Router, caller: Caller, name: str) -> Resolved:
 
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
-    """Return whether the caller's key may use the model, by its id or by the `alias` that the request names."""
+    """Return whether the caller's key may use the model, by its id or by `alias`, the alias in the request ("" for
+    none).
+    """
     return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
 
 
 def not_found(caller: Caller, name: str, router: Router) -> UmgError:
-    """Return the error for a model that does not exist for the key. It names the nearest ones that the key may use, and
-    the patterns of a restricted key.
+    """Return the error for a name that is no model for the key. Its message lists the most similar models that the key
+    may use, and the model patterns of a restricted key.
     """
     error = model_not_found(name)
     if nearest := _nearest(caller, name, router):
@@ -122,8 +130,8 @@ def not_found(caller: Caller, name: str, router: Router) -> UmgError:
 
 
 def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
-    """Return the models with the names most similar to `name` that the key may use. Compares a bounded number
-    of them.
+    """Return the names of at most `SHOWN` models that the key may use and whose names are most similar to `name`; empty
+    if none is similar.
     """
     wanted = letters_of(name)
     if not MIN_CHARACTERS <= len(wanted) <= MAX_CHARACTERS:
@@ -138,8 +146,9 @@ def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
 
 
 def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
-    """Return the names that begin like `wanted`, with a common beginning just long enough to leave at most MAX_COMPARED
-    names.
+    """Return the names that begin like `wanted`, at most `MAX_COMPARED`: the compared beginning is as long as needed
+    for that.
+    `names`: pairs of normalised name and name. `wanted`: normalised name.
     """
     length = MIN_CHARACTERS
     while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
@@ -150,7 +159,9 @@ def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Seq
 
 
 def _end_alike(letters: str, wanted: str) -> bool:
-    """Return whether one model name is the other with a prefix, for example with the name of a provider."""
+    """Return whether one of two normalised names is the other with a prefix, for example with the name of a
+    provider.
+    """
     return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
 
 
