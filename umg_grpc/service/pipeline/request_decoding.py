@@ -1,4 +1,4 @@
-"""Decoding of a call's source document, the caller's own body, into the canonical request."""
+"""Decoding of the caller's body in a call (its source document) into the canonical request."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 
 
 class Face(Protocol):
-    """Wire format, as far as it is needed to read the body of a request."""
+    """Wire format of a body. `source_headers`: names of the HTTP headers that the decoder reads besides the body."""
 
     @property
     def source_headers(self) -> tuple[str, ...]: ...
@@ -37,9 +37,12 @@ async def read_source(
     none: str,
     limit: int,
 ) -> DecodedRequest[Request]:
-    """Decode a caller's body. Raise UmgError with the messages of the body's own format. `decode`: function of codec,
-    body and headers, called in a thread for a large body. `none`: description of a format that is not in `formats`, for
-    the error. `limit`: maximum size of the body in bytes.
+    """Decode the caller's body in `source`. Return the canonical request with facts about the body.
+
+    `formats`: codecs by the names of formats. `decode`: function of codec, body and headers, called in a thread for a
+    large body. `none`: phrase for the error about a format that is not in `formats` ("no text format"). `limit`:
+    maximum size of the body in bytes. Raise UmgError: BODY_TOO_LARGE, INVALID_FIELD, and others with the messages of
+    the body's format.
     """
     body = source.body  # each access to it is a copy
     if len(body) > limit:

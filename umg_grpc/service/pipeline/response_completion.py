@@ -1,4 +1,4 @@
-"""Completion of a text response for the caller: ids, model name, usage, and its storage for later calls."""
+"""Completion of a text response for the caller (ids, model name, usage), and its storage for later calls."""
 
 import asyncio
 import re
@@ -24,7 +24,9 @@ from umg_grpc.wire.core.stream_aggregator import read_answer
 from umg_grpc.wire.text_format import BIG_BYTES
 
 MANY_BYTES = 32 * 2**10
-"""Maximum size of frames or of an answer to process in the event loop (about 1 ms); more is processed in a thread."""
+"""Maximum bytes of a stream or a response that are processed in the event loop, in about 1 ms; more are processed in a
+thread.
+"""
 
 HEADER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
@@ -32,31 +34,33 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Answer(msgspec.Struct, eq=False):
-    """Response of one channel to a text call, which it completes for the caller and stores where later calls
-    need it.
-    """
+    """Response of a channel to a text call: completes it for the caller, and stores the parts that later calls need."""
 
     admitted: GenerationCall
     _attempt: GenerationAttempt
     _memory: ConversationStores
     stores_response: bool = False
-    """Whether the answer is stored, for a call that names it by its id."""
+    """Whether the response is stored, for calls that read or continue it by its id."""
     thread: Thread | None = None
-    """Thread in which the answer is stored."""
+    """Message thread in which the response is stored; None for a call without a thread."""
     stores_reasoning: bool = False
-    """Whether the reasoning is stored, for the call that returns the results of the answer's tool calls."""
+    """Whether the reasoning is stored, for the call that returns the results of the response's tool calls."""
     stores_ids: bool = False
-    """Whether the provider's ids of objects are stored, which the caller may name later."""
+    """Whether the ids of the provider's objects in the response are stored, since the caller may refer to them
+    later.
+    """
     stores_any: bool = False
-    """Whether a part of the answer is stored."""
+    """Whether any part of the response is stored."""
     passthrough: bool = False
-    """Whether the provider's own body goes to the caller."""
+    """Whether the caller gets the provider's own body, unchanged."""
     reasoning_mark: bytes = b""
-    """In a body passed through: mark of reasoning that clients do not send back."""
+    """Bytes that occur in a provider's own body if it has reasoning that clients do not send back; b"" if none is
+    searched.
+    """
 
     def begin(self, *, passthrough: bool) -> bool:
-        """Decide which parts of the answer are stored. Return whether any part may be, so that all of a streamed answer
-        is kept until its end. `passthrough`: whether the provider's own body goes to the caller.
+        """Decide which parts of the response are stored. Return whether any part may be, so that all of a stream has to
+        be collected. `passthrough`: whether the caller gets the provider's own body.
         """
         admitted, memory = self.admitted, self._memory
         request, face, continued, notes = admitted.request, admitted.face, admitted.continued, admitted.notes
@@ -92,20 +96,20 @@ class Answer(msgspec.Struct, eq=False):
         return may_store
 
     def stop_storing(self) -> None:
-        """Store no part of the answer."""
+        """Decide that no part of the response is stored, for example because it is too large."""
         self.stores_response = self.stores_reasoning = self.stores_ids = self.stores_any = False
         self.thread, self.reasoning_mark = None, b""
 
     def find_reasoning(self, passed: bytes) -> None:
-        """Store the reasoning of a passed-through body if it has reasoning that clients do not send back. `passed`:
-        bytes of the body.
+        """Decide that the reasoning is stored if a passed-through body contains reasoning that clients do not send
+        back. `passed`: bytes of the body.
         """
         if self.reasoning_mark and self.reasoning_mark in passed:
             self.stores_reasoning = self.stores_any = True
             self.reasoning_mark = b""
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Complete a response that is not streamed, store it as required, and return it."""
+        """Complete and store a response that is not streamed, and return it."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         if not response.HasField("complete_time"):
@@ -139,7 +143,7 @@ class Answer(msgspec.Struct, eq=False):
                 ids.complete(part)
 
     def _report_unsupported(self, response: pb.GenerateResponse) -> None:
-        """List in `x-umg-dropped` the parts of the answer that the caller's format does not support."""
+        """List the parts of the response that the caller's format cannot express in the header `x-umg-dropped`."""
         report = self._attempt.call.report
         if (face := self.admitted.face) is None:
             return
@@ -150,8 +154,8 @@ class Answer(msgspec.Struct, eq=False):
             self.admitted.call.headers[DROPPED] = report.header()
 
     async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Return the response with its candidates. After passthrough they are decoded from the provider's body; there
-        are none if that fails.
+        """Return the response with its candidates. Those of a passed-through response are decoded from the provider's
+        body; if that fails, the response has none.
         """
         if not self.passthrough:
             return response
@@ -165,11 +169,11 @@ class Answer(msgspec.Struct, eq=False):
             return response
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
-        """Set the fields of a response that every format needs: the model id of the caller, an id, a time, whether it
-        is stored.
+        """Set the fields of a response that every format needs: the caller's model id, an id, a time, whether it is
+        stored. `head`: the response, or the first event of a stream.
 
         The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
-        where the passed-through body contains it.
+        if the caller gets the provider's own body.
         """
         admitted = self.admitted
         head.model = admitted.request.model
@@ -185,8 +189,9 @@ class Answer(msgspec.Struct, eq=False):
             head.stored = False
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
-        """Return the usage of a response by counting its tokens, for a provider that did not report it. `sample`:
-        number of characters of each text that are counted, since hundreds of callers may cancel at once.
+        """Return the usage of a response by counting its tokens, for a provider that did not report it.
+        `sample`: number of characters of each text that are counted, since hundreds of callers may cancel at once; None
+        for all.
         """
         model, request = self.admitted.model, self._attempt.request
         if request.thread.previous_response_id:
@@ -198,8 +203,8 @@ class Answer(msgspec.Struct, eq=False):
         return counter.estimate_response(request, response, sample)
 
     async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
-        """Store the response as later calls need it: the ids of its objects, its reasoning, and the response itself or
-        its thread. `response` is decoded, also after passthrough (see `_read`).
+        """Store the parts of the response that later calls need: the ids of its objects, its reasoning, and the
+        response itself or its thread. `response`: contains its candidates, also after passthrough.
         """
         reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
@@ -214,7 +219,9 @@ class Answer(msgspec.Struct, eq=False):
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
-        """Store the response, to be read or continued by its id, or as the next step of its thread."""
+        """Store the response, to be read or continued by its id, or to be continued in its thread. `owner`: id of the
+        caller's key.
+        """
         continued, channel = self.admitted.continued, self._attempt.channel
         threads, conversations = self._memory.threads, self._memory.conversations
         if threads is not None and self.thread is not None:
@@ -233,7 +240,7 @@ class Answer(msgspec.Struct, eq=False):
 
 
 def _header_name(part: pb.Part) -> str:
-    """Return the kind of the part as a word for a header; the provider's name for it if there is one."""
+    """Return the kind of a message part as a word for a header: the provider's name for it if there is one."""
     kind = part.WhichOneof("kind") or "part"
     match kind:
         case "opaque":

@@ -12,7 +12,9 @@ _validator = Validator()
 
 
 def check(message: Message) -> None:
-    """Raise UmgError for the first rule that the message breaks, with the canonical path of the field."""
+    """Check a message by the rules in the .proto files. Raise UmgError for the first broken rule, with the canonical
+    path of the field.
+    """
     violations = _validator.collect_violations(message, fail_fast=True)
     if violations:
         raise _error(violations[0], message)

@@ -1,4 +1,4 @@
-"""Streamed image responses: each event is completed on its way to the caller, and its usage recorded."""
+"""Streamed image responses: completes each event for the caller, and records the usage."""
 
 from umg_grpc.config import Channel
 from umg_grpc.service.pipeline.image_call import AdmittedImages, account, complete
@@ -7,8 +7,8 @@ from umg_grpc.v1 import pb
 
 
 class StreamedImages:
-    """State of one streamed image response, which completes the events on their way to the caller. A stream that breaks
-    off costs the images that were sent before.
+    """State of one streamed image response: completes its events for the caller, and counts its images. A stream that
+    breaks off costs the images that were sent before.
     """
 
     def __init__(self, admitted: AdmittedImages, channel: Channel, delivery: ImageDelivery) -> None:
@@ -19,8 +19,8 @@ class StreamedImages:
         self._is_finished = False
 
     async def feed(self, message: pb.StreamGenerateImageResponse) -> None:
-        """Complete the events of a message for the caller. Streamed images are always bytes. Raise UmgError for an
-        image that cannot be fetched.
+        """Complete the events of a message in place: addresses of images are replaced by bytes, since streams contain
+        no addresses. Raise UmgError for an image that cannot be fetched.
         """
         for event in message.events:
             match event.WhichOneof("kind"):
@@ -45,7 +45,7 @@ class StreamedImages:
                     pass
 
     def close(self) -> None:
-        """Record the usage of a stream that ended without its last event."""
+        """Record the usage of the images that were sent, if the stream ended without its last event."""
         if not self._is_finished and self._images:
             account(self._admitted, pb.ImageResult(), self._images)
 
@@ -55,5 +55,5 @@ class StreamedImages:
 
 
 def is_without_image(message: pb.StreamGenerateImageResponse) -> bool:
-    """Return whether a message has no draft and no image."""
+    """Return whether a message of a stream contains neither a draft nor an image, so that it can be held back."""
     return not message.source_frames and all(event.HasField("started") for event in message.events)

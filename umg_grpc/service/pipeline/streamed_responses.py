@@ -1,4 +1,4 @@
-"""Streamed text responses: each message is completed on its way to the caller, and the response stored at its end."""
+"""Streamed text responses: completes each message for the caller, and stores the response at the end of the stream."""
 
 import asyncio
 import time
@@ -23,19 +23,21 @@ from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Reservation
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
-"""Maximum sample of an interrupted answer and of its prompt: its usage is estimated in less than a millisecond."""
+"""Maximum bytes of an interrupted response, and maximum characters of each text of its prompt, that are counted to
+estimate the usage in less than a millisecond.
+"""
 BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
-"""Errors that end a stream early."""
+"""Errors after which the usage of an incomplete stream is estimated."""
 BYTES_A_TOKEN = 256  # estimated bytes of frames for a token: each delta has one token or a few
 MAX_HELD_BYTES = 2**20
-"""Maximum size of the messages after the end of an answer: normally only its usage follows."""
+"""Maximum bytes of the messages after the end of a response, normally its usage alone; a stream with more fails."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class StreamedAnswer(msgspec.Struct, eq=False):
-    """State of one streamed response: completes its messages on their way to the caller, and stores the response at its
-    end. The usage of a stream that breaks off is estimated.
+    """State of one streamed response: completes its messages for the caller, and stores the response at the end. The
+    usage of a stream that breaks off is estimated.
 
     The last message of the response is held back until the stream has ended and the response is stored: a caller that
     continues it immediately, on any process, finds it.
@@ -53,8 +55,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
     _held_bytes: int = 0
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Complete a message for the caller. Return whether to send it now; if not, it is held back until the end.
-        Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
+        """Complete a message for the caller in place. Return whether to send it now; if not, it is held back until
+        `close`. Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
         answer, aggregator = self._answer, self._aggregator
         if aggregator is None:
@@ -99,7 +101,9 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         return False
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
-        """Store the response, and return the messages held back. Called when the stream has ended completely."""
+        """Store the response of a stream that has ended completely. Return the messages that were held back, to be sent
+        now.
+        """
         self._is_ended = True
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
@@ -118,8 +122,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         return self._held
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """End the response after an error: close the provider's stream, and release the memory reserved for the
-        response. Estimate its usage if a part was sent and the error is one of `BREAKS`.
+        """End the response after an error: close the provider's stream, `messages`, and release the memory of the
+        response. Estimate its usage if a part was sent, unless the error is an internal one.
         """
         try:
             await messages.aclose()
@@ -130,7 +134,9 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                 self._reservation.release()
 
     def _hold_back(self, message: pb.StreamGenerateResponse) -> None:
-        """Keep a message until the end of the stream. Raise UmgError(UPSTREAM_FAILED) for too much data."""
+        """Keep a message until the end of the stream. Raise UmgError(UPSTREAM_FAILED) for more than
+        `MAX_HELD_BYTES`.
+        """
         self._held.append(message)
         self._held_bytes += message.ByteSize()
         if self._held_bytes > MAX_HELD_BYTES:
@@ -138,8 +144,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
 
     def _reserve(self, aggregator: AnswerAggregator) -> None:
-        """Reserve memory for a large response that is being collected. If it is too large, alone or together with other
-        responses in flight, it will not be stored.
+        """Reserve memory for a large response that is being collected. A response that is too large, alone or together
+        with others in flight, will not be stored.
         """
         self._reservation = self._reservation or Reservation(self._memory.budget)
         if self._reservation.hold(aggregator.retained_bytes):
@@ -150,8 +156,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:
-        """Estimate the usage of a stream that broke off. A usage event before the end of the stream counts only the
-        tokens at its start.
+        """Estimate the usage of a stream that broke off; a usage that the provider reported before the end counts too
+        little.
         """
         call, aggregator = self._answer.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
@@ -168,7 +174,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         call.facts.usage = usage
 
     def _insert_usage(self, usage: pb.Usage) -> None:
-        """Add an event with the usage before the end of the response, where providers send it."""
+        """Add an event with the usage to the held messages, before the end of the response, where providers send it."""
         first = self._held[0]
         events = list(first.events)
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
@@ -177,7 +183,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
 
 
 def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
-    """Return the usage estimated from the collected share of a response, scaled to the whole response."""
+    """Return the usage of the whole response: the usage of the collected part, scaled by the size of both."""
     if (share := aggregator.share) > 1:
         usage.output_tokens = count(round(usage.output_tokens * share))
         usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))
@@ -187,8 +193,8 @@ def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
 
 
 async def _aggregate(aggregator: AnswerAggregator) -> pb.GenerateResponse:
-    """Return the response collected from its stream; an empty one if its frames cannot be decoded, since the caller has
-    already received the response.
+    """Return the response that was collected from its stream; an empty one if its frames cannot be decoded, which is no
+    error of the call, since the caller has received them.
     """
     try:
         if aggregator.retained_bytes > MANY_BYTES:

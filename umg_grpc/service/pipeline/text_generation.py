@@ -1,4 +1,4 @@
-"""Pipeline of text generation, for responses as a whole and as a stream."""
+"""Pipeline of text generation, for complete responses and for streams."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -38,11 +38,13 @@ from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
 HOLD_SECONDS = 2.0
-"""Maximum time that the start of a stream is held back until its first message with output."""
+"""Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
+be tried.
+"""
 
 
 class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
-    """Pipeline of text generation, for responses as a whole and as a stream."""
+    """Pipeline of text generation, for complete responses and for streams."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
         super().__init__(context, GENERATE, pb.GenerateResponse)
@@ -50,9 +52,10 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         self._prompt_cache_affinity = PromptCacheAffinity()
 
     async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> GenerationCall:
-        """Validate and admit a text request. Return the call with the stored response or thread that it continues,
-        which the caller of this method has to `close`. Raise UmgError if the request breaks a rule of the schema
-        (checked on `message`, which contains it), a rule of the model's family or a limit of the key.
+        """Validate and admit a text request. Return the admitted call, with the stored response or thread that it
+        continues; `close` must follow. `message`: gRPC message that contains `request`, on which the rules of the
+        schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
+        the key is exceeded.
         """
         request, notes, access = await self.read(call, message, request)
         model = access.resolved.model
@@ -102,16 +105,18 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         )
 
     async def close(self, call: Call, continued: Continued | Thread | None) -> None:
-        """Release the claim of the call on the thread that it continues, also when the call is cancelled."""
+        """End the exclusive right of the call to continue its thread, also if the call is cancelled; do nothing for a
+        call without a thread.
+        """
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
 
     async def stream(
         self, call: Call, request: pb.StreamGenerateRequest, to_cache: GenerationCall | None = None
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Admit the call and yield its response: the cached one in one message, else the stream of the first channel
-        that answers. No other channel is tried once a message was sent. `to_cache`: the call, if it is admitted already
-        and its stream is to be cached. Raise UmgError.
+        """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
+        that answers. After the first message no other channel is tried.
+        `to_cache`: the admitted call, when the stream is made for the cache; else None. Raise UmgError.
         """
         admitted = to_cache or await self.admit(call, request, request.request, stream=True)
         try:
@@ -197,9 +202,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
-        """Return the stored thread that the request continues, claimed for this call.
-
-        Return None for a thread that is not stored but may exist at the provider, whose account all keys share.
+        """Return the thread of the request, which no other call may continue until `close`; None for a thread that is
+        not stored but may exist at the provider, if the operator shares its account among all keys. Raise UmgError for
+        an unknown thread, or one that cannot be continued.
         """
         request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id
@@ -223,8 +228,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         return thread
 
     async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
-        """Return the request with the stored response that it continues. Return None for an unknown response if the
-        operator shares the account of a provider that may have it.
+        """Return the request with the stored response that it continues; None for a response that is not stored but may
+        exist at the provider, if the operator shares its account among all keys. Raise UmgError(OBJECT_NOT_FOUND).
         """
         try:
             return await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
@@ -239,8 +244,8 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 def _apply_rules(
     decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request changed by the rules of its model's family. Raise UmgError if it breaks one, or if its tool
-    choice names no tool.
+    """Return the request as changed by the rules of its model's family. Raise UmgError if it breaks one of them, or if
+    its tool choice requires a tool that it does not have.
     """
     request, notes = decoded
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
@@ -254,8 +259,8 @@ def _apply_rules(
 
 
 def _disable_storage(given: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with storage turned off, for a gateway without stored responses; the notes report an explicit
-    `store` as dropped.
+    """Return the request with `store` set to false, for a gateway without stored responses. An explicit `store` of the
+    caller is reported as dropped.
     """
     if given.store:
         notes = replace(notes, uncarried=[*notes.uncarried, "store"])

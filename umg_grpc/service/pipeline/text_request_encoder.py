@@ -27,24 +27,28 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
 
 class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
-    """Admitted text call, with the stored conversation that it continues and further state that its attempts need."""
+    """Admitted text call, with the stored conversation that it continues."""
 
     face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None
     beginning: bytes | None
-    """Digest of the conversation's beginning, for prompt cache affinity; None for no affinity."""
+    """Digest of the beginning of the conversation, for prompt cache affinity; None if there is no choice of channels,
+    or the conversation is too short.
+    """
     full_request: pb.GenerateRequest
-    """Request with the whole conversation."""
+    """Request with all messages of its conversation, stored ones included."""
 
 
 class GenerationAttempt(Attempt[TextCall], kw_only=True):
-    """Channel at which a text call is tried, with the request encoded for it."""
+    """Attempt of a text call at one channel, with the request encoded for the channel."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
 
 
 class Origin(NamedTuple):
-    """Channels whose accounts have state to which a request refers, for example reasoning states or stored objects."""
+    """Channels whose accounts have data to which a request refers: reasoning states (opaque data that belongs to
+    reasoning) and stored responses.
+    """
 
     channel: str = ""  # the one whose account has the state; "" if none is known
     state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
@@ -54,8 +58,8 @@ NO_ORIGIN = Origin()
 
 
 async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> Origin:
-    """Return the channels whose accounts can read the state in the request. Those of reasoning states are looked up if
-    several channels serve the model.
+    """Return the channels whose accounts have the data to which the request refers. Those of reasoning states are
+    looked up in the store only if several channels serve the model. `reasoning`: None without this store.
     """
     continued, request = admitted.continued, admitted.full_request
     # the reasoning states of a stored response name their channels, those in a caller's body do not
@@ -78,14 +82,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _is_stream: bool
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
-        """Return whether the attempt failed only because the provider no longer has, or never stores, the continued
-        conversation. The channel can then be sent the whole conversation instead.
+        """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
+        that the request continues. The channel can then be sent all messages of the conversation.
         """
         continued = self._admitted.continued
         return continued is not None and continued.recovers_from(attempt.request, error)
 
     async def encode(self, target: Target) -> GenerationAttempt:
-        """Encode the request for the channel, see `RequestEncoder`."""
+        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
+        mode, if a field would be dropped.
+        """
         admitted = self._admitted
         face, continued = admitted.face, admitted.continued
         request, notes = admitted.request, admitted.notes
@@ -111,8 +117,10 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
-        """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
-        be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
+        """Encode the request `given` for the channel. Return the attempt, and the references to the provider's objects
+        that must be of this caller: without references in dropped fields, and without the continued response, which is
+        of this caller.
+        `notes`: facts about the decoded body.
         """
         admitted, quirks = self._admitted, target.quirks
         channel, name = target.channel, target.channel.name
@@ -135,7 +143,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt, [named for named in objects if named.field not in known]
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target) -> bool:
-        """Return whether the channel needs reasoning that the caller's client may not have sent back."""
+        """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the
+        caller's client may not have sent back.
+        """
         if self._admitted.continued is not None and (
             request.previous_response_id or request.thread.previous_response_id
         ):
@@ -152,7 +162,10 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     async def _with_reasoning(
         self, request: pb.GenerateRequest, notes: RequestNotes, target: Target, reasoning: ReasoningStore
     ) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request for a channel with the reasoning that the caller's client has not sent back."""
+        """Return the request with the stored reasoning that the caller's client has not sent back, as far as the
+        channel accepts it.
+        `notes`: facts about the decoded body.
+        """
         protocols = target.channel.protocols
         same_format = request.source.format in protocols
         format_name = (
@@ -177,8 +190,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         check_ownership(objects, owners, target.channel.name)
 
     def _with_caller_path(self, error: UmgError) -> UmgError:
-        """Return the error with the path of its field in the caller's request. The whole conversation, which was
-        encoded, has earlier messages.
+        """Return the error with the path of its field in the caller's own request. The encoded request may have
+        earlier, stored messages, which shift the indexes in paths.
         """
         path = caller_path = error.metadata.get("field", "")
         earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)

@@ -10,20 +10,21 @@ from umg_grpc.v1 import pb
 Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
 
 BYTES_PER_TOKEN = 4
-"""Average of English text in common vocabularies."""
+"""Bytes of a token on average, in English text with common vocabularies."""
 MEDIA_TOKENS = 1000
-"""Tokens of one image or document, whose actual number depends on the model."""
+"""Tokens counted for one image or document, whose actual number depends on the model."""
 UNKNOWN_OUTPUT_TOKENS = 128_000
-"""Maximum tokens of an answer, for models whose maximum is not known: the maximum of most large models."""
+"""Maximum output tokens assumed for a model whose maximum is not known: that of most large models."""
 DEFAULT_OUTPUT_TOKENS = 1000
-"""Tokens of an answer whose request states no maximum."""
+"""Output tokens counted for a request without an output limit."""
 
 
 def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None) -> TokenEstimate:
     """Return the estimated input tokens and the maximum output tokens of a request.
+    `limit`: output limit that the gateway sets; None for none.
 
-    The maximum is the caller's, but no more than the model's, so that a high value does not reserve a whole limit, and
-    no more than `limit`, which the gateway has set.
+    The maximum is the output limit of the request, but no more than the model's maximum, so that a high limit does not
+    use up a whole rate limit, and no more than `limit`.
     """
     if not isinstance(request, pb.GenerateRequest):
         if not isinstance(request, pb.GenerateImageRequest):
@@ -48,8 +49,8 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
 
 
 def text_bytes(request: Request, media: Collection[pb.MediaPart] = ()) -> int:
-    """Return the size of the request in bytes without the data of its media. Uses the size of its body, since the size
-    of the message takes longer to compute.
+    """Return the size of the request in bytes without the data of `media`, its media parts. The size of the caller's
+    body is used if there is one: the size of a message takes longer to compute.
     """
     body_size = len(request.source.body)
     size = body_size or request.ByteSize()

@@ -8,8 +8,9 @@ from umg_grpc.wire.core.json import invalid
 
 
 def check_tool_choice(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(INVALID_FIELD) if the tool choice requires a tool that the request does not have. A request with
-    parts known only to the provider (an opaque tool, a prompt template, cached content) may define any tool.
+    """Raise UmgError(INVALID_FIELD) if the tool choice requires a tool that the request does not have. Any tool is
+    accepted in a request whose tools may be known only to the provider (an opaque tool, a prompt template, cached
+    content).
     """
     choice, tools = request.tool_choice, request.tools
     if any(tool.HasField("opaque") for tool in tools):
@@ -25,7 +26,7 @@ def check_tool_choice(request: pb.GenerateRequest) -> None:
 
 
 def _choice_names(tool: pb.Tool) -> Sequence[str]:
-    """Return the names by which a tool choice may name the tool."""
+    """Return the names by which a tool choice may refer to the tool."""
     match tool.WhichOneof("kind"):
         case "function":
             return (tool.function.name,)

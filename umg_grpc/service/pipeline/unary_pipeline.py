@@ -1,4 +1,4 @@
-"""Pipeline of the operations with one request and one response that is never streamed: embedding and reranking."""
+"""Pipeline of embedding and reranking: operations with one request and one response, which is never streamed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,13 +20,13 @@ class UnaryCall(Admitted[RequestT], kw_only=True):
     """Admitted call of an embedding or reranking operation."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
-    """Function that returns the request for a target, where it differs between targets."""
+    """Function that returns the request for a target, if it differs between targets; None if it does not."""
 
 
 class UnaryPipeline(
     Pipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]], Generic[RequestT, ResponseT]
 ):
-    """Pipeline of embedding or of reranking."""
+    """Pipeline of embedding or of reranking, by the types of request and response."""
 
     def __init__(
         self,
@@ -36,15 +36,17 @@ class UnaryPipeline(
         formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
         upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],
     ) -> None:
-        """Create the pipeline of one operation. `formats`: its wire formats by name. `upstreams`: returns the current
-        upstreams by channel.
+        """Create the pipeline of one operation. `formats`: wire format of the operation by name. `upstreams`: returns
+        channel -> upstream of the operation, from the channels of the current config.
         """
         super().__init__(context, operation, response_type)
         self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = formats
         self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]] = upstreams
 
     async def admit(self, message: RequestT) -> UnaryCall[RequestT]:
-        """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
+        """Validate and admit the request. Raise UmgError if a rule of the schema is broken or a limit of the key is
+        exceeded.
+        """
         call = current()
         request, notes, access = await self.read(call, message, message)
         await self.count_and_reserve(call, access, request, notes)
@@ -89,7 +91,9 @@ class UnaryEncoder(Generic[RequestT, ResponseT]):
         self._upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]] = upstreams
 
     async def encode(self, target: Target) -> Attempt[PreparedCall[ResponseT]]:
-        """Encode the request for the channel, see `RequestEncoder`."""
+        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
+        mode, if a field would be dropped.
+        """
         admitted = self._admitted
         request = admitted.request if admitted.adapt is None else await admitted.adapt(target)
         size = len(request.source.body) or request.ByteSize()
@@ -101,12 +105,12 @@ class UnaryEncoder(Generic[RequestT, ResponseT]):
         return Attempt(target.channel.name, target, prepared)
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: no failure of an embedding or reranking call is repaired by encoding the request again."""
+        """Return False: encoding an embedding or reranking request again repairs no failure."""
         return False
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
         """Return the request encoded for a channel. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the
-        caller's body names an object in the channel's account.
+        caller's body refers to an object in the channel's account, which other callers share.
         """
         channel, notes = target.channel, self._admitted.notes
         prepared = self._upstreams[channel.name].prepare(request, target.model, notes)

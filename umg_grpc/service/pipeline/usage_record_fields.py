@@ -1,4 +1,4 @@
-"""Field names of usage records, by the unit that they count."""
+"""Names of the fields of usage records, by the units that they count."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from umg_grpc import prices
 from umg_grpc.prices import Unit
 
 PACKAGE = "/umg.v1."
-"""Begin of the paths of our methods, which records leave out."""
+"""Beginning of the paths of the gateway's gRPC methods, which usage records leave out."""
 FIELDS: Mapping[Unit, str] = {
     prices.INPUT: "input_tokens",
     prices.CACHE_READ: "cache_read_tokens",
@@ -23,4 +23,4 @@ FIELDS: Mapping[Unit, str] = {
     prices.IMAGE_INPUT: "image_input_tokens",
     prices.IMAGE_OUTPUT: "image_output_tokens",
 }
-"""Fields of a record by their units; a request has none, since each record with usage is one."""
+"""Unit -> field of a usage record that counts it. The unit "request" has no field: each record is one."""

@@ -1,4 +1,6 @@
-"""Usage record of a call (tokens, cost, outcome), kept while the provider answers and stored when the call ends."""
+"""Usage record of a call (tokens, cost, outcome): a provisional one while a provider answers, the final one at
+its end.
+"""
 
 import time
 from collections.abc import Mapping
@@ -31,7 +33,7 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "/umg.v1.ImageService/StreamGenerateImage": "generate_image",
     }
 )
-"""Operations of the methods that call a channel, as in `ModelOperation`."""
+"""Path of a method that calls a channel -> name of its operation, as `ModelOperation` in lower case."""
 NOTHING: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
@@ -46,8 +48,8 @@ KILLED_DETAILS = CallDetails(
 
 
 class UsageInFlight(msgspec.Struct, eq=False):
-    """Provisional usage record of a call in flight. If the process is killed while a provider answers, the record
-    charges the estimated cost, since the provider may charge for the call.
+    """Provisional usage record of a call in flight, in a file. If the process is killed while a provider answers, the
+    record charges the estimated cost, since the provider may charge for the call.
     """
 
     _log: UsageLog
@@ -55,12 +57,12 @@ class UsageInFlight(msgspec.Struct, eq=False):
     _request: Request
     _model: pb.Model
     record: UsageRecord | None = None
-    """Record of the latest attempt that is sent; None before the first one."""
+    """The provisional record, which becomes the final one; None before the first attempt."""
     slot: int = NO_SLOT
     _attempts: int = 0  # that were sent and have not failed
 
     def begin(self) -> None:
-        """Record that an attempt is about to be sent to a provider, with the estimated tokens and cost of the call."""
+        """Write the provisional record, with the estimated tokens and cost, before an attempt is sent to a provider."""
         self._attempts += 1
         if self.slot != NO_SLOT:
             return
@@ -77,7 +79,9 @@ class UsageInFlight(msgspec.Struct, eq=False):
         self.record, self.slot = record, self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
-        """Record that an attempt has failed, for which the provider does not charge."""
+        """Record that an attempt has failed, for which the provider does not charge. The provisional record is deleted
+        if no other attempt runs.
+        """
         self._attempts -= 1
         if not self._attempts:
             self._log.open_records.delete(self.slot)
@@ -85,8 +89,9 @@ class UsageInFlight(msgspec.Struct, eq=False):
 
 
 def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
-    """Compute the cost of a call that has ended, and store its usage record. An answer without usage (a cached one, or
-    a failure before any output) costs nothing. Rejected calls, token counts and model lists have no record.
+    """Compute the cost of a call that has ended, and store its usage record. `log`: None without usage records.
+    `seconds`: duration of the call. `failure`: None after a success. A response without usage (a cached one, or a
+    failure before any output) costs nothing. Rejected calls, token counts and model lists have no record.
     """
     facts, charges, report = call.facts, call.charges, call.facts.report
     if charges.prices is None:
@@ -126,8 +131,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return the usage record of a call in flight, as it is kept if the process is killed. Names are cut to the size of
-    a slot in the file.
+    """Return a usage record of the call as one that was killed, to be completed at the end. Names are cut, so that the
+    record fits into a slot of the file of calls in flight.
     """
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at
