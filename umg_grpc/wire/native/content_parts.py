@@ -54,7 +54,9 @@ _VIDEO_SITE = re.compile(r"^https?://(?:www\.|m\.)?(?:youtube\.com|youtu\.be)/")
 
 
 def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    """Decode a part of a turn into `target`. Raise UmgError naming the field."""
+    """Decode a part of a message into `target`; a part of an unknown kind becomes raw JSON.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the part in the body.
+    """
     if part.text is not None:
         if part.thought:
             target.reasoning.SetInParent()
@@ -81,7 +83,9 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def resolution(level: str | None) -> str:
-    """Return a media resolution in lower case without its prefix (`MEDIA_RESOLUTION_HIGH` -> `high`); "" for none."""
+    """Return a media resolution in lower case without its prefix (`MEDIA_RESOLUTION_HIGH` -> `high`); "" for None and
+    for `MEDIA_RESOLUTION_UNSPECIFIED`.
+    """
     word = (level or "").removeprefix(RESOLUTION).lower()
     return "" if word == "unspecified" else word
 
@@ -99,7 +103,9 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the name of an unknown part's kind: its first member that is not common to all parts."""
+    """Return the name of the first member of a part that is not common to all parts, as the kind of a part that the
+    gateway does not know; "" without one. `part`: JSON object.
+    """
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -126,9 +132,10 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """Return a tool result as text, and whether it states that the tool failed.
+    """Return (text of a tool result, whether it states that the tool failed).
 
-    `output` contains the result and `error` the failure; without them the object is the whole result (reference, 4.1).
+    `response`: JSON object. Its member `output` contains the result, `error` the failure; without them the object is
+    the result.
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
@@ -153,8 +160,8 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """Return the media type of inline data. Raw audio samples keep their parameters, without which they cannot be
-    played.
+    """Return the media type of inline data under its registered name. Raw audio samples keep their parameters (rate,
+    channels), without which they cannot be played.
     """
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
@@ -173,12 +180,12 @@ def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> Non
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether a name has the form of a file that providers of this format store."""
+    """Return whether a name has the form of the name or address of a file that providers of this format store."""
     return _OWN_FILE.search(name) is not None
 
 
 def _by_suffix(address: str) -> str:
-    """Return the media type of an address by its suffix, or ""."""
+    """Return the media type of a file by the suffix of its address; "" for an unknown suffix, and without one."""
     suffix = _SUFFIX.search(address)
     return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
 
@@ -187,7 +194,9 @@ def _by_suffix(address: str) -> str:
 
 
 def encode_reasoning(part: pb.Part) -> JsonObject:
-    """Encode reasoning as a part; hidden reasoning as a placeholder."""
+    """Return reasoning as a part: its texts, or its summaries if there are no texts; a part without text for reasoning
+    that the provider hides.
+    """
     reasoning = part.reasoning
     if reasoning.redacted:
         return {"thought": True}
@@ -196,8 +205,8 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Encode media as a part with `inlineData` or `fileData`; return None for media that are neither bytes nor an
-    address known to native's provider.
+    """Return media as a part with `inlineData` (bytes) or `fileData` (address); None for media without either, for
+    example the id of a file at a provider of another format.
     """
     match media.WhichOneof("source"):
         case "data":

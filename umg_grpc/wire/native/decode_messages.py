@@ -20,9 +20,11 @@ ROLES = {
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `contents` into `request.messages`, one message per turn. Raise UmgError naming the field.
+    """Decode `contents` into `request.messages`, one message for each; a message with an unknown role becomes raw JSON.
 
-    Only turns of the model may be empty: its answers may lack parts, and clients send them back.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. Only messages of the model may have no
+    parts: its answers may lack them, and clients send them back. `notes`: receives the members without a canonical
+    form.
     """
     raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):
@@ -40,7 +42,9 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
 
 
 def decode_instructions(content: schema.Content, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `systemInstruction` into the instructions of the request."""
+    """Decode `systemInstruction` into `request.instructions`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
+    path of the field. `notes`: receives the members without a canonical form.
+    """
     for position, part in enumerate(content.parts or ()):
         _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", notes)
 
@@ -62,8 +66,8 @@ def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
 
 
 def _check_file(file: schema.ProviderFile | None, at: str) -> None:
-    """Raise UmgError for the address of a file that no provider may fetch. A file that the provider stores may be named
-    without an address.
+    """Raise UmgError(INVALID_FIELD) for the address of a file that no provider may fetch; a file that the provider
+    stores may be stated by its name. None passes. `at`: path of the file in the body.
     """
     if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
         check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")

@@ -44,18 +44,25 @@ UNSUPPORTED = (
 def encode_body(
     request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
 ) -> JsonObject:
-    """Encode a request as all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    """Return a request of another format as all members of a provider's body.
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts
+    that the decoder recorded about the caller's body. `report`: collects the fields that are left out or changed.
+    """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Encode the messages of a request as the members `contents` and `systemInstruction`."""
+    """Return the messages of a request as the members `contents` and `systemInstruction`. `report`: collects the
+    content that is left out.
+    """
     return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode the rest of a request: the members of the body other than `contents` and `systemInstruction`."""
+    """Return all members of a provider's body other than `contents` and `systemInstruction`. `report`: collects the
+    options that are left out or changed.
+    """
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config

@@ -38,7 +38,7 @@ _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 
 def generation(model: str) -> int:
     """Return the generation of a model as a whole number (2 for 2.5), from the provider's id of the model; 0 for an id
-    without one.
+    that states none. Signatures, media and reasoning options have other forms since generation 3.
     """
     found = _GENERATION.search(model)
     return int(found[1]) if found else 0
@@ -54,12 +54,12 @@ class _Turn:
 
 
 class ContentEncoder:
-    """Encoder of canonical messages as native turns. One instance per request: results are paired with calls across
+    """Encoder of canonical messages as `contents`. One instance per request, since results are paired with calls across
     messages.
 
-    Neighbours of one role become one turn. The results of a turn become its first parts, in the order of the calls of
-    the turn before, because the provider counts them. A call without a result gets an error result; a result without a
-    call becomes text in its place.
+    Consecutive messages of one role become one. The results in a message become its first parts, in the order of the
+    calls of the message before, because the provider counts them. A call without a result gets an error result; a
+    result without a call becomes text.
     """
 
     def __init__(self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report) -> None:
@@ -70,8 +70,8 @@ class ContentEncoder:
         self._turns: list[_Turn] = []
 
     def encode(self) -> JsonObject:
-        """Encode `contents` and `systemInstruction`. Raise UmgError where leaving content out would change the
-        meaning.
+        """Return the members `contents` and, if there is a system prompt, `systemInstruction`. Raise
+        UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
         """
         system: list[JsonObject] = [
             {"text": text}
@@ -192,8 +192,9 @@ class ContentEncoder:
                 assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """Yield a tool result, with its media, as parts. The media are inside the result if its caller's format has a
-        place for them, else behind it: only the newest models look inside.
+        """Yield a tool result as a `Result` for the pairing, and its media as parts. The media are inside the result if
+        the caller's format can have them there, else parts after it: only the newest models use media inside.
+        Raise UmgError(UNTRANSLATABLE) for other content than texts and media. `at`: canonical path of the result.
         """
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
@@ -223,8 +224,8 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Pair the results of each turn with the calls of the turn before: sort them, and add or convert the ones
-        without a partner.
+        """Put the results of each message into the order of the calls of the message before; add an error result for a
+        call without one, and turn a result without a call into text.
         """
         calls = list[pb.ToolCall]()
         for turn in self._turns:
@@ -280,8 +281,8 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder signature to the first tool call of each model turn since the user's last message, since
-        the provider requires one.
+        """Add a placeholder signature to the first tool call of each message of the model since the user's last
+        message, unless it has a signature, since the provider requires one.
         """
         for turn in reversed(self._turns):
             if turn.role == USER and turn.parts:
@@ -296,7 +297,9 @@ def _is_call(part: object) -> bool:
 
 
 def _object(text: str, at: str) -> Raw:
-    """Return the JSON object of a tool result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
+    """Return the JSON object of a tool result. Raise UmgError(INVALID_FIELD) for any other text. `at`: canonical path
+    of the result, for that error.
+    """
     raw = json_text(text, at)
     if not bytes(raw).startswith(b"{"):
         raise invalid(at, "expected an object; send a JSON object")
@@ -304,7 +307,9 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """Return a tool result as an object: a JSON object as it is, other text as its member `output` (reference, 6.3)."""
+    """Return a tool result as an object: a JSON object unchanged, any other text in the member `output`, or in the
+    member `error` if the tool failed.
+    """
     if failed:
         return {ERROR: text}
     if text.lstrip().startswith("{"):

@@ -40,17 +40,19 @@ TYPE = "type.googleapis.com/google.rpc."
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed call: `{error: {code, message, status, details}}`."""
+    """Return the body of a failed call: `{error: {code, message, status, details}}`. `http_status` is the code."""
     return msgspec.json.encode(_encode(error, http_status))
 
 
 def error_body(error: UmgError) -> bytes:
-    """Encode an error for a stream, in which the body itself states the status."""
+    """Return the JSON of an error in a stream: `{error: {code, message, status, details}}`, with the HTTP status that
+    the error would have as the code.
+    """
     return msgspec.json.encode(_encode(error, HTTP_STATUS.get(error.reason, 500)))
 
 
 def error_frame(error: UmgError) -> bytes:
-    """Encode the event that ends a stream after a failure."""
+    """Return the server-sent event with an error that ends a stream after a failure."""
     return frame(escaped(error_body(error)))
 
 
@@ -80,14 +82,14 @@ TABLE: Table = (
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
-    """Return the error that the caller gets for a failed call of a provider. `too_long`: see
-    `provider_errors.from_provider`.
+    """Return the error that the caller gets for a failed call of a provider. `status`, `headers`, `body`: of its
+    answer. `too_long`: field to which an error about the length of the input is attributed.
     """
     return provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for an error in a chunk, or in an answer with status 200. Raise ValueError,
-    RecursionError.
+    """Return the error that the caller gets for an error object in a chunk, or in an answer with status 200. Raise
+    ValueError or RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

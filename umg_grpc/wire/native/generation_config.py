@@ -63,7 +63,9 @@ SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes
 
 
 def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `generationConfig` into the options of the request. Raise UmgError naming the field."""
+    """Decode `generationConfig` into the options of the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
+    path of the field. `notes`: receives the members without a canonical form.
+    """
     for name in NUMBERS:
         if (value := getattr(config, name)) is not None:
             setattr(request, name, value)
@@ -128,8 +130,8 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the name of the voice from `speechConfig`. Record several speakers or languages, which only one provider
-    has.
+    """Decode the name of the voice from `speechConfig` (`raw`). Record a language or several speakers, which have no
+    canonical form, in `notes`.
     """
     speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
@@ -147,8 +149,8 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode the options of a request as `generationConfig`; return {} if it has none. Raise UmgError for a schema that
-    is no JSON.
+    """Return the options of a request as `generationConfig`; {} if it has none. Raise UmgError(INVALID_FIELD) for a
+    schema that is not JSON. `report`: collects the options that are left out or changed.
     """
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
@@ -229,8 +231,8 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Encode the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
-    rejects.
+    """Return the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
+    rejects; {} without options.
 
     The text of reasoning is requested if the caller's format can contain it, unless the caller decides otherwise.
     """
@@ -250,11 +252,12 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Encode the amount of reasoning as a level or a budget in `thinkingConfig`.
+    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides. `known`:
+    generation of the model, 0 if its id states none.
 
     A level or budget in the request takes precedence over its effort, since the rules of the model's family set it. An
     effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
-    generation (`known` is 0), since the newer models still accept budgets.
+    generation, since the newer models still accept budgets.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

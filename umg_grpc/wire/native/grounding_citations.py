@@ -75,7 +75,9 @@ class _ExactSupport(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Member `groundingMetadata` with only the fields that canonical citations and queries can express."""
+    """Member `groundingMetadata` with only the members that canonical citations and search queries can express; used to
+    test whether the provider sent any other.
+    """
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[_ExactChunk] | None = None
@@ -94,7 +96,9 @@ them becomes their end.
 
 
 class Text(NamedTuple):
-    """Text part of a candidate. Its citations count from the start of this part."""
+    """Text part of a candidate: index of the part, and its text, from whose start the offsets of its
+    citations count.
+    """
 
     part: int  # index among the parts of the candidate
     part_index: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
@@ -102,7 +106,9 @@ class Text(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Content of `groundingMetadata`: citations, search queries, and other JSON."""
+    """Content of `groundingMetadata`: citations as (index of the part, citation), search queries, and the whole JSON if
+    it has more members than these ("" if not).
+    """
 
     citations: list[tuple[int, pb.Citation]]  # (part, citation)
     queries: list[str]
@@ -113,10 +119,11 @@ class Sources(NamedTuple):
 
 
 def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
-    """Decode the citations of a candidate's texts: one for each support and chunk; without supports one of the whole
-    first text for each chunk.
+    """Return the citations, search queries and other members of a candidate's `groundingMetadata` (`raw`).
 
-    An object with members of unexpected types has no citations and is kept as raw JSON, so that the answer is not lost.
+    There is one citation for each support and each page that it names; without supports, one of the whole first text
+    for each page. `texts`: text parts of the candidate. An object with members of unexpected types has no citations and
+    is kept as raw JSON, so that the answer is not lost.
     """
     document = replace_halves(bytes(raw))
     try:
@@ -149,7 +156,7 @@ def _page(chunk: Chunk) -> Page:
 
 
 class _PartPositions:
-    """Look-up of a candidate's text parts by positions in bytes of UTF-8."""
+    """Look-up of the text parts of a candidate by offsets in bytes of UTF-8, in which `groundingMetadata` counts."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self._texts = texts
@@ -158,10 +165,10 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return the text part in which a segment lies, with the segment's first code point and the one after its last;
-        None for a segment without text.
+        """Return (index of the text part in which a segment lies, first character, character after its last), counted
+        in code points from the start of the part; None for a segment of a part that is no text.
 
-        A segment that names no part counts from the start of all text, which is the first part's where there is one.
+        The offsets of a segment without a part index count from the start of all texts joined.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -199,9 +206,10 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Encode `groundingMetadata`; return {} without sources. A page is one chunk however often it is cited.
+    """Return `groundingMetadata` for the text parts of an answer with citations (`cited`) and its search queries; {}
+    without either. A page is one chunk however often it is cited.
 
-    `rest` is the provider's own JSON: it is returned unchanged if it still has the same citations.
+    `rest`: the provider's own JSON, "" without one: it is returned unchanged if it still has the same citations.
     """
     if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())
@@ -236,7 +244,9 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
 
 
 def _has_citations(rest: str, cited: Sequence[Cited]) -> bool:
-    """Return whether the provider's JSON `rest` has exactly the citations of these texts."""
+    """Return whether the provider's `groundingMetadata` (`rest`, JSON) has exactly the citations of the texts in
+    `cited`.
+    """
     texts = [
         Text(part, -1 if text.part_index is None else text.part_index, text.text) for part, text in enumerate(cited)
     ]
@@ -252,8 +262,8 @@ def _segment(part_index: int | None, start: int, end: int, text: str) -> JsonObj
 
 
 def _rest(text: str) -> dict[str, Raw]:
-    """Return the members of a provider's `groundingMetadata` that are sent beside the citations, for example search
-    suggestions; {} if the text is no JSON object.
+    """Return the members of a provider's `groundingMetadata` (`text`, JSON), some of which are sent beside the
+    citations, for example search suggestions; {} for "" and for a text that is no JSON object.
     """
     try:
         return msgspec.json.decode(text, type=dict[str, Raw]) if text else {}

@@ -52,10 +52,12 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
-    """Return the caller's body, byte for byte where it need not change.
+    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
+    byte for byte.
 
-    The model is removed, since the path of the call contains it. Turns, a system instruction and tools that the caller
-    sent without a list around them get one.
+    The model is removed, since the path of the call contains it. Messages, a system instruction and tools that the
+    caller sent without a list around them get one. The fields in `notes.edited`, and fields that `quirks` forbid, are
+    encoded again. `report`: collects the fields that are left out or changed.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -74,7 +76,9 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
 
 
 def _instruction(raw: Raw) -> Raw:
-    """Return a system instruction in the form of a turn: clients send only its text, its parts or its only part."""
+    """Return a system instruction in the form `{"parts": [...]}`: clients also send only its text, its parts or its
+    only part.
+    """
     text = bytes(raw)
     if text.startswith(b'"'):
         return Raw(b'{"parts":[{"text":' + text + b"}]}")
@@ -85,7 +89,9 @@ def _instruction(raw: Raw) -> Raw:
 
 
 def _with_search(raw: Raw) -> Raw:
-    """Return the tools with the web search under the name that the provider accepts."""
+    """Return the JSON list of tools with the web search under the name that the provider accepts; the gateway's
+    specification has further names for it.
+    """
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
         members = parse(dict[str, Raw], element, f"tools[{index}]") if is_present(element) else {}
@@ -97,8 +103,8 @@ def _with_search(raw: Raw) -> Raw:
 
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
-    """Return the canonical fields that are encoded again because the provider does not accept the form in which the
-    caller sent them.
+    """Return the canonical names of the fields that must be encoded again, because the provider (`quirks`) rejects the
+    caller's value.
     """
     changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
     declared = DECLARED in notes.uncarried
@@ -117,8 +123,9 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Encode members of the body again: the fields that the rules of the model's family changed, and the fields
-    `changed` for the provider, which are reported. Members without a new value are removed.
+    """Replace members of the body by their encoding from the canonical request, in place: the fields in `notes.edited`,
+    which the rules of the model's family changed, and the fields in `changed`, whose values the provider rejects and
+    which are reported. Members without a new value are removed.
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

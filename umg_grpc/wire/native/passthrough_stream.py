@@ -33,12 +33,14 @@ class PassthroughDecoder(FrameDecoder):
         self._usage: UsageMetadata | None = None
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the complete frames in the bytes of one read, with the usage of the last one."""
+        """Return a message with the frames that are complete with the bytes of one read, and the usage in the last of
+        them; None if no frame is complete.
+        """
         return self._with_usage(super().feed(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining frames at the end of the stream. Raise UmgError(UPSTREAM_CUT) if the answer was not
-        complete.
+        """Return a message with the remaining frames at the end of the stream; None if there are none. Raise
+        UmgError(UPSTREAM_CUT) if the answer is incomplete.
         """
         return self._with_usage(super().close())
 
@@ -49,8 +51,8 @@ class PassthroughDecoder(FrameDecoder):
         return message
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the first frames that only continue the answer, with the caller's model id, and the number of bytes
-        they took.
+        """Return (leading frames that only continue the answer, with the caller's model id; their length in bytes as
+        received). Return `DECODED` (no bytes, length 0) if they have to be decoded.
         """
         if not self._started:
             return DECODED

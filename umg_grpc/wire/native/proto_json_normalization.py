@@ -30,7 +30,7 @@ OPAQUE = "(opaque)"  # key under which a part of an unknown kind is kept
 
 
 class UnknownField(NamedTuple):
-    """Field of a body that no struct declares."""
+    """Field of a body that no struct declares, with its path in the body."""
 
     path: str
     nested: bool  # whether it is below the top level
@@ -38,8 +38,8 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Facts that are recorded while a native body is decoded: its unknown fields, and the caller's spelling of the
-    others.
+    """Facts that are recorded while one native body is decoded: its unknown fields, the caller's spelling of the known
+    fields (camel case or snake case), and the notes of the request.
     """
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
@@ -49,12 +49,16 @@ class Notes:
     request: RequestNotes = field(default_factory=RequestNotes)
 
     def record_uncarried(self, name: str) -> None:
-        """Record that the body has a known field without a canonical form, once for each field."""
+        """Record that the body has a field that is known but has no canonical form, once for each field. `name`: path
+        of the field.
+        """
         if name not in self.request.uncarried:
             self.request.uncarried.append(name)
 
     def with_caller_path(self, error: UmgError) -> UmgError:
-        """Return an error with the path of its field in the caller's spelling."""
+        """Return an error in which the path of the field is in the caller's spelling (camel case or snake case), in the
+        message also.
+        """
         path = error.metadata.get("field")
         if not self.snake or path is None:
             return error
@@ -64,7 +68,12 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """Decode JSON in any spelling as a `kind`. Raise UmgError as `json.parse` does."""
+    """Return JSON decoded as a `kind`, with its members in camel case or snake case, a single element in place of a
+    list, and enumerated values in any case, as protobuf's JSON parser accepts them.
+
+    `notes`: receives unknown fields and the caller's spelling. `at`: path of the value in the body, "" for the whole
+    body. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError):
@@ -200,8 +209,8 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return a turn that contains only the given part, which some clients send as a system instruction; any other value
-    unchanged.
+    """Return JSON for a `kind`: if a message is expected and `raw` is only a part, as some clients send a system
+    instruction, a message with this part; any other value unchanged.
     """
     if kind is not schema.Content:
         return raw

@@ -33,16 +33,20 @@ HARMLESS = frozenset({"stream"})
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a native request, and keep it as source document. The model and the choice of a stream are in
-    the path; the body may repeat the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of a native request (`:generateContent` or its stream), and keep the body in the request.
+    `model`: model in the path of the call, "" for none; the body may repeat it. `headers` are not used.
+
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the request whose tokens `:countTokens` counts: the body itself, or its member
-    `generateContentRequest`.
+    """Decode the request whose tokens `:countTokens` counts: the body itself, or its member `generateContentRequest`.
+    `model`: model in the path of the call, "" for none. `headers` are not used.
+
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
@@ -70,8 +74,9 @@ def _decode(body: bytes, at: str, model: str) -> DecodedRequest[pb.GenerateReque
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model of a request: the one in its path, else the one in its body (`repeated`, at the field `at`).
-    Raise UmgError(INVALID_FIELD) if the body names another model than the path.
+    """Return the model of a request: `model`, which the path of the call contains, else `repeated`, which its body
+    contains ("" for none). Raise UmgError(INVALID_FIELD) if they differ. `at`: path of the model in the body, for that
+    error.
     """
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
@@ -106,8 +111,11 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream.
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
+    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream: a
+    body of this format with only the necessary changes, that of any other format anew.
+
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
+    the model. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     if request.source.format == "native":
@@ -119,8 +127,8 @@ def encode_request(
 
 
 def call_path(model: str, action: str) -> str:
-    """Return the URL path of an action (`:generateContent`) of a model. A slash in the model's id is kept, unless it
-    would lead to another path.
+    """Return the URL path of an action (`:generateContent`) of a model, with its id escaped. A slash in the id is kept,
+    unless the id would then lead to another path (`..`).
     """
     name = model.removeprefix(PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"

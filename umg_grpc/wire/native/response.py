@@ -45,10 +45,10 @@ from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format.
+    """Return the response for a caller; the provider's own body if it has this format. `request` is not used.
 
     A blocked prompt is encoded as `promptFeedback`, beside a candidate without parts, because callers read the first
-    one.
+    candidate.
     """
     if response.source.format == "native":
         return response.source.body
@@ -68,7 +68,9 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain a part. A web search is contained as its sources."""
+    """Return whether an answer of this format can contain a part. True for a web search of the provider, which the
+    answer contains as its sources.
+    """
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None
@@ -117,8 +119,11 @@ _PASSED = msgspec.json.Decoder(PassedAnswer)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete answer of a provider. `pass_`: whether its body is passed through, so that its parts are not
-    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its status.
+    """Decode a complete answer of a provider into a canonical response. `pass_`: whether its body is passed through, so
+    that its parts are not decoded.
+
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no answer; the provider's error for a body
+    that is one in spite of its HTTP status.
     """
     try:
         answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
@@ -183,8 +188,10 @@ def _decode_parts(
     names: ToolNames,
     message: pb.Message,
 ) -> list[Text]:
-    """Decode the parts of a candidate into `message.parts`. Return its texts with their positions, for the
+    """Decode the parts of a candidate into `message.parts`, and return its text parts with their indexes, for the
     citations.
+    `unknown`: raw JSON of parts of unknown kinds. `candidate_position`: index of the candidate in the body. `names`:
+    the caller's tool names -> the provider's.
     """
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
@@ -208,7 +215,9 @@ def _unsigned_text(part: pb.Part) -> bool:
 def _parts(
     provider_candidate: ProviderCandidate, unknown: UnknownParts, candidate_position: int
 ) -> Iterator[tuple[ProviderPart, Raw | None]]:
-    """Yield the non-empty parts of a candidate, each of an unknown kind with its raw JSON."""
+    """Yield (part, raw JSON if the kind of the part is unknown, else None) for the non-empty parts of a candidate.
+    `candidate_position`: index of the candidate in the body.
+    """
     parts = (provider_candidate.content and provider_candidate.content.parts) or []
     for part, raw in zip(parts, unknown.of(parts, candidate_position), strict=True):
         if raw is not None or is_known(part) or part.thought_signature:
