@@ -29,7 +29,9 @@ class _Id(msgspec.Struct):
 
 
 def decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
-    """Decode a call or a result of one of the provider's own tools. Return whether the part is one."""
+    """Decode a call or a result of one of the provider's own tools into `target`. Return False, and decode nothing, for
+    any other part. Raise UmgError(INVALID_FIELD). `at`: path of the part in the body.
+    """
     if is_present(part.executable_code):
         target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
         target.server_tool_call.input_json = str(part.executable_code, "utf-8")
@@ -63,10 +65,10 @@ def _tool_name(used: schema.ServerTool) -> str:
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """Encode a call or a result of a tool that the provider ran itself; return None for a tool of another format, which
-    native cannot express.
+    """Return the call or result of a tool that a provider of this format ran as a part; None for a tool of another
+    format, which native cannot express.
 
-    Raise UmgError(INVALID_FIELD) for JSON that cannot be read.
+    Raise UmgError(INVALID_FIELD) for an input or output that is not one JSON value. `at`: canonical path of the part.
     """
     if part.HasField("server_tool_call"):
         call = part.server_tool_call

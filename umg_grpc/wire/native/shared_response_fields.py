@@ -77,13 +77,13 @@ class ProviderRating(Struct):
 
 
 class ProviderContent(Struct):
-    """Member `content`, which may be empty or lack its parts."""
+    """Member `content` of a candidate, which may be empty or lack its parts."""
 
     parts: list[schema.ProviderPart] | None = None
 
 
 class RawContent(Struct):
-    """Member `content` with its parts as raw JSON, for parts of an unknown kind."""
+    """Member `content` of a candidate with its parts as raw JSON, for parts of an unknown kind."""
 
     parts: list[Raw] | None = None
 
@@ -109,7 +109,9 @@ class LogprobsResult(Struct, rename="camel"):
 
 
 class Ending(Struct, rename="camel"):
-    """Members of a passed-through candidate that are decoded."""
+    """Members of a passed-through candidate that the gateway decodes: its index and finish reason, and its content as
+    raw JSON.
+    """
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -118,7 +120,7 @@ class Ending(Struct, rename="camel"):
     @property
     def calls(self) -> bool:
         """Whether the candidate calls a tool, by a search in its raw JSON. The search is safe: inside a text the quotes
-        would be escaped, and a match inside a call's arguments is in a call anyway.
+        would be escaped, and a match inside the arguments of a call is in a call anyway.
         """
         return b'"functionCall"' in bytes(self.content)
 
@@ -181,7 +183,9 @@ class RawAnswer(Struct):
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id and creation time of a response or chunk to a canonical message."""
+    """Copy id and creation time of a response or chunk to `target`. An invalid time is left out; the gateway's own
+    clock replaces it.
+    """
     target.response_id = head.response_id or ""
     if head.create_time:
         try:
@@ -191,8 +195,8 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the finish reason. Keep the provider's own name of it, too, if the name is unknown or several names mean
-    the same reason.
+    """Set the finish reason of `target` from the provider's `reason`; none for None. The provider's own name is kept
+    beside it if the name is unknown, or if several names mean the same canonical reason.
     """
     if reason is None or reason in NO_REASON:
         return
@@ -202,8 +206,8 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
-    """Correct the finish reason by the content: `TOOL_CALLS` if the candidate called a tool (calls finish with STOP),
-    `STOP` if the provider sent none.
+    """Correct the finish reason of `target`: TOOL_CALLS if the candidate called a tool (`called`; providers of this
+    format send STOP then), STOP if the provider sent none.
     """
     if called and target.finish_reason in OVERRIDDEN:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
@@ -212,7 +216,7 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool)
 
 
 def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRating]:
-    """Decode the ratings of an answer by the provider's safety filters."""
+    """Return the ratings of an answer by the provider's safety filters; [] for None."""
     return [
         pb.SafetyRating(
             category=rating.category or "", probability=rating.probability or "", blocked=rating.blocked or False
@@ -222,8 +226,9 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """Decode a part of an answer. `raw` is its JSON if its kind is unknown. Raise UmgError(UPSTREAM_FAILED) for a part
-    that cannot be read.
+    """Return a part of a provider's answer as a canonical part. `raw`: JSON of the part if its kind is unknown, else
+    None. `names`: the caller's tool names -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be
+    decoded.
     """
     target = pb.Part()
     if raw is not None:
@@ -238,7 +243,7 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
 
 
 def is_known(part: schema.ProviderPart) -> bool:
-    """Return whether the part is of a kind that the structs declare."""
+    """Return whether a part is of a kind that the structs of this format declare; False for an empty part."""
     return (
         part.text is not None
         or part.function_call is not None
@@ -252,7 +257,9 @@ def _is_given(value: object) -> bool:
 
 
 class UnknownParts:
-    """Raw JSON of the parts of a body whose kind is unknown. The body is decoded again once, for the first of them."""
+    """Raw JSON of the parts of one body that are of an unknown kind. The body is decoded again, once, at the first
+    access to one of them.
+    """
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -270,7 +277,7 @@ class UnknownParts:
 
 
 def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
-    """Decode the log probabilities of the tokens, each with its alternatives."""
+    """Return the log probabilities of the tokens of a candidate, each with its alternatives; [] for None."""
     alternatives = (result and result.top_candidates) or []
     decoded = list[pb.TokenLogprob]()
     for position, chosen in enumerate((result and result.chosen_candidates) or []):
@@ -291,8 +298,8 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return the finish reason in the words of the native format: the provider's own name if that is one of native's
-    for the reason.
+    """Return the `finishReason` for a canonical finish reason: the provider's own name (`provider_reason`, "" for none)
+    if this format has it for the same reason, or if it may be a name newer than this build.
     """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
@@ -303,7 +310,9 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Return the finish reason, in the words of the native format, for the candidate of a blocked prompt."""
+    """Return the `finishReason` of the candidate that is sent for a blocked prompt: `block_reason` if this format has
+    it as a finish reason, else `OTHER`.
+    """
     return block_reason if block_reason in BLOCKED else "OTHER"
 
 
@@ -316,17 +325,19 @@ def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
 
 
 def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
-    """Encode the reason why a prompt was blocked as the member `promptFeedback`."""
+    """Return the member `promptFeedback`, with the reason why a prompt was blocked and the ratings of
+    safety filters.
+    """
     return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
 
 
 def encode_time(time: Timestamp) -> str:
-    """Encode a time in ISO 8601."""
+    """Return a time as text in RFC 3339 (`2025-01-31T12:00:00Z`)."""
     return time.ToJsonString()
 
 
 def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
-    """Encode a part of an answer; return None for a part that native cannot express, or without content."""
+    """Return a part of an answer; None for an empty part, and for a part that native cannot express."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):
         case "text":
@@ -366,7 +377,7 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
 
 
 def _raw(text: str) -> Raw | None:
-    """Return the text as raw JSON for insertion into a body; None for a text that is not JSON."""
+    """Return a text as raw JSON for insertion into a body; None for a text that is not one JSON value."""
     try:
         return msgspec.json.decode(text, type=Raw)
     except (ValueError, RecursionError):
@@ -374,16 +385,16 @@ def _raw(text: str) -> Raw | None:
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """Return the search queries in a part for a search that the provider ran. Native puts them beside the answer's
-    parts.
+    """Return the search queries of a web search that the provider ran; () for any other part. In this format the
+    queries are beside the parts of an answer.
     """
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
 
 
 def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:
-    """Encode citations and search queries as the member `groundingMetadata` of a candidate; return {} without
-    either.
+    """Return {"groundingMetadata": ...} with citations and search queries; {} without either. `cited`: text parts of a
+    candidate with citations. `rest`: the provider's own JSON of the member, "" without one.
     """
     grounding = encode_grounding(cited, queries, rest)
     return {} if grounding == {} else {"groundingMetadata": grounding}

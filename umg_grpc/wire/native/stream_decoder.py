@@ -40,7 +40,9 @@ NOTHING = (b"{}", b"null")  # sources of early chunks
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a canonical stream. `model` is the caller's name of the model."""
+    """Return the canonical event that starts a stream. `head`: the first chunk. `model`: the caller's name of the
+    model, "" for the provider's.
+    """
     event = pb.GenerateEvent()
     decode_head(head, event.started)
     event.started.model = model or head.model_version or ""
@@ -48,14 +50,14 @@ def started_event(head: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: UsageMetadata) -> pb.GenerateEvent:
-    """Return the canonical event that contains the usage."""
+    """Return the canonical event with the token counts of a usage, which must have the number of prompt tokens."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
 
 
 def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
-    """Return the event that ends the answer to a blocked prompt."""
+    """Return the canonical event that ends the answer to a blocked prompt, with the reason and the safety ratings."""
     event = pb.GenerateEvent()
     event.finished.finish_reason = pb.FINISH_REASON_CONTENT_FILTER
     event.finished.block_reason = feedback.block_reason or ""
@@ -93,8 +95,8 @@ class _Candidate(PartEmitter):
             pieces.append(text)
 
     def continue_text(self, provider_candidate: ProviderCandidate) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to the open text or reasoning, as most do; None for any other
-        chunk.
+        """Return the event of a chunk that only appends to the open text or reasoning, as most chunks do; None for any
+        other chunk, which `read_chunk` handles. This only saves time.
         """
         parts = provider_candidate.content.parts if provider_candidate.content is not None else None
         if (
@@ -113,7 +115,9 @@ class _Candidate(PartEmitter):
     def read_chunk(
         self, provider_candidate: ProviderCandidate, unknown: UnknownParts, position: int
     ) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one chunk."""
+        """Yield the canonical events of one chunk of the candidate; citations and the finish reason are kept until
+        `finish`. `unknown`: raw JSON of parts of unknown kinds. `position`: index of the candidate in the chunk.
+        """
         parts = (provider_candidate.content and provider_candidate.content.parts) or ()
         for part, raw in zip(parts, unknown.of(parts, position), strict=True):
             if part.text is not None:
@@ -199,7 +203,9 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of complete frames, with the usage of the last one."""
+        """Return a message with the events of complete frames, and the usage in the last of them if it has changed;
+        None without events.
+        """
         message = super()._take(frames)
         if self._usage is None or not self._usage.has_total or self._usage == self._emitted_usage:
             return message
@@ -219,7 +225,9 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk, data)
 
     def _continue_candidate(self, chunk: ProviderAnswer) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to one candidate, as most do; None for any other chunk."""
+        """Return the event of a chunk that only appends to the text or reasoning of one candidate, as most chunks do;
+        None for any other chunk, which has to be decoded completely. This only saves time.
+        """
         candidates = chunk.candidates
         if not candidates or len(candidates) != 1 or chunk.prompt_feedback is not None:
             return None

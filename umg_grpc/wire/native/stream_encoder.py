@@ -33,7 +33,9 @@ NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: call
 
 
 class _Text:
-    """State of a text part that is being sent: its beginning, its citations, and its byte offset in the whole text."""
+    """State of a text part that is being sent: its beginning and its citations, which are sent at the end, and the
+    number of bytes of text before it in the candidate.
+    """
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -42,8 +44,8 @@ class _Text:
 
 
 class _Held:
-    """Part that is encoded only when it is complete. Its pieces are joined then, so that a long part is not copied for
-    each piece.
+    """Part (a tool call or media) that is encoded only when it is complete. Its pieces are joined then, so that a long
+    part is not copied for each piece.
     """
 
     def __init__(self, started: pb.Part) -> None:
@@ -123,7 +125,9 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event that ends a broken answer."""
+        """Return the server-sent event with an error that ends a failed answer; later calls of `feed`
+        return no bytes.
+        """
         self._closed = True
         return error_frame(error)
 
@@ -236,7 +240,9 @@ class StreamEncoder:
         yield sse.frame(line + self._tail % index)
 
     def _reasoning_line(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
-        """Yield the line of a piece of reasoning. A summary of reasoning whose full text was sent is left out."""
+        """Yield the line of a piece of reasoning. A summary of reasoning whose full text was sent is left out.
+        `index`, `part`: indexes of the candidate and the part. `number`: index of the text or summary within the part.
+        """
         if not text:
             return
         thoughts = self._candidate(index).thoughts
@@ -260,8 +266,9 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the reasoning state of a part that is held back; for any other part yield a line that has the state on an
-        empty piece of the part.
+        """Set the reasoning state (opaque data of a provider that belongs to its reasoning) of a part that is kept
+        until it is complete; for any other part yield a line that has the state on an empty piece of the part.
+        `index`, `part`: indexes of the candidate and the part.
         """
         candidate = self._candidate(index)
         if part in candidate.held:
@@ -273,8 +280,8 @@ class StreamEncoder:
         yield self._line(index, signed)
 
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
-        """Replace the call or result of a provider's own tool, which is held back, by its final version. Media keep the
-        pieces received.
+        """Replace the call or result of a provider's own tool, which is kept until it is complete, by its final
+        version. Media keep the pieces received. `index`, `part`: indexes of the candidate and the part.
         """
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
@@ -294,7 +301,9 @@ class StreamEncoder:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
-        """Return a `data:` line with one part. `more`: further members of its candidate."""
+        """Return a `data:` line with one part of the candidate `index`. `more`: further members of the candidate, None
+        for none.
+        """
         encoded = escaped(_encode(part))
         line = b'{"candidates":[{'
         if more:
@@ -335,7 +344,7 @@ class ArrayEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Bytes that the encoder holds for later events, see `text_format.StreamEncoder`."""
+        """Approximate memory, in bytes, of the parts that the encoder keeps until they are complete."""
         return self._encoder.retained_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
@@ -355,7 +364,7 @@ class ArrayEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error as the last element of the JSON array, and the closing bracket."""
+        """Return the error as the last element of the JSON array, and the closing bracket of the array."""
         self._ended = True
         return self._element(error_body(error)) + b"]"
 

@@ -6,7 +6,7 @@ _INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 class Offsets:
-    """Converter between code point and byte offsets of one text, in constant time for each offset."""
+    """Converter between offsets in code points and in bytes of UTF-8 of one text, in constant time for each offset."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -22,7 +22,9 @@ class Offsets:
             self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK].encode()))
 
     def code_points(self, offset: int) -> int:
-        """Return the number of whole characters before a byte offset."""
+        """Return the number of complete characters before an offset in bytes. An offset outside the text is moved to
+        its start or end.
+        """
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset
@@ -32,7 +34,9 @@ class Offsets:
         return started - cut
 
     def bytes(self, point: int) -> int:
-        """Return the number of bytes before a code point."""
+        """Return the number of bytes before the character at `point`, an offset in code points. An offset outside the
+        text is moved to its start or end.
+        """
         point = max(0, min(point, len(self._text)))
         if not self._encoded:
             return point
@@ -41,5 +45,7 @@ class Offsets:
 
 
 def _count_starts(encoded: bytes) -> int:
-    """Return the number of characters that begin in a range of encoded text."""
+    """Return the number of characters that begin in a piece of UTF-8, whose first bytes may belong to the character
+    before.
+    """
     return len(encoded.translate(None, _INNER))

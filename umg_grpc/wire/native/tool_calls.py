@@ -12,7 +12,9 @@ from umg_grpc.wire.native import schema
 
 
 def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
-    """Decode the member `functionCall` of a part. Raise UmgError naming the field."""
+    """Decode the member `functionCall` of a part into `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
+    path of the field. `at`: path of the member in the body.
+    """
     if not call.name:
         raise missing(f"{at}.name")
     target.name, target.call_id = call.name, call.id or ""
@@ -20,8 +22,8 @@ def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the name that the caller declared, and set the arguments of a call
-    without any. For a custom tool, set the call's text too.
+    """Replace the tool name in a provider's call by the name that the caller declared (`names`), and absent arguments
+    by an empty object. The arguments of a custom tool, which takes free text, are replaced by that text.
     """
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
@@ -33,6 +35,8 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """Encode a tool call as a part with the member `functionCall`."""
+    """Return a tool call as a part with the member `functionCall`. `name`: the tool's name in the form that the
+    receiver accepts.
+    """
     called: JsonObject = {"id": call.call_id} if call.call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

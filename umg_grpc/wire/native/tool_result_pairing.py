@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Set the id of each result without one to the id of the first unanswered call of its tool in the turn before.
-    Clients return the call as the model made it, with its id, and their own result without.
+    """Set the id of each tool result without one, in place, to the id of the first unanswered call of its tool in the
+    message before. Clients send the call back as the model made it, with its id, and their own result without one.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:
@@ -34,7 +34,7 @@ def pair_results(messages: Iterable[pb.Message]) -> None:
 
 @dataclass(slots=True)
 class Result:
-    """Tool result of a turn whose call is to be found."""
+    """Encoded tool result in a message, before it is paired with the call to which it belongs."""
 
     call_id: str
     name: str
@@ -43,7 +43,7 @@ class Result:
 
 
 class UnansweredCalls:
-    """Tool calls of one turn that have no result yet."""
+    """Tool calls of one message of the model that have no result yet, and the results assigned to the others."""
 
     def __init__(self, calls: list[pb.ToolCall]) -> None:
         self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, without id and name
@@ -54,8 +54,8 @@ class UnansweredCalls:
                 self._by_id.setdefault(call.call_id, []).append(position)
 
     def answer(self, result: Result) -> bool:
-        """Assign a result to the unanswered call with its id; a result without id to the first call of its tool, else
-        of any tool. Return whether a call was found.
+        """Assign a result to the unanswered call with its id; a result without an id to the first call of its tool,
+        else of any tool. Return False if no call is found.
         """
         position = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if position is None:

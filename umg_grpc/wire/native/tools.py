@@ -40,8 +40,10 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the tools and the tool choice of a body. Each member of an element of `tools` is a tool. Raise UmgError
-    naming the field.
+    """Decode `tools`, in whose elements each member is a tool, and `toolConfig` into the request; a tool of an unknown
+    kind becomes raw JSON.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the members without a
+    canonical form.
     """
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
@@ -62,7 +64,9 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
 
 
 def _as_list(value: Raw) -> Raw:
-    """Return declarations as a list, also a single declaration that a client sent without a list."""
+    """Return function declarations as a JSON list: a single declaration, which clients send without a list,
+    gets one.
+    """
     return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
 
 
@@ -112,7 +116,11 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode the tools as `tools`, with one kind of tool per element, and the tool choice as `toolConfig`."""
+    """Return the members `tools`, with one kind of tool per element, and `toolConfig` with the tool choice; {} without
+    tools.
+    Raise UmgError(UNTRANSLATABLE) for a tool that only another format has. `names`: the caller's tool names -> the
+    provider's. `report`: collects the tools and options that are left out.
+    """
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches)
     if (
@@ -136,8 +144,9 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
 ) -> tuple[list[JsonObject], list[object]]:
-    """Encode the tools of a request. Return the declarations of its functions, and all other tools. `searches`: whether
-    the provider accepts its web search.
+    """Return (declarations of the functions of a request, all its other tools).
+    `searches`: whether web search tools are sent, which the provider may reject. Raise UmgError(UNTRANSLATABLE) for a
+    tool that only another format has.
     """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
@@ -169,8 +178,8 @@ def _encode_each(
 
 
 def _declare_search(choice: JsonObject) -> JsonObject:
-    """Return `toolConfig` for a request with functions and a web search, in which `AUTO` is rejected; `VALIDATED` has
-    the same effect.
+    """Return `toolConfig` for a request with both functions and a web search, in which the mode `AUTO` is rejected and
+    `VALIDATED` has the same effect. `choice`: value of `functionCallingConfig`, {} for none.
     """
     config: JsonObject = {"includeServerSideToolInvocations": True}
     if choice:
@@ -180,8 +189,8 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools that are not sent because the tool choice excludes them: the provider itself
-    restricts a choice by names only if a call is required.
+    """Return the caller's names of the tools that are not sent because the tool choice excludes them: the provider
+    itself restricts a choice by names only if a call is required. The set is empty if all tools are sent.
     """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
@@ -190,8 +199,9 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
 
 
 def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -> JsonObject:
-    """Encode a function as a declaration. A full JSON schema goes unchanged into `parametersJsonSchema`: the older
-    `parameters` accepts a subset, so parts of the schema would be lost to the model.
+    """Return a function as an element of `functionDeclarations`. A full JSON schema goes unchanged into
+    `parametersJsonSchema`: the older `parameters` accepts a subset, so parts of the schema would be lost to the model.
+    Raise UmgError(INVALID_FIELD) for a schema that is not JSON. `at`: canonical path of the function, for that error.
     """
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
@@ -203,8 +213,8 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    """Encode a tool that takes free text as a function with one text argument, which the decoder of the answer
-    reverses.
+    """Return a custom tool, which takes free text, as a function with one text as its argument; the decoder of the
+    answer turns the argument into the text again.
     """
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
@@ -222,8 +232,8 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
-    """Return whether an option of the request requests a web search, which is a tool in this format. Report the options
-    of the search that are lost.
+    """Return whether an option of the request, rather than a tool, requests a web search, which is a tool in this
+    format. Report the options of the search that are lost.
     """
     search = request.search
     if not has_search_option(request):
@@ -239,8 +249,8 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Encode the tool choice as `functionCallingConfig`; return {} without a choice, or without functions to choose
-    from.
+    """Return the tool choice as `functionCallingConfig`; {} without a choice, and without functions to choose from.
+    `callable_`: whether functions are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
     """
     choice = request.tool_choice
     if choice.HasField("opaque"):

@@ -47,8 +47,8 @@ class UsageMetadata(Struct, rename="camel"):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Encode a usage as `usageMetadata`, always with its five counters (readings, 7). The prompt's count excludes
-    tokens added by tools, the candidates' count excludes reasoning.
+    """Return the member `usageMetadata`, always with its five counters, also where they are 0. The count of the prompt
+    excludes tokens that tools added, the count of the candidates excludes reasoning.
     """
     prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
     candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
@@ -69,7 +69,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
-    """Return the token counts by kind of media (image, audio); an empty list if all tokens are text."""
+    """Return the token counts by kind of media (text, image, audio), each as {modality, tokenCount}; [] if all tokens
+    are text. `kinds`: modality -> name of its count in `usage`. `total`: all tokens.
+    """
     others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
     if not others:
         return []
@@ -81,7 +83,9 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Set the counts of a usage that has the number of prompt tokens. Counts that a provider leaves out are 0."""
+    """Set the token counts of `target`. `usage`: with the number of prompt tokens; counts that the provider leaves out
+    are 0.
+    """
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
     if usage.cached_content_token_count:
