@@ -1,8 +1,8 @@
-"""Classification of provider errors: one table for all formats, in front of which a format may put rows of its own.
+"""Classification of provider errors by one table for all formats, in front of which a format may put further rows.
 
-Words in messages are a last resort, used where a provider sends no distinctive status or code. Words about the
-gateway's own account count only outside of quotes, and only if the error names no field of the request: a caller whose
-text is quoted in an error must not be able to disable a channel.
+Words in messages are used only if a provider sends no distinctive status or code. Words that mean the gateway's own
+account count only outside of quotes, and only if the error names no field: a caller whose text is quoted in an error
+must not be able to disable a channel.
 """
 
 import re
@@ -15,7 +15,9 @@ from umg_grpc.v1 import pb
 
 @dataclass
 class ProviderError:
-    """Error of a provider, in the same fields for all formats. A value that the provider did not send is empty."""
+    """Error of a provider, with the same fields for all formats. A field that the provider did not send is "" or
+    None.
+    """
 
     message: str = ""
     type: str = ""
@@ -34,12 +36,16 @@ class ProviderError:
 
     @property
     def field(self) -> str:
-        """Field of the request that the error names; "" if it names the model, which the operator chose."""
+        """Field of the request that the error names; "" if it names none, or the model, which the operator has
+        chosen.
+        """
         return "" if self.param == "model" else self.param
 
     @property
     def own_words(self) -> str:
-        """The message without the text between its first and its last quote, which may repeat text of the request."""
+        """Message without the text between its first and its last quotation mark, which may repeat text of the
+        caller.
+        """
         if (first := _OPENING.search(self.message)) is None:
             return self.message
         last = max((end.end() for end in _CLOSING.finditer(self.message, first.end())), default=len(self.message))
@@ -51,8 +57,8 @@ _OPENING, _CLOSING = re.compile(r"[\"`“‘]|(?<!\w)'"), re.compile(r"[\"`”�
 
 @dataclass(frozen=True)
 class Row:
-    """Row of the table of errors: conditions for the status and the words of a provider's error, and the meaning of an
-    error that satisfies all of them.
+    """Row of the table for the classification of errors: conditions for the status and the words of a provider's
+    error, and the reason and consequence (`failure`) of an error that satisfies all of them.
     """
 
     statuses: Collection[int]  # HTTP statuses; empty for all
@@ -66,8 +72,8 @@ class Row:
     page: bool = False  # whether the error must be a page (`ProviderError.page`)
 
     def fits(self, status: int, error: ProviderError, waits: bool) -> bool:
-        """Return whether an error satisfies all conditions of the row. `waits`: whether the provider states a time to
-        wait.
+        """Return whether an error with an HTTP status satisfies all conditions of the row. `waits`: whether the
+        provider states the time to wait before another attempt.
         """
         if self.statuses and status not in self.statuses:
             return False
@@ -84,8 +90,8 @@ Table = tuple[Row, ...]
 
 
 def row_of(table: Iterable[Row], status: int, error: ProviderError, waits: bool) -> Row:
-    """Return the first row that matches an error; the last row of a table matches every error. `waits`: whether the
-    provider states a time to wait.
+    """Return the first row of `table` that an error with an HTTP status satisfies; the last row of a table must match
+    every error. `waits`: whether the provider states the time to wait before another attempt.
     """
     return next(row for row in table if row.fits(status, error, waits))
 
@@ -195,13 +201,17 @@ STATUSES_OF_CODES = {
     "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
 }  # fmt: skip
-"""HTTP status of an error without one: by its code, its type, or its status word."""
+"""Code, type or status word of an error -> HTTP status with the same meaning, for errors inside a response with
+status 200.
+"""
 
 HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def stated_status(error: ProviderError) -> int:
-    """Return the HTTP status that an error states inside a response with status 200; 500 if it states none."""
+    """Return the HTTP status by which an error in a response with status 200 is classified: the one that it states or
+    that its code implies; 500 if there is none.
+    """
     for code in error.codes.split():
         if HTTP_ERROR.fullmatch(code):
             return int(code)

@@ -1,4 +1,4 @@
-"""Kinds of providers' failures: the one table that determines a `FailureKind` by reason, status, code and connection
+"""Kinds of provider failures for operators: one table finds the `FailureKind` by reason, status, code and connection
 fault.
 """
 
@@ -25,7 +25,7 @@ UNREACHABLE, UNAVAILABLE, TIMEOUT = (
     pb.ERROR_REASON_UPSTREAM_TIMEOUT,
 )
 PROXY, DNS, TLS = "proxy", "dns", "tls"
-"""Faults of a connection that was not made; "" for any other."""
+"""Values of `fault`: the part that failed when a connection was opened; "" for any other failure."""
 
 NO_CREDIT = re.compile(
     r"insufficient[ _](?:quota|balance|credit|funds)|billing_|credit[ _]balance|out of credits|arrearage|payment"
@@ -39,19 +39,22 @@ SERVER_STATUSES = frozenset({408, 409, 425, *range(500, 600)})
 
 
 class Evidence(NamedTuple):
-    """Facts about a failure of a provider by which its kind is determined."""
+    """Facts about the failure of a provider's call, from which the kind of the failure is determined."""
 
     reason: "pb.ErrorReason.ValueType"
     status: int = 0
     """HTTP status; of an error inside an answer with status 200, the status that the error states."""
     error: ProviderError = ProviderError()
     fault: str = ""
+    """Part that failed when a connection was opened: PROXY, DNS or TLS; "" for any other failure."""
     page: bool = False
-    """Whether the answer is a page: HTML, or another error body that is not JSON."""
+    """Whether the response has an error body that is not JSON, for example HTML."""
 
 
 class Row(NamedTuple):
-    """Row of the table of failure kinds: a failure has the kind if it satisfies all conditions that are set."""
+    """Row of the table of failure kinds. A failure that satisfies all conditions that are set has the kind; an empty
+    condition is not checked.
+    """
 
     kind: FailureKind
     reasons: Collection["pb.ErrorReason.ValueType"] = ()
@@ -61,7 +64,7 @@ class Row(NamedTuple):
     page: bool = False
 
     def fits(self, evidence: Evidence) -> bool:
-        """Return whether a failure satisfies all conditions of the row."""
+        """Return whether a failure satisfies all conditions that the row sets."""
         if self.reasons and evidence.reason not in self.reasons:
             return False
         if self.statuses and evidence.status not in self.statuses:
@@ -100,5 +103,5 @@ KINDS = (
 
 
 def kind_of(evidence: Evidence) -> FailureKind:
-    """Return the kind of a failure: that of the first row that matches; the last row matches everything."""
+    """Return the kind of a failure: that of the first row that it satisfies; the last row has no conditions."""
     return next(row.kind for row in KINDS if row.fits(evidence))

@@ -1,8 +1,7 @@
-"""Conversion of provider errors of all formats into the error that the caller gets, without details of the operator's
-account.
+"""Conversion of providers' errors to the errors that callers get, without details of the operator's account.
 
-The formats write errors alike (`{error: {message, type, code}}` with some members missing or added). The table of
-`classification`, preceded by a format's own rows, gives their meaning.
+Most formats have errors like `{error: {message, type, code}}`; their meaning follows from the table of
+`classification`, preceded by further rows of a format.
 """
 
 import math
@@ -33,7 +32,7 @@ NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
 def is_error(raw: Raw) -> bool:
-    """Return whether the member `error` of a body states an error: it is neither null nor empty."""
+    """Return whether the member `error` of a body states an error: it is not absent, null, "" or empty."""
     return bytes(raw) not in NO_ERRORS
 
 
@@ -41,21 +40,23 @@ NO_ANSWER = ": it holds no answer"
 
 
 def unreadable(why: str = "") -> UmgError:
-    """Return the error for a response that does not match its format, because of `why`. It is ambiguous: the provider
-    may have executed the call.
+    """Return the error UPSTREAM_FAILED for a response that cannot be decoded. `why`: addition to the message. Its
+    `failure` is AMBIGUOUS, as the provider may have executed the call.
     """
     message = f"the provider's answer cannot be read{why}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
 def cut_off() -> UmgError:
-    """Return the error for a stream that broke off before its end marker."""
+    """Return the error UPSTREAM_CUT for a stream that ended before its end marker."""
     message = "the provider's stream broke off before its end; the answer is not whole, try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 
 class Violation(Struct):
-    """Item of `detail` in the validation errors of many Python servers, which check a body against a schema."""
+    """Element of `detail` in the validation errors of many Python servers: a message, and the location of the invalid
+    value.
+    """
 
     msg: str
     loc: list[str | int] = []
@@ -76,15 +77,17 @@ GATEWAY_CALL_STATUSES = frozenset({400, 401, 402, 403, 404, 407})
 def decode_error(
     status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT
 ) -> UmgError:
-    """Return the error that the caller gets for a failed call of a provider, without details of the operator's account.
-    `too_long`, `table`: see `from_provider`.
+    """Return the error that the caller gets for a failed call. `headers`: by lower-case name.
+
+    `too_long`: canonical field that the error names if the request exceeds the model's context; `table`: rows for the
+    classification.
     """
     return from_provider(status, read_error(body), headers, too_long=too_long, table=table)
 
 
 def read_error(body: bytes) -> ProviderError:
-    """Return the error in a provider's body of any usual shape; an empty error for a body that cannot be decoded (HTML,
-    empty).
+    """Return the error in a body of any usual shape; an empty one for a body that cannot be decoded (HTML, no
+    bytes).
     """
     try:
         value = msgspec.json.decode(body.removeprefix(BOM))
@@ -98,7 +101,7 @@ def read_error(body: bytes) -> ProviderError:
 
 
 def as_error(value: object) -> ProviderError:
-    """Return the provider's error in a member `error`, which is an object or only a message."""
+    """Return the provider's error for the decoded member `error`: an object, or a text, which is the message."""
     if isinstance(value, str):
         return ProviderError(message=value[:MAX_CHARACTERS], wait=_wait_of_message(value[:MAX_CHARACTERS]))
     if not isinstance(value, dict):
@@ -124,7 +127,9 @@ def _text(value: object) -> str:
 
 
 def _detail(value: object) -> str:
-    """Return the message in a member `detail`, which is a text or a list of violations, of which the first counts."""
+    """Return the message in a member `detail`: a text, or the first element of a list of violations; "" for any other
+    value.
+    """
     if isinstance(value, str):
         return value
     try:
@@ -136,7 +141,7 @@ def _detail(value: object) -> str:
 
 
 def _details(value: object) -> list[object]:
-    """Return the items of a member `details`, which is a list of objects or one object."""
+    """Return the elements of a member `details`, a list of objects or one object; an empty list for any other value."""
     return value if isinstance(value, list) else [value]
 
 
@@ -145,7 +150,7 @@ _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
 def _hints(value: Mapping[str, object]) -> Iterator[str]:
-    """Yield the machine-readable codes in an error or one of its details, other than `code` and `type`."""
+    """Yield the machine-readable codes in an error or in an element of its details, other than `code` and `type`."""
     inner = value.get("innererror")
     codes = [value.get(name) for name in HINTS] + ([inner.get("code")] if isinstance(inner, dict) else [])
     yield from (hint for hint in codes if isinstance(hint, str) and _HINT.fullmatch(hint))
@@ -154,14 +159,14 @@ def _hints(value: Mapping[str, object]) -> Iterator[str]:
 
 
 def _reasons(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the reasons in the details of an error, for example `API_KEY_INVALID`."""
+    """Yield the member `reason` of the elements of an error's details, for example `API_KEY_INVALID`."""
     for detail in details:
         if isinstance(reason := detail.get("reason"), str) and _HINT.fullmatch(reason):
             yield reason
 
 
 def _fields(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the fields of the request that a provider's error names in its details."""
+    """Yield the paths of the request fields that the elements of an error's details name."""
     for detail in details:
         for violation in _violations(detail, "fieldViolations"):
             if isinstance(field := violation.get("field"), str) and field:
@@ -169,7 +174,7 @@ def _fields(details: list[dict[str, object]]) -> Iterator[str]:
 
 
 def _unsupported(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the features that a provider's error names as unsupported in its details."""
+    """Yield the names of features that the elements of an error's details name as unsupported."""
     for detail in details:
         listed = detail.get("unsupported")
         for feature in listed if isinstance(listed, list) else []:
@@ -191,7 +196,7 @@ _WAIT = re.compile(
 
 
 def _waits(details: list[dict[str, object]]) -> Iterator[float]:
-    """Yield the seconds until another attempt that a provider's error states in its details."""
+    """Yield the seconds to wait before another attempt that the elements of an error's details state."""
     for detail in details:
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (found := _DELAY.fullmatch(delay)):
@@ -199,8 +204,8 @@ def _waits(details: list[dict[str, object]]) -> Iterator[float]:
 
 
 def _wait_of_message(message: str) -> float | None:
-    """Return the seconds until another attempt that the text of an error states, which is the only place for them in a
-    stream.
+    """Return the seconds to wait before another attempt that the text of an error states, as errors in streams do;
+    None if it states none.
     """
     found = _WAIT.search(message)
     if found is None or not any(found.groups()):
@@ -217,11 +222,11 @@ def from_provider(
     too_long: str = "messages",
     table: Table = DEFAULT,
 ) -> UmgError:
-    """Return the error that the caller gets for a provider's error with an HTTP status. With status 200 the error
-    states the status itself.
+    """Return the error that the caller gets for a provider's error with an HTTP status; with status 200, the status
+    that the error itself states is used. `headers`: those of the response by lower-case name, None for none.
 
-    `too_long`: canonical name of the field that is too large when the request exceeds the model's context. `table`: the
-    format's rows for the classification of errors.
+    `too_long`: canonical field that the error names if the request exceeds the model's context; `table`: rows for the
+    classification.
     """
     provider_status = status
     if status < 400:
@@ -250,8 +255,8 @@ def from_provider(
 
 
 def _stated_code(error: ProviderError) -> str:
-    """Return the code of a provider's error for operators: its own code; without one, or if that only repeats the HTTP
-    status, the reason of the details, else the type or the first other code.
+    """Return the code of a provider's error for operators: its own code or, if there is none or it only repeats the
+    HTTP status, the reason in the details, the type or another code; "" without any.
     """
     code = "" if error.code is None else str(error.code)
     if not code or HTTP_ERROR.fullmatch(code):
@@ -262,7 +267,9 @@ def _stated_code(error: ProviderError) -> str:
 def _request_metadata(
     reason: "pb.ErrorReason.ValueType", error: ProviderError, metadata: dict[str, str], too_long: str
 ) -> dict[str, str]:
-    """Return the metadata of an error that the request caused: the field, and further facts for the caller."""
+    """Return the metadata of an error that the request caused: `metadata` with the field and further facts for the
+    caller. `too_long`: field of a request that exceeds the model's context.
+    """
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
     if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
@@ -278,7 +285,9 @@ def _request_metadata(
 
 
 def _failure_message(status: int, provider_status: int, error: ProviderError) -> str:
-    """Return the message for a failure of the provider, or for a rejection of the gateway's own credentials."""
+    """Return the message for callers about a failure of the provider, or about its rejection of the gateway's
+    credentials. `provider_status`: HTTP status that the provider sent.
+    """
     if status in GATEWAY_CALL_STATUSES:
         return f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
     # the status of an error inside a response with status 200 is not informative
@@ -294,8 +303,8 @@ def _retry_advice(seconds: int | None) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the whole seconds to wait by the headers of a response. A date in them is relative to the response's own
-    `date`.
+    """Return the whole seconds to wait by the headers of a response; None if they state none. A date is compared with
+    the `date` of the response.
     """
     wait = headers.get("retry-after", "")
     try:
@@ -313,5 +322,5 @@ def _retry_after(headers: Mapping[str, str]) -> int | None:
 
 
 def _whole_seconds(seconds: float) -> int:
-    """Return the seconds of a wait rounded up, at most `LONGEST_WAIT`."""
+    """Return a number of seconds rounded up, at most `LONGEST_WAIT`."""
     return math.ceil(min(max(0, seconds), LONGEST_WAIT))

@@ -61,10 +61,11 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def clean(message: str, limit: int = MAX_CHARACTERS) -> str:
-    """Return the message on one line, at most `limit` characters, with keys, addresses and account and request ids
-    replaced.
+    """Return a provider's message on one line of at most `limit` characters, without secrets and details of the
+    operator's account.
 
-    The replacements are `[key]`, `[url]`, `[host]`, `[email]` and `[id]`; the rest stays as the provider wrote it.
+    Keys, URLs, hosts, e-mail addresses and ids of accounts and requests become `[key]`, `[url]`, `[host]`, `[email]`
+    and `[id]`; the rest is unchanged.
     """
     text = _BLANK.sub(" ", message[: 8 * limit]).strip()
     for pattern, replacement in _RULES:

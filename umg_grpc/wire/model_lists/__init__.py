@@ -1,5 +1,5 @@
-"""Model lists for callers in the shapes of the chat, messages and native formats (text document, "GET /v1/models").
-Each is a row of `MODEL_LISTS`.
+"""Model lists for callers in the shapes of the chat, messages and native formats; each shape is a row of
+`MODEL_LISTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from umg_grpc.wire.native.errors import encode_error as encode_native_error
 
 @dataclass(frozen=True)
 class ModelList:
-    """Shape of a model list: the functions that decode its query and encode its bodies."""
+    """Shape of a model list: functions that decode its query and encode its bodies."""
 
     decode_query: Callable[[Query], pb.ListModelsRequest]
     """Page that a query requests. Raises UmgError(INVALID_FIELD) naming the parameter."""
@@ -30,12 +30,14 @@ class ModelList:
 
 
 DEFAULT_SHAPE = "models"
-"""Face whose callers choose its shape, and row of `MODEL_LISTS` for callers that choose none."""
+"""Format of the path `/v1/models`, whose callers select a shape by headers or query, and name of the shape for
+callers that select none.
+"""
 MESSAGES, NATIVE = "messages_models", "key_native_models"
 CHOOSING_HEADERS = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
-"""Header -> shape; the first header that is present decides (text formats, 0)."""
+"""Request header -> shape that its presence selects; the first one present decides."""
 CHOOSING_PARAMETERS = {"key": NATIVE}
-"""Query parameter -> shape, without a choosing header."""
+"""Query parameter -> shape that its presence selects, if no header does."""
 
 _native_path = wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")])
 
@@ -70,12 +72,12 @@ MODEL_LISTS = {
         wire_path=_native_path,
     ),
 }
-"""Name of a face, or of a shape that callers of the face `models` choose -> shape."""
+"""Name of a shape -> its functions."""
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape (a row of `MODEL_LISTS`) that a call of `/v1/models` selects, by its headers, else
-    by its query.
+    """Return the name of the shape in `MODEL_LISTS` that a call of `/v1/models` selects by its headers, otherwise by
+    its query, otherwise `DEFAULT_SHAPE`. `headers`: by lower-case name.
     """
     by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
@@ -83,7 +85,7 @@ def shape_of(headers: Mapping[str, str], query: Query) -> str:
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape for the responses and errors of a call. `face`: format of the call's path; its own
-    shape, except that for `models` headers and query decide (`shape_of`).
+    """Return the name of the shape in `MODEL_LISTS` for the response to a call. `face`: format of the call's path;
+    for `/v1/models` headers and query select the shape, for other paths it is `face`.
     """
     return shape_of(headers, query) if face == DEFAULT_SHAPE else face

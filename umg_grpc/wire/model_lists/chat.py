@@ -1,4 +1,4 @@
-"""Model list in the shape of the chat format (text document, "GET /v1/models" and "Model object")."""
+"""Model list in the shape of the chat format."""
 
 import msgspec
 
@@ -11,33 +11,35 @@ from umg_grpc.wire.model_lists.query_parameters import Query
 
 
 def decode_query(_: Query) -> pb.ListModelsRequest:
-    """Return a request for all models: this shape has one page and no parameters."""
+    """Return a request for all models, since the shape has one page and no query parameters."""
     return pb.ListModelsRequest()
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Encode the list of models."""
+    """Return the JSON body of the list of models."""
     return msgspec.json.encode({"object": "list", "data": [_model(model) for model in response.models]})
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Encode the description of one model as a body."""
+    """Return the JSON body for one model."""
     return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """Encode the body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
+    """Return the JSON body of a failed call: `{error: {message, type, code}}`. `status`: HTTP status."""
     return msgspec.json.encode({"error": error_details(error, status)})
 
 
 def error_details(error: UmgError, status: int) -> JsonObject:
-    """Return the content of an error body. `code` is the reason in lower case, or the documented `invalid_api_key`."""
+    """Return the member `error` of an error body. `status`: HTTP status. The member `code` is the reason in lower
+    case, or the specified `invalid_api_key`.
+    """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return {"message": message_for_callers(error), "type": _error_type(status), "code": code}
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the description of a model. `created` is in seconds since 1970; 0 if unknown."""
+    """Return the JSON object for a model. `created` is in Unix seconds, 0 if unknown."""
     return {"id": model.id, "object": "model", "created": model.create_time.seconds, "owned_by": model.owned_by}
 
 

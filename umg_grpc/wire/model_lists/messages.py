@@ -1,6 +1,4 @@
-"""Model list in the shape of the messages format (text formats, 3.7), with all fields that the SDK types require
-(readings, 14).
-"""
+"""Model list in the shape of the messages format, with all fields that the types of SDKs require."""
 
 import msgspec
 
@@ -29,7 +27,9 @@ CONTEXT_MANAGEMENT: JsonObject = {
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Decode `limit` (default 20) and `after_id` or `before_id`. Raise UmgError(INVALID_FIELD) naming the parameter."""
+    """Return the page that the query parameters request: `limit` (default 20), `after_id` or `before_id`. Raise
+    UmgError(INVALID_FIELD) naming the parameter.
+    """
     after, before = query.get("after_id", ""), query.get("before_id", "")
     if after and before:
         raise invalid("before_id", "a page stands behind `after_id` or before `before_id`; send one of them")
@@ -40,7 +40,9 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) -> bytes:
-    """Encode the list of models. `has_more` refers to the direction in which the caller pages."""
+    """Return the JSON body of a page of models. `request`: request of the page; `has_more` states whether there are
+    further models in its direction.
+    """
     back = decode_token(request.page_token).back
     more = response.previous_page_token if back else response.next_page_token
     models = response.models
@@ -54,13 +56,13 @@ def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) 
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Encode the description of one model as a body."""
+    """Return the JSON body for one model."""
     return msgspec.json.encode(_model(model))
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the description of a model. Times are RFC 3339 in UTC; an unknown creation time is the epoch, as in the
-    SDKs' types.
+    """Return the JSON object for a model. Times are RFC 3339 in UTC; an unknown creation time is 1970-01-01, as in
+    the types of SDKs.
     """
     return {
         "type": "model",
@@ -82,7 +84,7 @@ def _support(supported: bool) -> JsonObject:
 
 
 def _capabilities(model: pb.Model) -> JsonObject:
-    """Return the capabilities of a model, with every key that the SDKs know."""
+    """Return the JSON object with a model's capabilities, in which all keys of the SDKs' types are present."""
     known = model.capabilities
     search = _support(known.search)
     # An effort also sets a level or a budget; a model that can only be switched on and off has no efforts.
@@ -102,8 +104,8 @@ def _capabilities(model: pb.Model) -> JsonObject:
 
 
 def _thinking(model: pb.Model) -> JsonObject:
-    """Return the description of a model's reasoning. By the SDKs' types, `between_tools` and `disabled` are false only
-    where a request with them is rejected, which no text model does.
+    """Return the JSON object about a model's reasoning. `between_tools` and `disabled` mean that requests with these
+    options are accepted, which all text models do.
     """
     reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
     taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)

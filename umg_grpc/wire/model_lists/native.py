@@ -1,4 +1,4 @@
-"""Model list in the shape of the native format (text formats, 4.5)."""
+"""Model list in the shape of the native format."""
 
 import msgspec
 
@@ -16,14 +16,14 @@ ACTIONS = {
     pb.MODEL_OPERATION_COUNT_TOKENS: ("countTokens",),
     pb.MODEL_OPERATION_EMBED: ("embedContent", "batchEmbedContents"),
 }
-"""Operation -> names of its actions in this format's paths. The format has no other operations."""
+"""Operation -> names of its actions in paths of the native format; operations without a row do not exist in it."""
 LIMITS = {"input_token_limit": "inputTokenLimit", "output_token_limit": "outputTokenLimit"}
 SAMPLING = {"temperature": "temperature", "max_temperature": "maxTemperature", "top_p": "topP", "top_k": "topK"}
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Decode `pageSize` (default 50) and `pageToken`, in camel or snake case. Raise UmgError(INVALID_FIELD) naming the
-    parameter.
+    """Return the page that the query parameters request: `pageSize` (default 50) and `pageToken`, also in snake case.
+    Raise UmgError(INVALID_FIELD) naming the parameter.
     """
     request = pb.ListModelsRequest(page_size=page_size(query, ("pageSize", "page_size"), DEFAULT_PAGE))
     if token := query.get("pageToken") or query.get("page_token"):
@@ -32,7 +32,9 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Encode the list of models. An empty `models` is sent, because SDKs warn without it."""
+    """Return the JSON body of a page of models. An empty list is sent as `models: []`, because SDKs warn if the
+    member is absent.
+    """
     listed: JsonObject = {"models": [_model(model) for model in response.models]}
     if response.next_page_token:
         listed["nextPageToken"] = response.next_page_token
@@ -40,18 +42,18 @@ def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> byt
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Encode the description of one model as a body."""
+    """Return the JSON body for one model."""
     return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """Encode the body of a failed call of a path that several shapes share (readings, 3)."""
+    """Return the JSON error body of `/v1/models` for a caller of the native format. `status`: HTTP status."""
     status_name = NAMES[HTTP_STATUS.get(error.reason, 500)]
     return msgspec.json.encode({"error": {**chat.error_details(error, status), "status": status_name}})
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the description of a model. Unknown limits and sampling values are omitted."""
+    """Return the JSON object for a model, without limits and sampling values that are not known."""
     limits: JsonObject = {LIMITS[field.name]: value for field, value in model.ListFields() if field.name in LIMITS}
     reasons = model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED
     return {

@@ -1,4 +1,4 @@
-"""Query parameters of model lists that the messages and the native shape share."""
+"""Query parameters of model lists that the shapes of the messages and the native format share."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -8,12 +8,12 @@ from umg_grpc.wire.core.json import invalid
 Query: TypeAlias = Mapping[str, str]
 
 MAX_MODELS = 1000
-"""Maximum of models per page (text formats, 3.7)."""
+"""Maximum number of models in a page."""
 
 
 def page_size(query: Query, names: tuple[str, ...], default: int) -> int:
-    """Return the maximum number of models per page, from the first of the parameters `names` that the query has. Raise
-    UmgError(INVALID_FIELD) for any value but a whole number from 1 to 1000; other values are not clamped (readings, 1).
+    """Return the maximum number of models in the page: the value of the first of the parameters `names` that is
+    present, otherwise `default`. Raise UmgError(INVALID_FIELD) unless it is a whole number from 1 to 1000.
     """
     for name in names:
         if (given := query.get(name)) is not None:

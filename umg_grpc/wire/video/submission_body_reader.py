@@ -217,8 +217,8 @@ def _plain(field: str) -> str:
 
 
 def whole_seconds(given: str | float, path: str) -> int | None:
-    """Return a length in seconds as an integer, also for a string of digits; None if it leaves the length to the
-    model. `path`: path of the value in the body. Raise UmgError(INVALID_FIELD) for any other text.
+    """Return a length in seconds, given as a number or as a string of digits, as an integer. `path`: path of the
+    value in the body. Raise UmgError(INVALID_FIELD) for a fraction and for any other text.
     """
     if isinstance(given, str):
         if not (given.isascii() and given.isdecimal() and len(given) < 10):
