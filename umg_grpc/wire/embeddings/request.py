@@ -23,7 +23,7 @@ PATH = "/embeddings"
 ENCODINGS = {"float": pb.EMBEDDING_ENCODING_FLOAT, "base64": pb.EMBEDDING_ENCODING_BASE64}
 
 FIELDS = Fields(EmbeddingsBody, {}, {})
-"""Known fields of a body."""
+"""Known fields of the JSON body, by which unknown ones are found."""
 
 wire_path = wire_paths(
     [
@@ -40,8 +40,8 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of an embedding request, and keep it as source document. Raise UmgError: MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD.
+    """Decode the JSON body of an embedding request, which the canonical request keeps as source document. `model`:
+    without effect, as the body contains it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     try:
         decoded: EmbeddingsBody = _KNOWN.decode(check_utf8(body))
@@ -68,8 +68,8 @@ _KINDS = {str: "a text", int: "a token", list: "a list of tokens"}
 
 
 def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.EmbedRequest) -> None:
-    """Decode the member `input` into `request.inputs`: from a text, or from a list of texts, of lists of tokens, or of
-    the tokens of one text.
+    """Set `request.inputs` from the member `input`: a text, a list of texts, a list of token lists, or the list of
+    the tokens of one text. Raise UmgError(MISSING_FIELD) for None.
     """
     add = request.inputs.add
     if value is None:
@@ -96,10 +96,12 @@ def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.E
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /embeddings`. It requests vectors in base64, which is
-    decoded fastest, unless the caller's own body is forwarded, whose response is passed through.
+    """Encode an embedding request as a call of a provider's `POST /embeddings`. `notes`: facts about the caller's
+    body.
 
-    Raise UmgError(UNTRANSLATABLE) for vectors of several lengths, and for texts mixed with tokens.
+    Vectors are requested in base64, which is decoded fastest, unless the caller's own body is forwarded and its
+    response passed through. Raise UmgError(UNTRANSLATABLE) for vectors of several lengths, and for a mixture of texts
+    and tokens.
     """
     report = Report()
     if request.source.format == NAME:
@@ -120,8 +122,8 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 
 
 def _rebuild(request: pb.EmbedRequest, model: str) -> bytes:
-    """Return the caller's body for a provider: with the provider's model id, without nulls, and with an integer as
-    length; all else byte for byte.
+    """Return the caller's body with the provider's model id, without nulls, and with an integer as vector length; all
+    else is unchanged.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields["model"] = Raw(msgspec.json.encode(model))
@@ -143,7 +145,9 @@ def _encode_inputs(request: pb.EmbedRequest) -> list[str] | list[list[int]]:
 
 
 def _dimensions(request: pb.EmbedRequest) -> int:
-    """Return the length that the request requires of all vectors; 0 for the model's own length."""
+    """Return the vector length that the request requires for all inputs; 0 if it leaves the length to the model.
+    Raise UmgError(UNTRANSLATABLE) if it requires several lengths.
+    """
     lengths = [item.dimensions or request.dimensions for item in request.inputs]
     if len(set(lengths)) > 1:
         index = next(index for index, length in enumerate(lengths) if length != lengths[0])

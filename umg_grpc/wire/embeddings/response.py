@@ -35,14 +35,15 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format. Vectors are numbers unless
-    base64 was requested.
+    """Return the JSON body for a caller: the provider's own body if it was kept, otherwise an encoding of the
+    response, with vectors as numbers unless the request selects base64. `shape`: without effect, as all clients
+    read the same shape.
     """
     return b"".join(encode_pieces(response, request, shape))
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the body of `encode_response` in pieces."""
+    """Yield the JSON body for a caller in pieces, of which each is encoded when it is requested."""
     if response.source.format == NAME:
         return slices(response.source.body)
     packed = request.encoding == pb.EMBEDDING_ENCODING_BASE64
@@ -66,10 +67,11 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a provider's response. With `pass_` the result keeps the provider's body if callers can read it unchanged.
+    """Decode a provider's response. `pass_`: whether to keep the provider's body for the caller, if the caller can
+    read it unchanged; its vectors are then not decoded.
 
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that is an error in spite of its status, or that
-    does not have one vector of the requested length for each input.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one
+    vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
@@ -84,9 +86,9 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, which is checked as far as possible without decoding the vectors.
-    None for a body that callers could not read: a vector is missing, misplaced or of the wrong length, or the usage is
-    missing.
+    """Return the response with the provider's body, whose vectors are checked as far as possible without decoding
+    them. None for a body that callers cannot read: a vector is missing, misplaced or of the wrong length, or the
+    usage is missing.
     """
     answer = decode(_RAW_VECTORS, body)
     usage, data = _usage(answer), answer.data or ()
@@ -102,8 +104,8 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _decode_head(answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest) -> pb.EmbedResponse:
-    """Return the response without its vectors. `data`: the vectors, of which only the number is used. Raise
-    UmgError(UPSTREAM_FAILED) unless there is one for each input.
+    """Return the response without its vectors. `data`: the vectors, of which only the number is checked; None if
+    absent. Raise UmgError(UPSTREAM_FAILED) unless there is one for each input.
     """
     raise_error(answer.error)
     if data is None:
@@ -119,8 +121,8 @@ def _usage(answer: Head) -> ProviderUsage:
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
-    """Return the vectors in the order of their `index`, else of the list. Raise UmgError(UPSTREAM_FAILED) unless each
-    index occurs once.
+    """Return the vectors as bytes in the order of their `index` or, without it, of the list. Raise
+    UmgError(UPSTREAM_FAILED) unless the indexes are 0, 1, 2, ..., each once.
     """
     vectors = [from_either(item.embedding) for item in data]
     indexes = [position if index is None else index for position, index in enumerate([item.index for item in data])]
@@ -133,9 +135,8 @@ def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbe
 
 
 def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
-    """Return the JSON of a response with the caller's model id, all else byte for byte.
-
-    Nearly all of the body is vectors, so the id is searched only before the first and after the last bracket.
+    """Return the JSON of a response with the caller's model id `public_id` in place of `provider_id`, and all else
+    unchanged. Only the text before the first and after the last bracket is searched, since the rest is vectors.
     """
     if provider_id == public_id or not public_id:
         return body
@@ -149,7 +150,7 @@ def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
 
 
 def _has_model(document: bytes, model: str | None) -> bool:
-    """Return whether a JSON document is a response with this model id."""
+    """Return whether a JSON document is a response with the model id `model`."""
     try:
         return _HEAD.decode(document).model == model
     except (ValueError, RecursionError):

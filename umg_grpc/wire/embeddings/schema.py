@@ -1,4 +1,5 @@
-"""Bodies of `POST /v1/embeddings` as typed structs: the text document's fields, and the fields of current SDK types.
+"""JSON bodies of `POST /v1/embeddings` as typed structs: the fields of the specification of texts, and those of
+current SDK types.
 
 `None` means absent, and so does an explicit null.
 """
@@ -32,27 +33,27 @@ class EmbeddingsBody(Struct, kw_only=True):
 
 
 class KnownEmbeddingsBody(EmbeddingsBody, forbid_unknown_fields=True):
-    """Body with known fields only, as most bodies are."""
+    """Body of a request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
 
 
 # --- bodies of providers
 
 
 Vector = TypeVar("Vector")
-"""`Numbers`, or `Raw` for a vector that is not decoded (yet)."""
+"""Type of a vector: `Numbers`, or `Raw` if it is not to be decoded."""
 Numbers = bytes | list[float]
-"""Base64 or numbers, independent of the requested encoding."""
+"""Vector of a provider, as base64 or as numbers, since some ignore the requested encoding."""
 
 
 class ProviderEmbedding(Struct, Generic[Vector]):
-    """Element of `data`: one vector."""
+    """Element of `data` in a provider's response: the vector of one input."""
 
     embedding: Vector
     index: Index | None = None
 
 
 class Head(Struct, kw_only=True):
-    """Response of a provider without its vectors."""
+    """Response of a provider without its vectors, which are not decoded."""
 
     model: str | None = None
     usage: Raw = ABSENT

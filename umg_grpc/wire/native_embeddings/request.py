@@ -20,7 +20,7 @@ from umg_grpc.wire.shared_embedding_checks import without_nulls
 from umg_grpc.wire.text_format import UpstreamRequest
 
 SINGLE, BATCH = "native_embedding", "native_embeddings"
-"""Names of the two faces."""
+"""Names of the two formats, for one content and for a batch of contents."""
 ONE, MANY = ":embedContent", ":batchEmbedContents"
 
 BETWEEN = "\n"  # between the parts of one content
@@ -34,14 +34,14 @@ UNCARRIED = {
     "document_ocr": "documentOcr",
     "audio_track_extraction": "audioTrackExtraction",
 }
-"""Options of `embedContentConfig` without canonical form: field of the struct -> name in the body."""
+"""Field of the struct -> name in the body, for options of `embedContentConfig` without a canonical form."""
 
 
 # --- caller -> canonical
 
 
 class _Body(NamedTuple):
-    """Items to embed in the body of either path, and the models that the body names."""
+    """Inputs in the body of either path, and the model ids that the body contains."""
 
     items: Sequence[EmbedBody]
     named: Sequence[tuple[str, str]]  # (path, model) for each model in the body
@@ -61,11 +61,10 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of an embedding request, and keep it as source document. `face`: name of the format, for one
-    content or a batch. The model is in the path; the body may repeat it. Options that all items share become fields of
-    the request itself.
+    """Decode the JSON body of an embedding request, which the canonical request keeps as source document.
 
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for content other than text.
+    `face`: name of the format, for one content or a batch; `model`: model id in the path, which the body may repeat.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for content other than text.
     """
     notes, request, uncarried = Notes(), pb.EmbedRequest(), list[str]()
     try:
@@ -88,8 +87,10 @@ def decode_request(
 def _decode_items(
     items: Sequence[EmbedBody], path: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
 ) -> None:
-    """Decode the items of a body into `request.inputs`. `path` is the path before an item's fields, with a placeholder
-    for the item's index.
+    """Append the inputs in a body to `request.inputs`. Options that all have in common are set on the request itself.
+
+    `path`: path in front of an input's fields, with `{}` for its index; `uncarried`: receives paths of options
+    without a canonical form.
     """
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
@@ -111,8 +112,8 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Record in the notes the options of an item without a canonical form, each only at its first occurrence, as the
-    caller spelled it.
+    """Add the paths of an input's options without a canonical form to `uncarried`, each option only once, as the
+    caller spelled it. `at`: path in front of the input's fields.
     """
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
@@ -121,7 +122,9 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
 
 
 def _text(content: Content | None, at: str) -> str:
-    """Return the text of a content: its non-empty parts, joined."""
+    """Return the text of a content: its non-empty parts, joined. `at`: path in front of the input's fields, for
+    errors. Raise UmgError if there is no text.
+    """
     if content is None:
         raise missing(f"{at}content")
     if not content.parts:
@@ -138,7 +141,9 @@ def _text(content: Content | None, at: str) -> str:
 
 
 def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]) -> None:
-    """Set a field of the items: on the request itself if all items have the same value, else on each of its inputs."""
+    """Set the field `name` of the inputs. `values`: its value for each input, None for none; if all are equal, it is
+    set on the request itself.
+    """
     all_equal = values.count(values[0]) == len(values)
     for target, value in zip([request] if all_equal else request.inputs, values, strict=False):
         if value is not None:
@@ -149,10 +154,9 @@ def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /models/{model}:batchEmbedContents`, or of
-    `:embedContent` if that is the caller's own body.
-
-    Raise UmgError(UNTRANSLATABLE) for token ids as input.
+    """Encode an embedding request as a call of a provider's `POST /models/{model}:batchEmbedContents`, or of
+    `:embedContent` if the caller's own body is forwarded there. `notes`: facts about the caller's body. Raise
+    UmgError(UNTRANSLATABLE) for token ids as input.
     """
     report, name = Report(), PREFIX + model.removeprefix(PREFIX)
     if request.source.format == SINGLE:
@@ -181,15 +185,15 @@ def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, nam
 
 
 def _rebuild_single(body: bytes, name: str) -> bytes:
-    """Return a caller's body for one content with the provider's model id, if it has a model; the rest is unchanged
-    byte for byte.
+    """Return a caller's body for one content with the provider's model id `name`, if it contains a model; all else is
+    unchanged.
     """
     return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
 
 
 def _rebuild_batch(body: bytes, name: str) -> bytes:
-    """Return a caller's body of a batch with the provider's model id. Every item gets one: providers require it, and
-    callers of our document leave it out.
+    """Return a caller's body of a batch with the provider's model id `name` in every input, which providers require
+    although the specification of texts does not.
     """
     fields = parse(dict[str, Raw], body)
     if "model" in fields:

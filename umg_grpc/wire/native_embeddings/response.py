@@ -39,7 +39,9 @@ T = TypeVar("T")
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Encode the answer of `:embedContent`; return the provider's own body if it has this format."""
+    """Return the JSON body of `:embedContent` for a caller: the provider's own body if it was kept, otherwise an
+    encoding of the response.
+    """
     if response.source.format == SINGLE:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
@@ -47,12 +49,14 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Encode the answer of `:batchEmbedContents`; return the provider's own body if it has this format."""
+    """Return the JSON body of `:batchEmbedContents` for a caller: the provider's own body if it was kept, otherwise
+    an encoding of the response.
+    """
     return b"".join(encode_pieces_of_batch(response, request, shape))
 
 
 def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the body of `encode_batch` in pieces."""
+    """Yield the JSON body of `:batchEmbedContents` in pieces, of which each is encoded when it is requested."""
     if response.source.format == BATCH:
         return slices(response.source.body)
     vectors = (embedding.values for embedding in response.embeddings)
@@ -65,7 +69,9 @@ def _item(_: int, vector: bytes) -> JsonObject:
 
 
 def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
-    """Encode the token usage in two members: the one of the text document, and the one that SDKs read."""
+    """Return two members with the same token usage: `metadata`, as in the specification of texts, and
+    `usageMetadata`, which SDKs read.
+    """
     counts = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.total_tokens}
     return {"usageMetadata": {"promptTokenCount": usage.input_tokens}, "metadata": {"usage": counts}}
 
@@ -80,11 +86,11 @@ _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a provider's answer, of one content or of a batch. With `pass_` the result keeps the provider's body if
-    callers can read it.
+    """Decode a provider's response, for one content or a batch. `pass_`: whether to keep the provider's body for the
+    caller, if the caller can read it unchanged; its vectors are then not decoded.
 
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
-    does not have one vector per input, each of the requested length.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one
+    vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
@@ -102,10 +108,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the answer with the provider's body, whose vectors are not decoded.
-
-    Return None if callers could not read the body: it needs the form of the caller's path, vectors of the requested
-    length, and a usage.
+    """Return the response with the provider's body, whose vectors are not decoded. None if callers cannot read the
+    body: it lacks the form of the caller's path, vectors of the requested length, or the usage.
     """
     answer, face = decode(_RAW, body), request.source.format
     raise_error(answer.error)
@@ -120,8 +124,8 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
-    """Return the vectors of an answer as a list, from `embedding` or `embeddings`. Raise UmgError(UPSTREAM_FAILED) for
-    an answer without any.
+    """Return the vectors of a response as a list, from its member `embedding` or `embeddings`. Raise
+    UmgError(UPSTREAM_FAILED) if both are absent.
     """
     if one is not None:
         return [one]
@@ -131,8 +135,8 @@ def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
 
 
 def _decode_usage(answer: Head, response: pb.EmbedResponse) -> bool:
-    """Set the usage of a response, also from the member of the text document, which another gateway sends. Return
-    whether callers can read it unchanged.
+    """Set the usage of `response` from either of the two members for it. Return whether callers can read the
+    provider's members unchanged.
     """
     counts = list[tuple[Count, Count]]()
     if answer.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, answer.usage_metadata)) is not None:

@@ -1,8 +1,8 @@
-"""Bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the text document's fields, and those of
-current SDK types. `None` means absent.
+"""JSON bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the fields of the specification of
+texts, and those of current SDK types. `None` means absent.
 
-Requests are decoded by structs that reject unknown fields, so that `native.proto_json_normalization` normalizes a body
-in another spelling.
+The structs of requests reject unknown fields, so that `native.proto_json_normalization` can convert bodies with
+another spelling of the names.
 """
 
 from typing import Annotated, Generic, TypeVar
@@ -17,7 +17,7 @@ from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 
 class TextPart(Struct, forbid_unknown_fields=True):
-    """Part of a content. No other kind is embedded: a part without text is rejected."""
+    """Part of a content: a text. Parts of other kinds are rejected."""
 
     text: str | None = None
 
@@ -30,7 +30,7 @@ class Content(Struct, forbid_unknown_fields=True):
 
 
 class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Options of an embedding, which are members beside its content."""
+    """Options of an embedding, which are beside its content in the body."""
 
     task_type: NonEmpty | None = None
     title: str | None = None
@@ -38,7 +38,7 @@ class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Member `embedContentConfig`: the newer member for the options, and further options that only some
+    """Member `embedContentConfig`, in which newer clients send the options, and further options that only some
     providers have.
     """
 
@@ -49,8 +49,8 @@ class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class EmbedBody(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Body of `:embedContent`, and element of `requests` in a batch. Its model is in the path; a model in the body must
-    be the same.
+    """Body of `:embedContent`, and element of `requests` in `:batchEmbedContents`. The model is in the path; a model
+    in the body must be the same.
     """
 
     content: Content | None = None
@@ -69,30 +69,30 @@ class BatchBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True
 
 
 Values = TypeVar("Values")
-"""Numbers, or `Raw` where they are not decoded (yet)."""
+"""Type of a vector: numbers, or `Raw` if it is not to be decoded."""
 
 
 class Vector(Struct, Generic[Values]):
-    """Vector of one input in an answer."""
+    """Vector of one input in a response."""
 
     values: Values
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """Member `usageMetadata` of an answer."""
+    """Member `usageMetadata` of a response."""
 
     prompt_token_count: Count = None
     total_token_count: Count = None
 
 
 class Metadata(Struct):
-    """Member `metadata` of an answer, as the text document defines it."""
+    """Member `metadata` of a response, in which the specification of texts has the usage."""
 
     usage: Raw = ABSENT
 
 
 class Head(Struct, rename="camel", kw_only=True):
-    """Members of an answer other than its vectors."""
+    """Members of a response other than its vectors."""
 
     usage_metadata: Raw = ABSENT
     metadata: Raw = ABSENT
@@ -100,7 +100,7 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderAnswer(Head, Generic[Values], rename="camel", kw_only=True):
-    """Answer of a provider: `embedding` of one content, `embeddings` of a batch."""
+    """Response of a provider: `embedding` for one content, `embeddings` for a batch."""
 
     embedding: Vector[Values] | None = None
     embeddings: list[Vector[Values]] | None = None

@@ -1,4 +1,4 @@
-"""Text by which a document is ranked, since providers accept only strings. Local and simulated rerankers use it too."""
+"""Conversion of documents to the texts by which they are ranked, since models accept only strings."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,11 +12,11 @@ from umg_grpc.wire.core.json import ABSENT, echo, invalid, is_present
 TEXT = "text"
 SEPARATOR = "\n"  # separator of members that are ranked together; not shown
 MAX_LISTED_NAMES = 3
-"""Maximum of names that an error message repeats."""
+"""Maximum number of names that an error message repeats."""
 
 
 class PlainDocument(Struct):
-    """Document that is an object with only a `text`, as nearly all objects are."""
+    """Document that is an object with the member `text` only, as most objects are."""
 
     text: str
 
@@ -27,8 +27,8 @@ _STRING = msgspec.json.Decoder(str)
 
 
 def ranked_texts(request: pb.RerankRequest) -> list[str]:
-    """Return the ranked text of each document of the request, in order. Raise UmgError(INVALID_FIELD) naming the
-    document.
+    """Return the text of each document of the request, in order. Raise UmgError(INVALID_FIELD) naming a document
+    without a text.
     """
     fields = positions(request.rank_fields)
     return [
@@ -38,19 +38,17 @@ def ranked_texts(request: pb.RerankRequest) -> list[str]:
 
 
 def positions(rank_fields: Iterable[str]) -> Mapping[str, int]:
-    """Return the position of each name in a list; a repeated name counts once. It is computed once per request, because
-    the names are looked up in each of its documents.
-    """
+    """Return name -> position among the distinct names, for the look-ups in all documents of a request."""
     return {name: position for position, name in enumerate(dict.fromkeys(rank_fields))}
 
 
 def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
-    """Return the text by which the object at the path `at` is ranked: its members in `fields`, one per line and in that
-    order, or its `text` if it has none of them.
+    """Return the text by which a document that is an object is ranked: its members in `fields`, in their order and
+    one per line, or its `text` if it has none of them.
 
-    A null member counts as absent. A member that is not a string is ranked as its JSON, except `text`, which must be a
-    string (not shown). Raise UmgError(INVALID_FIELD) for an object without a ranked member, or for a text that is not
-    an object.
+    `document`: JSON of the object; `fields`: name -> position; `at`: path of the document, for errors. A null member
+    counts as absent, and a member that is no string is ranked as its JSON, except `text`, which must be a string.
+    Raise UmgError(INVALID_FIELD) for an object without a ranked member, and for JSON that is no object.
     """
     if not fields:
         with suppress(ValueError, RecursionError):  # the error is raised below

@@ -12,14 +12,16 @@ from umg_grpc.wire.errors import provider_errors
 
 
 def encode_error_v2(error: UmgError, http_status: int) -> bytes:
-    """Encode the error body of `POST /v2/rerank`: the `message` that its clients read, and the common error members."""
+    """Return the JSON error body of `POST /v2/rerank`: the member `message`, which its clients read, and the member
+    `error`. `http_status`: status of the response.
+    """
     return b'{"message":%b,%b' % (msgspec.json.encode(message_for_callers(error)), encode_error(error, http_status)[1:])
 
 
 # --- provider -> gateway
 
 TOO_LONG = "documents"
-"""Canonical field that is too large in a request that is too long."""
+"""Canonical field that an error names if the provider rejects the request as too long."""
 
 decode_error = partial(provider_errors.decode_error, too_long=TOO_LONG)
-"""(HTTP status, headers by lower-case name, body) of a failed call -> the caller's error."""
+"""(HTTP status, headers by lower-case name, body) of a failed call -> the error that the caller gets."""

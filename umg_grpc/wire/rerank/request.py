@@ -23,7 +23,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 PATH = "/rerank"
 
 FIELDS = Fields(RerankBody, {}, {})
-"""Known fields of a body. Object documents are the caller's own JSON and are not checked."""
+"""Known fields of the JSON body, by which unknown ones are found; documents that are objects are not checked."""
 
 OPTIONS = {
     "top_n": "top_n",
@@ -31,7 +31,7 @@ OPTIONS = {
     "max_tokens_per_document": "max_tokens_per_doc",
     "priority": "priority",
 }
-"""Canonical field -> its name on the wire."""
+"""Canonical field -> member of the body."""
 GATEWAY_OPTIONS = ("return_documents", "rank_fields")
 UNCARRIED = ("relevant_spans",)
 
@@ -45,13 +45,16 @@ wire_path = wire_paths(
 
 @dataclass(frozen=True)
 class Shape:
-    """Request fields that the providers of one kind accept, other than the model, the query and the documents."""
+    """Options that the providers of one version of the rerank API accept, besides the model, the query and the
+    documents.
+    """
 
     name: str
-    """Name of the face with the same shape."""
+    """Name of the format of callers that has the same options."""
     options: AbstractSet[str]
-    """Canonical fields that the shape supports."""
+    """Canonical names of the options."""
     always: Mapping[str, object] = field(default_factory=dict)
+    """Members that are sent in each body, with their values."""
 
 
 # the request has the documents already
@@ -65,8 +68,9 @@ V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.RerankRequest]:
-    """Decode the body of a rerank request, and keep it as source document. `face`: name of the format. Raise UmgError:
-    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the JSON body of a rerank request, which the canonical request keeps as source document. `face`: name of
+    the format; `model`: without effect, as the body contains it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or
+    INVALID_FIELD.
     """
     try:
         decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
@@ -118,7 +122,9 @@ def _decode_documents(decoded: PlainBody | RerankBody, request: pb.RerankRequest
 
 
 def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
-    """Decode one document: a string as text, an object byte for byte."""
+    """Set `document` from its JSON, a string or an object, which is kept byte for byte. `fields`: name of a ranked
+    member -> position; `at`: path of the document, for errors.
+    """
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
@@ -136,11 +142,11 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
 def encode_request(
     shape: Shape, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /rerank` below `/v1` or `/v2`. A caller's body of the
-    same shape keeps its unknown fields, and the options that only the other shape has.
+    """Encode a rerank request as a call of a provider's `POST /rerank`. `shape`: options of the provider's API
+    version; `notes`: facts about the caller's body. A caller's body of the same version keeps its unknown fields.
 
-    Documents are sent as strings and never requested back, because the request has them. Raise UmgError(INVALID_FIELD)
-    for a document that cannot be ranked.
+    Documents are sent as strings and are not requested in the response. Raise UmgError(INVALID_FIELD) for a document
+    that cannot be ranked.
     """
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:
@@ -158,8 +164,8 @@ def encode_request(
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Add the options of a request to `fields`, as integers (`50.0` as 50) and without nulls. A `top_n` above the
-    number of documents, which some providers reject, becomes that number.
+    """Add the options of a request to the body `fields`, in place. A `top_n` above the number of documents, which
+    some providers reject, is lowered to this number. `report`: receives options that are not sent.
     """
     values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:

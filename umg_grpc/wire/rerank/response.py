@@ -18,15 +18,15 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Encode the body of `POST /v1/rerank` (text document, "Rerank result"), with `id` and `meta` for Cohere clients.
+    """Return the JSON body of `POST /v1/rerank`, with `id` and `meta` for Cohere clients.
 
-    `shape`: whether documents that were sent as strings are returned as strings or as objects.
+    `shape`: DOCUMENTED returns documents that were sent as strings as strings, the shape of SDKs as objects.
     """
     return _encode(response, "1", shape)
 
 
 def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Encode the body of `POST /v2/rerank`, which no document describes, in the shape that the SDKs expect."""
+    """Return the JSON body of `POST /v2/rerank` as SDKs expect it, since no specification describes it."""
     return _encode(response, "2", ClientShape.SDK)
 
 
@@ -55,7 +55,7 @@ def _encode_document(document: pb.RerankDocument, shape: ClientShape) -> object:
 
 
 def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
-    """Encode `meta`, with search units only if they are known."""
+    """Return the member `meta`, with search units if they are known. `version`: version of the API that it states."""
     billed: JsonObject = {"input_tokens": usage.total_tokens}
     if usage.HasField("search_units"):
         billed = {"search_units": usage.search_units}
@@ -117,12 +117,12 @@ _META = msgspec.json.Decoder(ProviderMeta)
 
 
 def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
-    """Decode a provider's response, with the results in the provider's order and without documents, which the request
-    has. The body is never passed through, because no provider writes the document's shape.
+    """Decode a provider's response: results in the provider's order, without documents, which are in the request.
+    `pass_`: without effect, as no provider's body has the shape for callers.
 
-    The usage has 0 tokens where the provider sends none. Scores outside [0, 1] are mapped into it (`in_unit`). Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that is an error in spite of its status, that ranks a
-    document twice or an unknown document, or that has fewer results than requested.
+    The usage is 0 tokens if the provider states none; scores outside [0, 1] are converted to it. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or states an error, for a document that is unknown or
+    ranked twice, and for fewer results than requested.
     """
     try:
         answer = decode(_RESPONSE, body)
@@ -164,7 +164,9 @@ def _score(result: ProviderResult) -> float:
 
 
 def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
-    """Set the usage by the first token count that the provider sent. Billed tokens count as used."""
+    """Set the usage of `response` by the first token count that the provider states; billed tokens are treated as
+    used ones.
+    """
     sent = usage or ProviderUsage()
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
     counts = (sent.total_tokens, sent.prompt_tokens, sent.input_tokens, tokens.input_tokens, billed.input_tokens)

@@ -1,6 +1,7 @@
-"""Body of `POST /v1/rerank` and `POST /v2/rerank` as typed structs: the text document's fields, and the fields that
-clients of the Cohere and Jina kinds send (text formats, 5.2). Both paths accept all of them: older clients of the
-second version send fields of the first. `None` means absent, and so does an explicit null.
+"""JSON body of `POST /v1/rerank` and `POST /v2/rerank` as typed structs: the fields of the specification of texts,
+and the fields that Cohere and Jina clients send. `None` means absent, and so does an explicit null.
+
+Both paths accept all fields, since older clients of the second version send fields of the first.
 """
 
 from typing import Annotated, Literal
@@ -11,7 +12,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
 
 MAX_DOCUMENTS = 1_000_000
-"""Upper limit of the operator's setting, which the service enforces."""
+"""Maximum number of documents in a body; the operator may configure a lower one, which the service checks."""
 
 RankFields = Annotated[list[NonEmpty], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
@@ -19,7 +20,7 @@ Priority = Annotated[int, Meta(ge=0, le=999)] | Annotated[float, Meta(ge=0, le=9
 
 
 class RelevantSpans(Struct):
-    """Member `relevant_spans`: requests positions within the documents, which our responses cannot express."""
+    """Member `relevant_spans`, which requests positions inside the documents; responses of the gateway have none."""
 
     mode: Literal["enabled", "disabled"]
     threshold: Raw = ABSENT
@@ -41,12 +42,14 @@ class RerankOptions(Struct, kw_only=True):
 
 
 class RerankBody(RerankOptions, kw_only=True):
-    """Body of a rerank request. A document is a string or an object, so each is checked when it is decoded."""
+    """Body of a rerank request. Its documents, strings or objects, are decoded later, one by one."""
 
     documents: Annotated[list[Raw], Meta(min_length=1, max_length=MAX_DOCUMENTS)]
 
 
 class PlainBody(RerankOptions, kw_only=True, forbid_unknown_fields=True):
-    """Body of a rerank request without unknown fields and with all documents as strings, as nearly all bodies are."""
+    """Body of a rerank request that rejects unknown fields and documents other than strings; decoding it is faster,
+    and succeeds for most bodies.
+    """
 
     documents: Annotated[list[str], Meta(min_length=1, max_length=MAX_DOCUMENTS)]
