@@ -17,8 +17,8 @@ SELF = "self"
 
 @dataclass(frozen=True)
 class Method:
-    """Method of `umg.v1.AdminService` that an HTTP operation calls, with the functions that read and write its JSON
-    bodies.
+    """Row of the table: a method of `umg.v1.AdminService`, its request type, and the decoder of the JSON body, None
+    without a body.
     """
 
     name: str

@@ -59,7 +59,9 @@ class ConnectStream:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
+        """Convert the value of the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid
+        value.
+        """
         return timeout_seconds(given)
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
@@ -101,8 +103,8 @@ def encode_status(status: Status) -> bytes:
 
 
 def error_members(status: Status) -> JsonObject:
-    """Return the JSON members `code`, `message` and `details` of an error, which error bodies and ends of streams
-    share.
+    """Return the JSON members of an error: `code`, `message` and `details`, in the bodies of unary calls and in ends of
+    streams.
     """
     code = status_name(status).lower().replace("cancelled", "canceled")
     details = [
@@ -122,7 +124,9 @@ def check_version(headers: Mapping[str, str]) -> None:
 
 
 def timeout_seconds(given: str) -> float:
-    """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
+    """Convert the value of the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid
+    value.
+    """
     if not re.fullmatch(r"[0-9]{1,10}", given):
         raise invalid(TIMEOUT_HEADER, f"send whole milliseconds in at most ten digits, not {echo(given)}")
     return int(given) / 1000

@@ -45,8 +45,9 @@ class Dispatcher:
         rows: Sequence[Route],
         make_handler: MakeHandler = handler,
     ) -> None:
-        """Create the handlers of the routes `rows`, which call the gRPC services over `channel`. `make_handler` returns
-        the handler of a route.
+        """Create a dispatcher for the routes `rows`, whose handlers call the gRPC services over `channel`.
+
+        `make_handler` creates the handler of a route from the route, the channel and the settings.
         """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
@@ -122,7 +123,7 @@ class Dispatcher:
         return self._cors.preflight(request)
 
     def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
-        """Write the access log line of a request. Requests that the service logs by itself are not passed here."""
+        """Write the access log line of a request that the service has not logged. `route`: None for an unknown path."""
         trace = exchange.trace_context
         write = log.debug if route is not None and route.is_probe else log.info
         write(

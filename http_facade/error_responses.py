@@ -55,9 +55,9 @@ def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
-    """Return the HTTP response to a failed call, with a body in the format `face`.
+    """Return the HTTP response to a failed call, with an error body in the wire format `face`.
 
-    `status` replaces the HTTP status that belongs to the error's reason.
+    `status`: HTTP status; None for the one that belongs to the error's reason.
     """
     if status is None:
         status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
@@ -78,7 +78,7 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
 def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:
     """Return the error of a failed RPC with the path of its field as in the caller's body.
 
-    `paths` maps fields of the canonical request to paths in the body; if it lacks the field, `failure` is returned
+    `paths`: paths in the body by paths in the canonical request; if it lacks the error's field, `failure` is returned
     unchanged.
     """
     error = from_rpc(failure)

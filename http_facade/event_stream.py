@@ -84,7 +84,7 @@ class EventStream(msgspec.Struct, eq=False):
             await self.exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
-        """Write many encoded events in parts, because the transport copies all bytes that the socket does not take at
+        """Write many encoded events in parts: the transport would copy all bytes that the socket does not accept at
         once.
         """
         self.unsent = memoryview(frames)

@@ -175,10 +175,10 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
-    """Call the service to validate the API key of the request. Raise its error if the key is invalid.
+    """Call the service to validate the API key of the request, which is in the wire format `face`.
 
-    A valid key without permission to list models passes. The service logs a rejected request; a request with a valid
-    key is logged later.
+    Raise the RPC error of the service if the key is invalid. A valid key without permission to list models passes. The
+    service logs a rejected request; a request with a valid key is logged later.
     """
     pairs = metadata(exchange, face, key_only=True)
     exchange.is_called = True
@@ -197,8 +197,10 @@ async def initial_headers(call: grpc.aio.Call) -> dict[str, str]:
 
 
 def response_headers(metadata: Pairs | None) -> dict[str, str]:
-    """Return the HTTP response headers contained in gRPC metadata: initial metadata or, after a failure, trailing
+    """Return the HTTP response headers in gRPC metadata: the initial metadata or, after a failure, the trailing
     metadata.
+
+    Empty for None. Only documented headers are copied.
     """
     headers = dict[str, str]()
     for key, value in metadata or ():

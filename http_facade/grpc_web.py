@@ -33,7 +33,9 @@ class GrpcWeb:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Parse the value of the timeout header into seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
+        """Convert the value of the header `grpc-timeout`, for example `5S`, to seconds. Raise UmgError(INVALID_FIELD)
+        for an invalid value.
+        """
         if not re.fullmatch(r"[0-9]{1,8}[HMSmun]", given):
             raise invalid(TIMEOUT_HEADER, f"send at most eight digits and a unit, as in 500m, not {echo(given)}")
         return int(given[:-1]) * _UNIT_SECONDS[given[-1]]

@@ -126,8 +126,10 @@ class Generate:
     async def _stream(
         self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the answer. The response begins with the first message of the service, so that an earlier failure is
-        returned as a JSON error with its own HTTP status.
+        """Stream the answer to the canonical request. `notes`: findings of the decoder about the caller's body.
+
+        The response begins with the first message of the service, so that an earlier failure is returned as a JSON
+        error with its own HTTP status.
         """
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":

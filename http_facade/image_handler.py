@@ -121,8 +121,8 @@ class GenerateImage:
     def _end_failed(self, exchange: Exchange, encoder: "ImageEvents", failure: Exception) -> bytes:
         """Return the events that end a stream with an error.
 
-        It is a separate function so that no variable of the caller keeps the exception alive, as in
-        `Generate._end_failed`.
+        It is a separate function so that no variable of the caller keeps the exception, and with it the images, in
+        memory.
         """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name

@@ -27,9 +27,10 @@ class HttpProtocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to a request that is no valid HTTP, or whose handler failed unexpectedly.
+        """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly.
 
-        Raises ConnectionError if a part of the answer was already sent.
+        `status`, `exc` and `message` are aiohttp's, which calls this method. Raises ConnectionError if a part of the
+        answer was already sent.
         """
         known = request.get(EXCHANGE)  # None for a request that is no valid HTTP
         if known is not None and known.is_begun:

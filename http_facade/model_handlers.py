@@ -30,7 +30,7 @@ class ModelHandlers:
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
-        """Return the handler method for an operation: list the models, or get one."""
+        """Return the handler method for the kind of operation `shape`: to list the models, or to get one."""
         return {Shape.LIST_MODELS: self.list, Shape.GET_MODEL: self.get}[shape]
 
     async def list(self, exchange: Exchange) -> web.StreamResponse:

@@ -91,8 +91,9 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of overload errors. The response in each format is encoded once a second; rejected calls get copies of it
-    with their own request ids.
+    """Encoder of the responses to calls that are rejected under overload.
+
+    The response in each format is encoded once a second; rejected calls get copies of it with their own request ids.
     """
 
     def __init__(self) -> None:
@@ -119,7 +120,10 @@ class Refusals:
 
 
 def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
-    """Return a response as the bytes of an HTTP/1.1 response. `close`: whether the connection is closed after it."""
+    """Return a response as bytes of HTTP/1.1, with the headers that all responses have, and the request id.
+
+    `close`: whether the connection is closed after it.
+    """
     body = answer.body if isinstance(answer.body, bytes) else b""
     headers: dict[str, object] = {
         **answer.headers,

@@ -74,8 +74,8 @@ class BodyReader:
     ) -> bytes:
         """Admit the call, check its API key if `needs_key`, and return the undecoded body.
 
-        `accepted` are the allowed media types; `envelope_bytes` do not count towards the size limit. Raises UmgError as
-        `read`, except for the errors of a decoder.
+        `accepted`: allowed media types; `envelope_bytes`: size of envelopes in the body, which the size limit does not
+        include. Raises UmgError if the load shedder rejects the call, or if the key or the body is invalid.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False

@@ -59,7 +59,7 @@ PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
 @dataclass(frozen=True)
 class Route:
-    """Row of the table of routes: method and path of an operation, its kind, its wire format, and how it is
+    """Row of the table of routes: the method and path of an operation, its kind and wire format, and how callers are
     authenticated.
     """
 
@@ -325,9 +325,10 @@ def without_slash(path: str) -> str:
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """Return the known but unsupported API at a path that no route matches; None for a path of no known API.
+    """Return the known API, not served by this gateway, to which a path without a route belongs; None for a path of no
+    known API.
 
-    `matched`: whether a route has the path with another method.
+    `matched`: whether the path has a route with another method.
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
@@ -338,7 +339,7 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 def error_format(method: str, path: str) -> str:
-    """Return the format of the error body for a path that no route matches: that of the route or API with the longest
+    """Return the wire format of the error body for a path without a route: the one of the route or API with the longest
     common beginning.
     """
     if _METHOD_PATH.fullmatch(path):

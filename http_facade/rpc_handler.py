@@ -179,9 +179,9 @@ class ConnectHandler:
         return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
 
     def _end_failed(self, exchange: Exchange, protocol: EnvelopedProtocol, failure: Exception) -> tuple[Pairs, bytes]:
-        """Return the response headers and the last envelope of a call that failed.
+        """Return the response headers and the last envelope of a call that failed with the exception `failure`.
 
-        It is a separate function so that no variable of the caller keeps the exception alive.
+        It is a separate function so that no variable of the caller keeps the exception in memory.
         """
         failed = self._metadata.failed(failure, exchange)
         return failed.headers, protocol.end(failed.status, failed.trailers)

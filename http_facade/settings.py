@@ -73,7 +73,9 @@ class Drain:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the HTTP server: limits, timeouts, and functions and objects of the process that it uses."""
+    """Settings of the HTTP server: limits, timeouts, and the functions and objects of the process by which it reads
+    readiness, metrics and keys.
+    """
 
     ready: Callable[[], Awaitable[Readiness] | Readiness]
     """Returns whether calls are served, for `/readyz`."""

@@ -163,9 +163,11 @@ class ChannelFactory:
             channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
-        """Return one endpoint (address and credentials) for each key of the channel.
+        """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
+        none.
 
-        Each format sends the key in its own header unless the config sets `auth`.
+        `tls`: TLS context of the channel's connections, None for the default. Each format sends the key in its own
+        header unless the config sets `auth`.
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
@@ -213,7 +215,10 @@ def image_deadlines(channel: Channel) -> Deadlines:
 
 
 def _local_endpoint(local: LocalSource) -> EndpointSource:
-    """Return a function that returns the local model's address; after a broken connection it waits for a restart."""
+    """Return a function that returns the current address of the local model.
+
+    After a connection to it broke, the function waits a moment for the address of a restarted server.
+    """
 
     async def endpoint(broken: Endpoint | None) -> Endpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)

@@ -39,7 +39,9 @@ def tls_context(channel: Channel) -> ssl.SSLContext | None:
 
 
 def service_account(channel: Channel, file: str) -> "ServiceAccount":
-    """Return the service account of a channel. Raise OSError if its file cannot be used."""
+    """Return the service account in the key file `file`, by which the channel gets tokens. Raise OSError if the file
+    cannot be used.
+    """
     from umg_grpc.upstream.http.signing.service_account import read_service_account  # here: slow to import
 
     try:

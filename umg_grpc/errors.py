@@ -88,7 +88,9 @@ class UmgError(Exception):
         self.metadata = metadata
 
     def with_failure(self, failure: Failure, cause: str = "") -> Self:
-        """Set the consequence for further attempts, and the cause for the log. Return this error."""
+        """Set the consequence for further attempts, and the cause for the log ("" keeps the current one). Return this
+        error.
+        """
         self.failure = failure
         self.cause = cause or self.cause
         return self

@@ -109,7 +109,9 @@ def _quotient(ratio: str) -> float:
 
 @dataclass(frozen=True)
 class ImageRules:
-    """Rules for the requests of one image model, or of all other models of a family."""
+    """Row of the table: rules for the requests of one image model, or of all models of a family without a row of their
+    own.
+    """
 
     family: str
     fields: frozenset[str]

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class LazyLogger:
-    """Logger like that of `structlog.get_logger`, which imports structlog at its first line."""
+    """Logger with the methods of structlog's, which imports structlog only when it logs the first line."""
 
     def __init__(self, name: str) -> None:
         self._name = name

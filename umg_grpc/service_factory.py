@@ -261,7 +261,7 @@ class Service:
         await self.tasks.aclose()
 
     def _add_discovered(self, config: Config, channels: Channels) -> None:
-        """Add the models that providers list to the channels of a config."""
+        """Add the models that providers list to the router of `channels`, which were built from `config`."""
         extended = self._discovery.configure(config, channels.providers)
         if extended is not config:
             channels.router = Router(extended)

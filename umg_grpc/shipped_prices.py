@@ -205,5 +205,8 @@ PRICES: Mapping[str, Sequence[pb.Price]] = MappingProxyType({row.model: tuple(_p
 
 
 def shipped_prices(model: str) -> Sequence[pb.Price]:
-    """Return the prices of a provider's model, whose id may end in a date; empty for an unknown model."""
+    """Return the public prices of a provider's model; empty for an unknown model.
+
+    The id may end in the date of a version (`-20250805`), which is ignored.
+    """
     return PRICES.get(model) or PRICES.get(DATED.sub("", model), ())

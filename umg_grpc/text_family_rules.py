@@ -1,9 +1,9 @@
 """Rules of the six text model families: which request fields a family rejects, and how it changes reasoning options.
 
-The text document of the specification defines the families by the prefixes of model ids (`famG-`); their fields and
-reasoning controls differ from model to model. Codecs do not depend on families: they record which family-specific
-fields a body has (`RequestNotes.family`). `apply` checks these once, before the first attempt, and records its changes
-(`RequestNotes.edited`), so that a provider of the caller's own format gets them too.
+The specification of texts defines the families by the prefixes of model ids (`famG-`); their fields and reasoning
+controls differ from model to model. Codecs do not depend on families: they record which family-specific fields a body
+has (`RequestNotes.family`). `apply` checks these fields once, before the first attempt, and returns whether it changed
+options, so that a provider of the caller's own format gets the changes, too.
 
 Pure: no I/O and no clock.
 """
@@ -161,12 +161,10 @@ def apply(
     """Apply the family's rules to a request. Return the request, and whether an option that the caller set was changed.
 
     The returned request is the given one, or a copy with another `reasoning`. After a change, a provider of the
-    caller's own format needs a new body. `fields`: paths of the family-specific fields in the caller's body; `suffix`:
-    reasoning suffix of the model id; `stream`: whether the answer is streamed. Raise UmgError(UNSUPPORTED_FIELD,
-    INVALID_FIELD) for a rejected field.
-
-    A level or budget that is derived from an effort is no change: a provider of the caller's own format still reads the
-    effort.
+    caller's own format needs a new body; a level or budget that is derived from an effort is no change, since the
+    provider reads the effort. `fields`: paths of the family-specific fields in the caller's body; `suffix`: reasoning
+    suffix of the model id; `stream`: whether the answer is streamed. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD)
+    for a rejected field.
     """
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
@@ -293,9 +291,9 @@ def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model
 
 
 def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix) -> None:
-    """Set the reasoning options that the model id's suffix selects, which override the body's.
+    """Set the reasoning options that the model id's suffix selects, which override the options in the body.
 
-    `-thinking` only turns reasoning on: the amount is that of the body.
+    `-thinking` only turns reasoning on; the options of the body select its amount.
     """
     reasoning = request.reasoning
     if suffix.form == "thinking":
@@ -436,7 +434,9 @@ def _copied_reasoning(request: pb.GenerateRequest) -> pb.ReasoningOptions:
 
 
 def _caller_path(fields: Sequence[str], *names: str) -> str | None:
-    """Return the path in the caller's chat body of the first field with one of these names; None without one."""
+    """Return the first path in `fields`, of the caller's chat body, that ends in one of these names; None without
+    one.
+    """
     return next((path for path in fields if path.rpartition(".")[2] in names), None)
 
 

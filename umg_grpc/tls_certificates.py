@@ -205,7 +205,10 @@ def _read(key: str, path: str) -> bytes:
 
 
 def _certificates(key: str, path: str, content: bytes) -> list[x509.Certificate]:
-    """Parse the certificates in a PEM file, at least one. Raise UmgError(INVALID_FIELD), which names the config key."""
+    """Parse the certificates in the content of a PEM file, at least one.
+
+    `key`, `path`: config key and file, which the error names. Raise UmgError(INVALID_FIELD).
+    """
     with suppress(ValueError):
         return x509.load_pem_x509_certificates(content)
     raise _error(key, path, "has no valid certificate in PEM format (`-----BEGIN CERTIFICATE-----`)")

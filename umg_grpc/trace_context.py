@@ -44,7 +44,8 @@ each attempt that is traced.
 
 
 def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Return the trace context from the values of both headers; None without a valid one.
+    """Parse the values of the headers `traceparent` and `tracestate`. Return the trace context; None without a valid
+    `traceparent`.
 
     An invalid header is ignored, as the specification requires.
     """

@@ -44,7 +44,7 @@ MIN_SIDE, MAX_SIDE = 64, 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Parameters, values, defaults and input media that some video models accept in one API."""
+    """Parameters, values, defaults and input media that some video models accept in one HTTP API for videos."""
 
     accepted: frozenset[str]
     """Parameters that the models accept besides the prompt, the media and the fields without a name."""

@@ -66,7 +66,9 @@ class FileLinks:
         return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, ALGORITHM)
 
     def expire_time_of(self, blob: Blob, seconds: float | None = None) -> datetime:
-        """Return the time, in whole seconds, at which a link created now would expire."""
+        """Return the time at which a link with the validity `seconds` (None: the longest), created now, would expire,
+        in whole seconds.
+        """
         end = blob.create_time + self._ttl
         wanted = end if seconds is None else min(end, self._now() + timedelta(seconds=seconds))
         return wanted.replace(microsecond=0)

@@ -53,7 +53,10 @@ class NamedKeyFields(KeyFields, total=False):
 
 
 def check_fields(fields: NamedKeyFields, now: datetime) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first setting with an invalid value. Absent settings are not checked."""
+    """Raise UmgError(INVALID_FIELD) for the first setting with an invalid value. Absent settings are not checked.
+
+    `now`: current time, which the expiry must follow.
+    """
     if "name" in fields:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))

@@ -160,7 +160,7 @@ class SharedConcurrencyLimits:
         return await key.queue.wait(partial(self._decide, key_id, key), partial(self._give_back, key_id))
 
     def release(self, key_id: str) -> None:
-        """Return the permit of a call that ended."""
+        """Free the permit of an ended call of the key or model `key_id`, for later calls or for Redis."""
         key = self._keys[key_id]
         key.running -= 1
         if not key.keeps:

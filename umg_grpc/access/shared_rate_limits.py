@@ -140,7 +140,9 @@ class _Reply(NamedTuple):
 
 @dataclass(slots=True)
 class _Slice:
-    """Number of requests that this process may admit without a command to Redis, and the times of those admitted."""
+    """Requests that Redis has leased to this process: the number it may still admit without a command, and the times of
+    admitted ones.
+    """
 
     slice_id: str
     began_at: float

@@ -56,8 +56,9 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
 
 
 def admin_key(file: Path | None) -> str:
-    """Return the API key for calls of a gateway, from the file or the environment. Raise CommandError if there is
-    none.
+    """Return the API key for calls of a gateway: from the file or, for None, the environment variable UMG_ADMIN_KEY.
+
+    Raise CommandError if there is none.
     """
     try:
         key = os.environ.get(VARIABLE, "") if file is None else file.read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ PATH_CHARACTERS = "/%:@!$&'()*+,;="
 
 
 class NoRedirects(HTTPRedirectHandler):
-    """HTTP handler that does not follow redirects, so that the API key is sent to the gateway only."""
+    """HTTP handler that follows no redirects, which could send the API key to another server."""
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Headers, newurl: str) -> None:
         """Return None, so that the redirect is not followed."""

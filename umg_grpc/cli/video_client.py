@@ -172,7 +172,7 @@ async def _opened(target: GrpcTarget) -> AsyncGenerator[VideoClient, None]:
 
 
 async def make(target: GrpcTarget, options: VideoOptions, output: Path | None) -> None:
-    """Submit a task, show its progress, and save its videos."""
+    """Submit a task, show its progress, and save its videos to `output`; None for a file named after the task."""
     async with _opened(target) as client:
         model = await client.model(options.model)
         created = await client.stub.CreateVideoTask(options.request(model), metadata=client.metadata)
@@ -180,7 +180,7 @@ async def make(target: GrpcTarget, options: VideoOptions, output: Path | None) -
 
 
 async def watch(target: GrpcTarget, task_id: str, output: Path | None) -> None:
-    """Show the progress of a task until it ends, and save its videos if an output is given."""
+    """Show the progress of a task until it ends, and save its videos to `output`; None saves none."""
     async with _opened(target) as client:
         await _follow(client, await client.task(task_id), output)
 
@@ -220,7 +220,11 @@ async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -
 
 
 async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | None, *, every: bool, limit: int) -> None:
-    """Print the newest video tasks that match the filters; with `every` those of all keys."""
+    """Print the newest video tasks, at most `limit`, as a table.
+
+    `states`: names of the states to include, all if empty; `model`: only tasks of this model, None for all; `every`:
+    tasks of all keys, for an administrator.
+    """
     request = pb.ListVideoTasksRequest(
         page_size=limit,
         states=[pb.VideoTaskState.Value(f"VIDEO_TASK_STATE_{name.upper()}") for name in states],

@@ -47,7 +47,7 @@ MAX_WAIT_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class RelayedEndpoint:
-    """Address of the local model's server, which the parent process runs, with the headers for its calls."""
+    """Address of the local model's server, which the parent process runs, and the headers that calls of it need."""
 
     base_url: str
     headers: Mapping[str, str]
@@ -143,7 +143,9 @@ class Workers:
             self._signal(self._processes[number], signal.SIGHUP)
 
     async def reload(self) -> list[Outcome]:
-        """Make the workers reload the config, and wait. Return the outcome of each."""
+        """Make the workers reload the config, and return the outcome of each; a problem for a worker that does not
+        answer in time.
+        """
         async with self._reloading:  # signals that arrive together may be delivered as one
             loop = asyncio.get_running_loop()
             self._outcomes = {number: loop.create_future() for number in sorted(self._serving)}

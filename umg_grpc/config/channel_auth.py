@@ -85,7 +85,10 @@ def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> Non
 
 
 def api_keys(document: Document, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
-    """Return the API keys of the channel at `path`. Report missing, superfluous and malformed keys to the document."""
+    """Return the API keys of the channel at `path`, for which the config has one key, a list of keys, or none (None).
+
+    Report missing, superfluous and malformed keys to the document.
+    """
     keys = (api_key,) if isinstance(api_key, str) else tuple(api_key or ())
     wants_key = not isinstance(auth, KEYLESS_AUTH)
     if wants_key and not keys:

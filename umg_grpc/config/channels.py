@@ -133,7 +133,10 @@ class _ChannelEntry(ConfigEntry, frozen=True):
 
 
 def channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
-    """Yield the readable channels of the config; report problems to the document. `values`: content of the section."""
+    """Yield the valid channels in `values`, the content of the section `channels`. Report problems to the document.
+
+    `directory`: directory of the config file, from which relative paths are resolved.
+    """
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)

@@ -286,7 +286,7 @@ def _cloud(preset: str, model: str, params: Mapping[str, object], base: str) -> 
 
 
 def _base_url(written: str, protocol: str) -> str:
-    """Return the base URL without the path of a call, which LiteLLM accepts at its end."""
+    """Return the base URL without the path of a call by the protocol, which LiteLLM accepts at its end."""
     base = written.rstrip("/")
     added = call_path(protocol, base)
     return base.removesuffix(added) if added is not None else base

@@ -120,9 +120,9 @@ class _ModelEntry(ConfigEntry, frozen=True):
 
 
 def models(document: Document, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
-    """Yield each model id in the section with its properties; report problems to the document.
+    """Yield each model id in the section `models` with its properties. Report problems to the document.
 
-    `served`: index of the channels' models; None if a channel is unreadable.
+    `values`: content of the section; `served`: index of the channels' models, None if a channel is unreadable.
     """
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)

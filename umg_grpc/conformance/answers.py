@@ -105,8 +105,8 @@ def enveloped(message: bytes) -> bytes:
 
 
 def envelopes(body: bytes) -> list[dict[str, object]]:
-    """Split the body of a Connect stream into its messages, one object for each: `event` is `message`, or `end` for the
-    last, and `data` is the decoded JSON.
+    """Split the body of a Connect stream into its messages, as objects with `event`, `name` (both `message`, or `end`
+    for the last) and `data`, the decoded JSON.
     """
     events: list[dict[str, object]] = []
     while len(body) >= ENVELOPE_HEAD:

@@ -159,7 +159,7 @@ def _number(value: object) -> float | None:
 
 
 def _limit(argument: object) -> float:
-    """Return the argument as a number; NaN, which nothing reaches, for a variable that is none."""
+    """Return a limit of a number as a float; NaN, which no number reaches, for a variable whose value is no number."""
     number = _number(argument)
     return math.nan if number is None else number
 
