@@ -1,1 +1,1 @@
-"""Protection of the process and its channels: circuit breakers, concurrency limits, retry budgets, load shedding."""
+"""Protection of the process and of its channels: circuit breakers, concurrency limits, retry budgets, load shedding."""

@@ -1,4 +1,4 @@
-"""Start queue: the process starts a few calls in each iteration of the event loop, and the others wait in a queue."""
+"""Start queue: the process starts a few calls in each iteration of the event loop; other calls wait in the queue."""
 
 import asyncio
 import time
@@ -13,9 +13,9 @@ all, so rejections, stream events and health checks wait about 4 milliseconds fo
 number more calls wait in the queue for a later iteration, which costs a call 20 microseconds.
 """
 FEW_STARTS = AT_ONCE // 2
-"""Number of calls that may still start in this iteration, below which the next iteration is scheduled."""
+"""If fewer calls than this number may still start in the iteration, the next iteration is scheduled at once."""
 ALWAYS = 64
-"""Number of calls that may always wait, however slow the process is: a host that pauses the process is no overload."""
+"""Number of calls that may wait even if the process is slow: a host that pauses the process is no overload."""
 
 
 WINDOW_SECONDS = 30.0
@@ -23,17 +23,17 @@ WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Time after the first call in which waits are ignored, because the process still imports modules and opens
-    connections.
+    """Period from the first call on in which long waits reject no calls, because the process still imports modules and
+    opens connections.
     """
 
     seconds: float
     max_waiting: int
-    """Most calls that may wait during these seconds."""
+    """Maximum number of calls that may wait during the period."""
 
 
 class RecentMaximum:
-    """Largest of the values recorded in the last 30 to 60 seconds."""
+    """Largest of the values recorded recently: in the last 30 to 60 seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -59,7 +59,9 @@ class RecentMaximum:
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for its start, with its arrival in processor time and in wall time."""
+    """Call that waits for its start: the future that is set at its start, and its arrival in processor time and in wall
+    time.
+    """
 
     turn: "asyncio.Future[None]"
     arrived_now: float
@@ -69,8 +71,8 @@ class _Waiting(NamedTuple):
 class StartQueue:
     """First-in, first-out queue of calls to start, which rejects calls that could not start soon.
 
-    The queue is bounded by its length and by the time that its first call has waited (as in CoDel, RFC 8289: the time
-    in the queue shows an overload, the length of the queue does not). Neither bound depends on a measured capacity, so
+    The queue is limited by its length and by the time that its first call has waited (as in CoDel, RFC 8289: the time
+    in the queue shows an overload, the length of the queue does not). Neither limit depends on a measured capacity, so
     nothing has to adapt when the load, the calls or the speed of the host change.
     """
 
@@ -83,11 +85,11 @@ class StartQueue:
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a queue of at most `max_waiting` calls. While the first one has waited over `wait` seconds, only
-        `ALWAYS` calls may wait.
+        """Create a queue of at most `max_waiting` calls. While its first call has waited for more than `wait` seconds,
+        at most `ALWAYS` calls may wait.
 
-        `now`: returns seconds of processor time, so that a pause of the process does not count as waiting. `clock`:
-        returns seconds of wall time.
+        `now`: returns seconds of processor time, so that a pause of the process does not count as waiting. `warm_up`:
+        period without rejections for long waits; None for none. `clock`: returns seconds of wall time.
         """
         self._max_waiting = max(max_waiting, ALWAYS)
         self._wait = wait
@@ -109,17 +111,17 @@ class StartQueue:
 
     @property
     def lag(self) -> float:
-        """Longest wait of the last minute in seconds of processor time, which `wait` limits."""
+        """Longest wait of a call in the last minute, in seconds of processor time; the queue is limited by it."""
         return max(self._lag.value, self._now() - self._queue[0].arrived_now if self._queue else 0.0)
 
     @property
     def delay(self) -> float:
-        """Longest wait of the last minute in seconds of wall time."""
+        """Longest wait of a call in the last minute, in seconds of wall time, pauses of the process included."""
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
     def expect(self) -> bool:
-        """Announce a call that will probably call `may_start` in this iteration of the event loop or the next one.
-        Return False if the queue is full and the call is rejected.
+        """Announce a call that will call `may_start` in this iteration of the event loop or the next one. Return False
+        if the queue is full, so that the call must be rejected.
         """
         count = len(self._queue) + self._expected_now + self._expected_before
         if count >= ALWAYS and self._is_full(count):
@@ -131,8 +133,8 @@ class StartQueue:
         return True
 
     def may_start(self) -> bool:
-        """Return whether a call may start in this iteration of the event loop, and count it as started; a call that may
-        not has to `wait_turn`.
+        """Return whether a call may start in this iteration of the event loop; if so, it counts as started. If not, the
+        call has to await `wait_turn`.
         """
         if self._expected_before:
             self._expected_before -= 1
@@ -147,7 +149,7 @@ class StartQueue:
         return True
 
     async def wait_turn(self) -> None:
-        """Wait until a call for which `may_start` was False may start."""
+        """Wait until a call that could not start at once may start."""
         if not self._round_scheduled:
             self._schedule_round()
         turn = asyncio.get_running_loop().create_future()
@@ -160,7 +162,7 @@ class StartQueue:
             raise
 
     def _is_full(self, count: int) -> bool:
-        """Return whether the queue rejects another call. `count`: calls that are queued or announced."""
+        """Return whether the queue rejects another call. `count`: number of calls that wait or are announced."""
         if self._is_warm_from is None or self._clock() < self._is_warm_from:
             return count >= max(self._max_waiting, self._warm_up.max_waiting)
         is_late = bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
@@ -173,7 +175,9 @@ class StartQueue:
         asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        """Start the first calls of the queue, in the iteration of the event loop that follows one with calls."""
+        """Begin an iteration: start the first calls of the queue, as many as may start in one iteration of the event
+        loop.
+        """
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:

@@ -1,5 +1,5 @@
 """Protection of the channels, shared by all calls of a process: circuit breakers, concurrency limits, retry budgets,
-back-off.
+and back-off before retries.
 """
 
 import random
@@ -17,7 +17,7 @@ from umg_grpc.store.channel_failure_file import ChannelFailures
 
 
 class Resilience:
-    """Circuit breakers, concurrency limiters and retry budgets of all channels."""
+    """Circuit breakers, concurrency limiters and retry budgets of all channels of the current config."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class Resilience:
         self.take(config)
 
     def take(self, config: Config) -> None:
-        """Apply another config to the calls that begin from now on. Only unchanged channels keep their circuit
-        breakers, since a change may have repaired a channel.
+        """Use another config for the calls that begin from now on. Channels whose settings have changed lose the state
+        of their circuit breakers, since the change may have repaired them.
         """
         self.retries = config.retries
         self.budgets = defaultdict[str, RetryBudget](lambda: RetryBudget(config.retries.budget))
@@ -56,15 +56,20 @@ class Resilience:
                 self.limiters[name] = known[name]
 
     def is_healthy(self, target: Target) -> bool:
-        """Return whether the circuit breaker lets a call go to the channel and model."""
+        """Return whether the circuit breaker lets a call go to the target's channel and model."""
         return self.health.is_healthy(target.channel.name, target.model)
 
     def record_failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a channel, and remember the last one for `umg models`."""
+        """Count a failure of a channel in the metrics, and store it as the channel's last failure, which `umg models`
+        prints.
+        """
         self.metrics.failure(channel, facts)
         self._failures.record(channel, facts)
 
     def backoff(self, retries: int) -> float:
-        """Return the seconds to wait after `retries` earlier retries: exponential back-off, half of it random."""
+        """Return the seconds to wait before the next retry of a call, half of them random, doubled with each earlier
+        retry.
+        `retries`: number of earlier retries.
+        """
         whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))
         return whole * (0.5 + self._chance() / 2)

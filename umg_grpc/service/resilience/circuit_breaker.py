@@ -1,5 +1,5 @@
-"""Circuit breakers: a channel that fails for a model gets no calls for a while, then one call tests whether it works
-again.
+"""Circuit breakers: a channel that fails for a model gets no calls for a while (open time), then one call tests whether
+it works again.
 """
 
 import random
@@ -16,34 +16,40 @@ from umg_grpc.v1 import pb
 logger = structlog.get_logger()
 
 MAX_PROBES = 8
-"""Maximum number of calls in flight at a channel whose circuit breaker is not closed."""
+"""Maximum number of test calls in flight at a channel whose circuit breaker is not closed."""
 MIN_CALLS = 20
-"""Minimum number of calls in the window from which the share of failures is computed."""
+"""Number of calls in the time window below which the share of failures does not open the breaker."""
 DOWN_SECONDS, LONGEST_DOWN_SECONDS = 60.0, 900.0
-"""First and longest open time, in seconds, of a channel that needs the operator (`Failure.DOWN`)."""
+"""First and longest open time, in seconds, after failures that only the operator can repair (`Failure.DOWN`), for
+example a wrong key.
+"""
 OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS = 1.0, 60.0
-"""Default and longest open time, in seconds, of an overloaded channel; the default holds without `Retry-After`."""
+"""Open time, in seconds, of an overloaded channel whose provider sends no `Retry-After`, and the longest one
+with it.
+"""
 JITTER = 0.2
-"""Maximum random share added to an open time, so that several gateways do not probe at the same moment."""
+"""Maximum random fraction by which an open time is longer, so that several gateways do not test at the same moment."""
 MAX_DOUBLINGS = 32
-"""Maximum number of times the open time doubles, which keeps the power of two within the range of a float."""
+"""Maximum number of doublings of the open time, within the range of a float."""
 PARTS = 10
-"""Number of parts of the sliding window, which moves by one part at a time."""
+"""Number of parts of the sliding time window of counted results, which moves by one part at a time."""
 MAX_BREAKERS = 4096
 """Maximum number of circuit breakers, one for each pair of channel and model. It bounds memory, since callers choose
 the models' names where the config has patterns.
 """
 
 INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
-"""Failures that are no evidence for or against the channel's health."""
+"""Failures that show neither that the channel works nor that it does not."""
 CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
-"""Result of a cancelled call: an error without a failure of the channel."""
+"""Result that is recorded for a cancelled call: an error that is no failure of the channel."""
 ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
-"""Failures caused by the request, which count as successes: a channel that rejects a bad request works."""
+"""Failures caused by the request, which count as successes of the channel: it works, since it rejects a bad request."""
 
 
 class _Circuit:
-    """Circuit breaker of one channel and model. It is closed (lets calls pass) while `until` is 0."""
+    """Circuit breaker of one channel and model. It is closed, which lets calls pass, while `until`, the end of its open
+    time, is 0.
+    """
 
     __slots__ = (
         "calls",
@@ -75,7 +81,7 @@ class _Circuit:
 
 
 class CircuitBreakers:
-    """Circuit breakers of all pairs of channel and model (the provider's name of the model), fed by the calls' results.
+    """Circuit breakers of all pairs of a channel and a provider's model id, controlled by the results of calls.
 
     `begin` returns a generation, which the caller passes to `end` or `cancelled`: the result of a call that began
     before the breaker opened is ignored. Not thread-safe; a successful call costs less than a microsecond.
@@ -94,28 +100,30 @@ class CircuitBreakers:
         self._generations = 0
 
     def take(self, breaker: Breaker) -> None:
-        """Use other settings from now on. The breakers keep their states."""
+        """Use the settings `breaker` from now on. The breakers keep their states."""
         self._breaker = breaker
         self._part_seconds = breaker.window / PARTS
         for circuit in self._circuits.values():
             circuit.part_end = 0.0
 
     def is_healthy(self, channel: str, model: str) -> bool:
-        """Return whether the channel may be selected: the breaker is closed, or half-open without a probe in flight."""
+        """Return whether a call may select the channel: the breaker is closed, or its open time is over and no test
+        call is in flight.
+        """
         circuit = self._circuits.get((channel, model))
         if circuit is None or not circuit.until:
             return True
         return self._now() >= circuit.until and (circuit.probes == 0 or not circuit.probe_first)
 
     def seconds_to_probe(self, channel: str, model: str) -> float:
-        """Return the seconds until the breaker's open time is over; 0 if the breaker is not open."""
+        """Return the seconds until the breaker admits a test call; 0 if the breaker is not open."""
         circuit = self._circuits.get((channel, model))
         return 0.0 if circuit is None or not circuit.until else max(0.0, circuit.until - self._now())
 
     def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
-        """Record the start of a call, unless the breaker rejects it. Return the generation, with which `end` or
-        `cancelled` must follow; 0 for a rejected call. `is_last`: the call has no other channel left, and may therefore
-        use this one although its breaker is not closed.
+        """Record the start of a call, unless the breaker rejects it. Return 0 for a rejected call, else a generation,
+        with which `end` or `cancelled` must be called.
+        `is_last`: the call has no other channel left. It may then use a channel whose breaker is not closed.
         """
         circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
         if circuit.until:
@@ -132,7 +140,9 @@ class CircuitBreakers:
         return circuit.generation
 
     def end(self, channel: str, model: str, error: UmgError | None, generation: int) -> None:
-        """Record the result of a call; `error` is None after a complete response."""
+        """Record the result of a call; `error` is None after a complete response. `generation`: number that `begin`
+        returned.
+        """
         circuit = self._circuits.get((channel, model))
         if circuit is None:
             return
@@ -159,12 +169,14 @@ class CircuitBreakers:
             self._record_failure(circuit, channel, model, error)
 
     def cancelled(self, channel: str, model: str, generation: int) -> None:
-        """Record a cancelled call, which is no evidence for or against the channel's health."""
+        """Record that a call was cancelled, which shows neither that the channel works nor that it does not.
+        `generation`: number that `begin` returned.
+        """
         self.end(channel, model, CANCELLED, generation)
 
     def forget(self, known: Collection[tuple[str, str]]) -> None:
-        """Drop the breakers of all pairs of channel and model that are not in `known`; a model with `*` keeps all
-        models of its channel.
+        """Drop the breakers of all pairs of channel and model that are not in `known`. A pair whose model contains `*`
+        keeps the breakers of all models of its channel.
         """
         whole = {channel for channel, model in known if "*" in model}
         self._circuits = {key: circuit for key, circuit in self._circuits.items() if key in known or key[0] in whole}
@@ -204,8 +216,9 @@ class CircuitBreakers:
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
-        """Open the breaker for the time in `Retry-After`. One that was closed before closes again without a test call,
-        since overload is no fault.
+        """Open the breaker after an overload of the provider. If it was closed, it closes again at the end of the open
+        time without a test call, since an overload is no fault. `retry_after`: seconds that the provider sent; None for
+        a default.
         """
         seconds = min(retry_after or OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS)
         if circuit.until:
@@ -215,8 +228,8 @@ class CircuitBreakers:
         circuit.until = max(circuit.until, self._now() + seconds)
 
     def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
-        """Open the breaker. Return its open time in seconds, which doubles with each failure in a row, from `first` to
-        `longest`.
+        """Open the breaker. Return its open time in seconds: `first`, doubled with each time that it opened since the
+        last success, up to `longest`.
         """
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
         self._new_generation(circuit)
@@ -226,7 +239,7 @@ class CircuitBreakers:
         return round(seconds, 1)
 
     def _new_generation(self, circuit: _Circuit) -> None:
-        """Begin a new generation of calls, so that the results of all calls that began before are ignored."""
+        """Begin a new generation of calls. The results of all calls that began earlier are ignored."""
         self._generations += 1
         circuit.generation = self._generations
         circuit.probes = 0
@@ -237,12 +250,12 @@ class CircuitBreakers:
         circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
 
     def _end_probe(self, circuit: _Circuit) -> None:
-        """Record that a call that tested the channel has ended."""
+        """Record that a test call has ended."""
         if circuit.probes:
             circuit.probes -= 1
 
     def _move_window(self, circuit: _Circuit, now: float) -> None:
-        """Move the window of counted results to this time, and reset the parts of it that have expired."""
+        """Move the time window of counted results up to the time `now`, and reset the parts that have left it."""
         part = int(now / self._part_seconds)
         for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
             circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0
@@ -260,7 +273,7 @@ class CircuitBreakers:
 
 
 def _log_open(channel: str, model: str, seconds: float, error: UmgError) -> None:
-    """Write the log line of a circuit breaker that opened."""
+    """Write the log line of a circuit breaker that opened for `seconds`."""
     logger.warning(
         "circuit breaker opened",
         channel=channel,

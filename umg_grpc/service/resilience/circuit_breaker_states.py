@@ -1,4 +1,4 @@
-"""Snapshots of circuit breakers, for the metrics and the administration."""
+"""Snapshots of circuit breakers, for the metrics and for operators."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -10,18 +10,18 @@ class State(IntEnum):
     CLOSED = 0
     """Closed: the channel is healthy and gets all calls."""
     OPEN = 1
-    """Open: the channel gets no calls, except a few at a time without another channel (`MAX_PROBES`)."""
+    """Open: the channel gets no calls except a few at a time that have no other channel."""
     HALF_OPEN = 2
-    """Half-open: the open time is over, and the result of the next call decides."""
+    """Half-open: the open time is over, and the result of the next call decides whether the breaker closes."""
 
 
 class BreakerState(NamedTuple):
-    """Snapshot of one circuit breaker, for operators and metrics."""
+    """Snapshot of the circuit breaker of one channel and model."""
 
     channel: str
     model: str
     state: State
     rest: float
-    """Seconds until the open time is over."""
+    """Seconds until the open time is over; 0 if the breaker is not open."""
     calls: int
-    """Calls in flight."""
+    """Number of calls in flight."""

@@ -9,21 +9,26 @@ from contextlib import suppress
 from umg_grpc.errors import Failure, UmgError, overloaded
 
 MIN_SAMPLES = 8
-"""Minimum number of calls in the mean duration of a call; with more slots than this it is the number of slots."""
+"""Minimum number of ended calls from which the mean duration of a call is computed; with more slots, the number of
+slots.
+"""
 MARGIN = 2.0
-"""Factor by which a call's time limit must exceed the expected wait, since slots are released at uneven intervals."""
+"""Factor by which the time limit of a call must exceed its expected wait, since slots are released at uneven
+intervals.
+"""
 
 
 class ConcurrencyLimiter:
-    """Bound on the calls in flight. Waiting calls get slots in order of arrival; a call whose expected wait exceeds its
-    time limit is rejected at once.
+    """Limit on the calls in flight. Waiting calls get slots in the order of their arrival; a call whose expected wait
+    exceeds its time limit is rejected at once.
     """
 
     def __init__(
         self, limit: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow `limit` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `resource`
-        is the name of the limited resource in error messages, e.g. `the gateway`.
+        """Allow `limit` calls in flight and `queue` waiting calls, each of which waits up to `wait` seconds.
+        `resource`: name of the limited resource in error messages, for example `the gateway`. `now`: returns seconds of
+        a monotonic clock.
         """
         self.free = limit
         """Number of free slots."""
@@ -51,15 +56,15 @@ class ConcurrencyLimiter:
         return len(self._waiting)
 
     def refuses(self, seconds: float = float("inf")) -> bool:
-        """Return whether a call that may wait up to `seconds` would be rejected at once."""
+        """Return whether a call would be rejected at once. `seconds`: time for which the call can wait."""
         if self.free > 0:
             return False
         within = min(self._wait, seconds)
         return len(self._waiting) >= self._queue or within <= 0 or MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
-        """Acquire a slot within `seconds`; the caller must release it by `release`. Raises UmgError(UNAVAILABLE) with
-        `Failure.NOT_SENT`.
+        """Acquire a slot, which the caller must release by `release`. `seconds`: time for which the call can wait.
+        Raise UmgError(UNAVAILABLE) if the queue is full or the wait is too long.
         """
         if self.try_take():
             return
@@ -83,7 +88,7 @@ class ConcurrencyLimiter:
             raise self._full_error()
 
     def try_take(self) -> bool:
-        """Acquire a free slot, which the caller must release by `release`. Return whether there was one."""
+        """Acquire a slot if one is free; the caller must release it by `release`. Return whether one was free."""
         if self.free <= 0:
             return False
         self.free -= 1
@@ -91,7 +96,7 @@ class ConcurrencyLimiter:
         return True
 
     def release(self) -> None:
-        """Release a slot: give it to the call that has waited longest, or mark it as free."""
+        """Release a slot: pass it to the call that has waited longest, or mark it as free."""
         self._released += 1
         if self._released >= self._max_released:
             self._released //= 2
@@ -110,12 +115,14 @@ class ConcurrencyLimiter:
 
     @property
     def _all_busy_seconds(self) -> float:
-        """Seconds that slots were in use until now, summed over all slots."""
+        """Seconds in which slots were in use until now, summed over all slots."""
         return self._busy_seconds + self.taken * self._now()
 
     @property
     def expected_wait(self) -> float:
-        """Estimated seconds until a call that joins the queue now gets a slot. Grows while no slot is released."""
+        """Estimated seconds until a call that joins the queue now gets a slot. The estimate grows while no slot is
+        released.
+        """
         length = self._all_busy_seconds / max(1, self._released)
         return length / self.limit * (len(self._waiting) + 1)
 

@@ -1,4 +1,4 @@
-"""Load shedding: the process limits its calls in flight, and rejects calls that would wait too long for their start."""
+"""Load shedding: the process limits its calls in flight, and rejects calls that could not start soon."""
 
 import asyncio
 from collections import Counter
@@ -15,25 +15,27 @@ logger = structlog.get_logger()
 
 OWN_METHODS = "/umg.v1."
 READ_PREFIXES = ("Get", "List", "Delete", "Cancel", "Download", "Watch", "Receive")
-"""Prefixes of the names of methods that call no model. Like health checks, they are served under any load."""
+"""Prefixes of the names of methods that call no model. These methods and health checks are served under any load."""
 
 FULL, BEHIND = "full", "behind"
-"""Reasons for a rejection: the `reason` in the metrics, and the `cause` of the error."""
+"""Reasons for a rejection: too many calls are in flight, or the process is behind with the start of calls. They are the
+`reason` in the metrics and the `cause` of the error.
+"""
 REFUSALS = frozenset({FULL, BEHIND})
-"""Causes of errors that are not logged one by one: `LoadShedder` writes one line a second for all."""
+"""Causes of rejections, which are not logged one by one: `LoadShedder` writes one line a second for all."""
 
 LOG_SECONDS = 1.0
 
 
 class LoadShedder:
-    """Load shedder of the process: admits calls, and rejects at once the calls beyond its limits."""
+    """Limit on the calls of the process: admits calls, and rejects the calls beyond its limits at once."""
 
     def __init__(
         self, bounds: Overload, count: Callable[[str], None] | None = None, *, warm_up_seconds: float = 0.0
     ) -> None:
-        """Create a load shedder with the limits `bounds`. `count` is called with the reason of each rejection.
-
-        For `warm_up_seconds` from the first call on, no call is rejected because the process is behind with its work.
+        """Create a load shedder with the limits `bounds`. `count`: called with the reason of each rejection, `FULL` or
+        `BEHIND`; None for no calls.
+        `warm_up_seconds`: period from the first call on in which no call is rejected because the process is behind.
         """
         self._limiter = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
         self.leave: Callable[[], None] = self._limiter.release
@@ -55,36 +57,36 @@ class LoadShedder:
 
     @property
     def lags(self) -> dict[tuple[str, ...], float]:
-        """Longest wait for the start of a call in the last minute, in seconds: `processor` (time of the CPU) and
-        `wall`.
+        """Longest wait for the start of a call in the last minute, in seconds, by clock: `processor` (time of the CPU)
+        and `wall`.
         """
         return {("processor",): self._start_queue.lag, ("wall",): self._start_queue.delay}
 
     def close(self) -> None:
-        """Log the number of rejections since the last log line, at the end of the process."""
+        """Log the number of rejections since the last log line. Called at the end of the process."""
         if self._logging is not None:
             self._log()
 
     def admits(self) -> bool:
-        """Return whether a call that just arrived may go on, before any work is done for it; it must then soon call
-        `enter`. It may not if too many calls wait already.
+        """Return whether a call that has just arrived is admitted, before any work is done for it. An admitted call
+        must soon call `enter`; a rejected one gets the error of `refusal`.
         """
         if self._limiter.free <= 0 and self._limiter.refuses():
             return False
         return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
-        """Count the rejection of a call for which `admits` returned False, and return its error."""
+        """Count the rejection of a call that `admits` did not admit, and return the error for its caller."""
         return self._rejection(FULL if self._limiter.refuses() else BEHIND)
 
     def check(self) -> None:
-        """Raise UmgError(UNAVAILABLE) if `admits` returns False, and count the rejection."""
+        """Admit a call that has just arrived, or raise UmgError(UNAVAILABLE) and count the rejection."""
         if not self.admits():
             raise self.refusal()
 
     async def enter(self, seconds: float = float("inf")) -> None:
-        """Wait up to `seconds` for a slot for an admitted call, which `leave` must release. Raises
-        UmgError(UNAVAILABLE).
+        """Wait for the start of an admitted call, up to `seconds`, and take a slot, which `leave` must release. Raise
+        UmgError(UNAVAILABLE) if there is none in time.
         """
         if not self._start_queue.may_start():
             await self._start_queue.wait_turn()
@@ -96,7 +98,7 @@ class LoadShedder:
             raise self._rejection(FULL) from None
 
     def refused(self, reason: str) -> None:
-        """Count a rejected call for the metrics and the log."""
+        """Count a rejected call for the metrics and the log. `reason`: `FULL` or `BEHIND`."""
         if self._count is not None:
             self._count(reason)
         self._rejected[reason] += 1
@@ -119,5 +121,7 @@ class LoadShedder:
 
 
 def uses_model(method: str) -> bool:
-    """Return whether `/package.Service/Method` is subject to load shedding: a `umg.v1` method that uses a model."""
+    """Return whether a method is subject to load shedding: a method of `umg.v1` that calls a model. `method`: path,
+    `/package.Service/Method`.
+    """
     return method.startswith(OWN_METHODS) and not method.rpartition("/")[2].startswith(READ_PREFIXES)

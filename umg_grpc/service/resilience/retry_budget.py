@@ -1,16 +1,16 @@
-"""Retry budget of a channel."""
+"""Retry budget: limits the retries at a channel to a share of its calls."""
 
 import time
 from collections.abc import Callable
 
 MAX_TOKENS = 50.0
-"""Maximum number of retries that a budget holds."""
+"""Maximum number of retries that a budget can save up."""
 SECONDS_PER_TOKEN = 10.0
-"""Seconds in which a budget gains one retry without calls, for channels that are rarely called."""
+"""Seconds in which a budget gains one retry even without calls, for channels that are rarely called."""
 
 
 class RetryBudget:
-    """Retry budget of a channel: retries are limited to a share of its calls, so that they add little load."""
+    """Budget for the retries at one channel: each call adds `share` of a retry, so that retries add little load."""
 
     def __init__(self, share: float, now: Callable[[], float] = time.monotonic) -> None:
         self._share = share
@@ -21,7 +21,7 @@ class RetryBudget:
         """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
 
     def spend(self) -> bool:
-        """Take one retry from the budget. Return False if the budget is used up."""
+        """Take one retry from the budget. Return False if none is left."""
         if not self._share:
             return False
         now = self._now()
