@@ -12,5 +12,7 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     """Servicer of `umg.v1.AdminService`."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
-        """Create a servicer. `refuses_limits`: whether to reject keys with limits, see `per_worker_limit_checks`."""
+        """Create a servicer. `refuses_limits`: whether to reject keys with limits, which several workers without Redis
+        cannot count together.
+        """
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

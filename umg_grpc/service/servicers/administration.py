@@ -1,7 +1,7 @@
 """Administration of keys, usage, records of calls, and channels. An interceptor lets only keys of administrators call
-it, except for the methods by which every key reads about itself.
+these methods, except the methods by which each key reads its own data.
 
-The commands that work on a database use it too, in a process that imports neither gRPC nor the rules of the schema.
+Commands that work on a database use the class too, in a process that imports neither gRPC nor the rules of the schema.
 """
 
 from __future__ import annotations  # the context is needed by type checkers alone, and slow to import
@@ -36,10 +36,10 @@ PAGE_SIZE = 100
 
 
 class ChannelList(Protocol):
-    """Source of the channels with their health."""
+    """Source of the list of channels with their health."""
 
     async def list(self) -> pb.ListChannelsResponse:
-        """Return all channels."""
+        """Return all channels with their health."""
         ...
 
 
@@ -54,8 +54,8 @@ class Administration:
         *,
         refuses_limits: bool = False,
     ) -> None:
-        """Create the methods. `check` raises UmgError for a request that breaks a rule of the schema. `refuses_limits`:
-        whether keys cannot have limits, see `per_worker_limit_checks`.
+        """Create the methods. `check`: raises UmgError for a request that breaks a rule of the schema.
+        `refuses_limits`: whether to reject keys with limits, which several workers without Redis cannot count together.
         """
         self._check = check
         self._keys = Keys(store)
@@ -67,7 +67,7 @@ class Administration:
         self._channels = channels
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
-        """Create a key. Return it with its secret."""
+        """Create a key. Return it with its secret, which cannot be read again."""
         self._check(request)
         fields = fields_of(request.settings)
         self._check_limits(fields)
@@ -76,7 +76,7 @@ class Administration:
         return pb.CreateKeyResponse(key=message_of(key), secret=secret)
 
     async def GetKey(self, request: pb.GetKeyRequest, context: Context) -> pb.GetKeyResponse:
-        """Return a key: any to an administrator, its own to any other caller."""
+        """Return a key: any key to an administrator, only its own to any other caller."""
         self._check(request)
         async with _errors():
             [message] = await self._messages([await self._keys.get(_own_or_any(request.key_id))])
@@ -105,7 +105,9 @@ class Administration:
             return pb.UpdateKeyResponse(key=message)
 
     async def RotateKey(self, request: pb.RotateKeyRequest, context: Context) -> pb.RotateKeyResponse:
-        """Give a key a new secret. Return the key with this secret."""
+        """Replace the secret of a key. Return the key with the new secret; the old one stays valid for the requested
+        time.
+        """
         self._check(request)
         overlap = request.overlap.ToTimedelta() if request.HasField("overlap") else DEFAULT_OVERLAP
         async with _errors():
@@ -121,14 +123,14 @@ class Administration:
             return pb.RevokeKeyResponse(key=message)
 
     def _check_limits(self, fields: KeyFields) -> None:
-        """Raise UmgError(WRONG_STATE) if a key is to get a limit that this gateway cannot count, see
-        `per_worker_limit_checks`.
+        """Raise UmgError(WRONG_STATE) if a key is to get a limit that several workers without Redis cannot count
+        together.
         """
         if self._refuses_limits:
             check_key(fields)
 
     async def _messages(self, keys: Collection[Key]) -> list[pb.Key]:
-        """Return the keys as messages, each with the balance of its budget."""
+        """Return the keys as messages, each with the balance of its budget in the current period."""
         now = datetime.now(UTC)
         periods = {
             key.key_id: period_start(key.budget_period, now) for key in keys if key.budget_micro_credits is not None
@@ -137,7 +139,9 @@ class Administration:
         return [message_of(key, balances.get(key.key_id, NO_BALANCE)) for key in keys]
 
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
-        """Return the balance and the usage of a key: any to an administrator, its own to any other caller."""
+        """Return the balance and the usage of a key: of any key to an administrator, only of its own to any other
+        caller.
+        """
         self._check(request)
         async with _errors():
             key = await self._keys.get(_own_or_any(request.key_id))
@@ -158,7 +162,7 @@ class Administration:
     async def GetRequestRecord(
         self, request: pb.GetRequestRecordRequest, context: Context
     ) -> pb.GetRequestRecordResponse:
-        """Return the record of a call: any to an administrator, its own calls to any other caller."""
+        """Return the record of a call: of any call to an administrator, only of its own calls to any other caller."""
         self._check(request)
         async with _errors():
             return await self._records.get(request, current().caller)
@@ -178,7 +182,7 @@ class Administration:
 
 
 def _own_or_any(key_id: str) -> str:
-    """Return the id of the key that a call reads about; without an id in the request it is the caller's own. Raise
+    """Return the id of the key that a call reads: `key_id`, or the caller's own key for "". Raise
     UmgError(PERMISSION_DENIED) for another key unless the caller is an administrator.
     """
     caller = current().caller
@@ -189,8 +193,8 @@ def _own_or_any(key_id: str) -> str:
 
 @asynccontextmanager
 async def _errors() -> AsyncGenerator[None, None]:
-    """Convert the errors of the block: a failure of the database to UmgError(UNAVAILABLE), and the name of a field to
-    its path in the request.
+    """Convert the errors of the block: failures of the database to UmgError(UNAVAILABLE), and the field name in the
+    error for an invalid field to its path in the request.
     """
     try:
         yield

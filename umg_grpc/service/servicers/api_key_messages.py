@@ -1,4 +1,4 @@
-"""Conversion of API keys between `umg.v1` messages and the fields of the store."""
+"""Conversion of API keys between messages of `umg.v1` and the fields of the database."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -13,8 +13,9 @@ from umg_grpc.wire.administration_json import OPERATION_NAMES, OPERATION_VALUES,
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
-    """Return the fields of a key that an update mask selects. Raise UmgError for a mask that is empty or has an unknown
-    path.
+    """Return the fields of a key that an update mask selects, by their names in the database, with values from
+    `settings`.
+    `paths`: paths of the mask. Raise UmgError(INVALID_FIELD) for an empty mask or an unknown path.
     """
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
     unknown = [path for path in paths if path not in fields]
@@ -26,7 +27,7 @@ def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFiel
 
 
 def fields_of(settings: pb.KeySettings) -> KeyFields:
-    """Return the settings of a key as fields of the store, without its name."""
+    """Return the settings of a key as fields of the database, without the key's name."""
     return {
         "model_patterns": list(settings.model_patterns),
         "operations": [OPERATION_NAMES[operation] for operation in settings.operations],
@@ -49,7 +50,7 @@ def _stored_period(period: "pb.BudgetPeriod.ValueType") -> str:
 
 
 def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
-    """Return the message of a key with the balance of its budget."""
+    """Return a key as a message, with the balance of its budget."""
     return pb.Key(
         spent_micro_credits=balance.spent,
         reserved_micro_credits=balance.held,

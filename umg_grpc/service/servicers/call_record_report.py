@@ -1,4 +1,4 @@
-"""Records of calls for administrators and callers, as `umg.v1` messages."""
+"""Records of calls, as messages of `umg.v1`, for administrators and for the callers themselves."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,21 +23,21 @@ NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, drop
 
 
 class _RecordPosition(Position, array_like=True):
-    """Position in the list of records after which a page begins: start time and id of a record."""
+    """Position in the list of records, encoded in a page token: start time and id of the last record of a page."""
 
     start: int
     record_id: str
 
 
 class RequestReport:
-    """Reader of the records of calls, page by page."""
+    """Reader of the records of calls: one by its request id, or a list page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records
 
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
-        """Return the records of the calls with a request id that the caller may read. Raise
-        UmgError(OBJECT_NOT_FOUND).
+        """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) if none is
+        left.
         """
         found = await self._records.find(request.request_id)
         if ADMIN not in caller.scopes:
@@ -52,7 +52,9 @@ class RequestReport:
         return pb.GetRequestRecordResponse(record=newest, earlier_records=earlier)
 
     async def list(self, request: pb.ListRequestRecordsRequest, caller: Caller) -> pb.ListRequestRecordsResponse:
-        """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD)."""
+        """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or
+        page token.
+        """
         calls, after = selected(request), None
         if request.page_token:
             position = position_of(request.page_token, _RecordPosition)
@@ -67,8 +69,8 @@ class RequestReport:
 
 
 def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
-    """Return the record of a call as a message. Channel and attempts are left out for a caller that may not see the
-    route.
+    """Return the record of a call as a message. Channel and attempts are left out unless the caller's key may read
+    which channel served it (`show_route`).
     """
     details, is_admin = record.details or NO_DETAILS, ADMIN in caller.scopes
     message = pb.RequestRecord(
@@ -116,7 +118,7 @@ def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """Return the error reason with this name; unspecified for a name that only a later version has."""
+    """Return the error reason with this name; unspecified for a name that only a later version of the gateway has."""
     return dict(pb.ErrorReason.items()).get(f"ERROR_REASON_{name}", pb.ERROR_REASON_UNSPECIFIED)
 
 

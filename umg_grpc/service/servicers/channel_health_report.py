@@ -1,5 +1,5 @@
-"""List of the channels of the config with their health, which is that of this process and of the file of last
-failures.
+"""List of the channels of the config with their health: the circuit breakers of this process, and the last failures of
+all processes.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ CIRCUIT_STATES = MappingProxyType(
 
 
 class ChannelReport:
-    """List of the channels of the config with their health."""
+    """Source of the list of channels with their health."""
 
     def __init__(
         self,
@@ -35,17 +35,15 @@ class ChannelReport:
         breakers: Callable[[], Sequence[BreakerState]],
         failures: Callable[[], Sequence[LastFailure]],
     ) -> None:
-        """Create the list. `breakers` returns the circuit breakers of this process. `failures` reads the last failures
-        from their file, which blocks.
+        """Create the list. `breakers`: returns the states of the circuit breakers of this process. `failures`: reads
+        the last failures from their file, which blocks.
         """
         self._channels = channels
         self._breakers = breakers
         self._failures = failures
 
     async def list(self) -> pb.ListChannelsResponse:
-        """Return all channels with their health. If the file of last failures is unreadable, channels have no last
-        failure.
-        """
+        """Return all channels with their health, without last failures if their file is unreadable."""
         try:
             failures = {failure.key: failure for failure in await asyncio.to_thread(self._failures)}
         except OSError:
@@ -76,7 +74,10 @@ def _model(router: Router, model: PublicModel, alias: str = "") -> pb.ModelChann
 
 
 def _health(channel: str, model: str, breaker: BreakerState | None, failure: LastFailure | None) -> pb.ChannelHealth:
-    """Return the health of a model at a channel. It is healthy if it was not called yet."""
+    """Return the health of a model at a channel. `breaker`: None for a model that was not called yet, which counts as
+    healthy.
+    `failure`: None without a failure.
+    """
     message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
     if breaker is not None:
         message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls

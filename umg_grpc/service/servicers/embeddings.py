@@ -1,4 +1,4 @@
-"""Servicer of embedding: admits a request, and returns a vector for each of its inputs."""
+"""Servicer of embedding: returns a vector for each input of a request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
 
 SMALL_BYTES = 16 * 2**10
-"""Maximum size of a request whose tokens are decoded to text in about a millisecond."""
+"""Maximum bytes of a request whose token ids are decoded in the event loop, in about a millisecond; larger ones in a
+thread.
+"""
 
 
 class EmbeddingServicer(rpc.EmbeddingServiceServicer):
@@ -31,7 +33,7 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
         self._max_inputs = max_inputs
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
-        """Return one vector for each input, from the first channel with an answer."""
+        """Return one vector for each input, in order, from the first channel that succeeds."""
         admitted = await self._pipeline.admit(request)
         call, request, model = admitted.call, admitted.request, admitted.model
         if len(request.inputs) > self._max_inputs:
@@ -51,7 +53,7 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
 
 
 class _TokenAdapter:
-    """Converter of a request whose inputs are token ids for channels that accept only text."""
+    """Converter of a request whose inputs are token ids into text, for channels that accept only text."""
 
     def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
         self._request = request
@@ -59,8 +61,8 @@ class _TokenAdapter:
         self._texts: pb.EmbedRequest | None = None
 
     async def __call__(self, target: Target) -> pb.EmbedRequest:
-        """Return the request for a channel: unchanged, or with its token ids as text. Raise UmgError(UNTRANSLATABLE)
-        for unknown tokens.
+        """Return the request for a channel: unchanged, or with its token ids decoded to text. Raise
+        UmgError(UNTRANSLATABLE) for unknown tokens.
         """
         if self._takes_tokens(target.channel.protocols):
             return self._request
@@ -75,8 +77,8 @@ class _TokenAdapter:
         return await asyncio.to_thread(_as_texts, self._request, self._model)
 
     def _takes_tokens(self, protocols: Sequence[str]) -> bool:
-        """Return whether the format in which the channel is called (the caller's own, else its preferred one) accepts
-        token ids.
+        """Return whether the channel accepts token ids, in the format in which it is called: the caller's own if it has
+        it, else its first one.
         """
         spoken = [name for name in protocols if name in EMBEDDING_PROTOCOLS]
         own = self._request.source.format
@@ -84,8 +86,8 @@ class _TokenAdapter:
 
 
 def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:
-    """Raise UmgError for dimensions that the model does not support. A model whose dimensions are unknown is not
-    checked.
+    """Raise UmgError for a number of dimensions that the model does not support; accept any if the supported ones are
+    unknown.
     """
     if not model.HasField("embedding"):
         return
@@ -109,7 +111,9 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
 
 
 def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
-    """Return the request with its token ids as text. Raise UmgError(UNTRANSLATABLE or CONTEXT_TOO_LONG)."""
+    """Return the request with its token ids decoded to text. Raise UmgError: UNTRANSLATABLE for unknown tokens,
+    CONTEXT_TOO_LONG.
+    """
     texts, max_tokens = pb.EmbedRequest(), model.described.input_token_limit
     texts.CopyFrom(request)
     for position, given in enumerate(texts.inputs):
@@ -126,7 +130,7 @@ def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
 
 
 def _count(request: pb.EmbedRequest, model: PublicModel) -> int:
-    """Return the number of tokens of all inputs, for a provider that did not report it."""
+    """Return the number of tokens of all inputs, counted locally, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer or (None if model.family else EMBEDDING_TOKENIZER))
     return sum(
         len(given.tokens.ids) if given.HasField("tokens") else counter.count_text(given.text)

@@ -22,7 +22,9 @@ class FileServicer(rpc.FileServiceServicer):
         self._blobs = blobs
 
     async def GetFile(self, request: pb.GetFileRequest, context: Context) -> pb.GetFileResponse:
-        """Return the metadata of the file of a link. Raise UmgError(OBJECT_NOT_FOUND), the same for every reason."""
+        """Return the metadata of the file to which a link refers. Raise UmgError(OBJECT_NOT_FOUND) for an invalid or
+        expired link and for a deleted file.
+        """
         check(request)
         link, blob, _ = await self._find(request.token)
         return pb.GetFileResponse(
@@ -39,7 +41,7 @@ class FileServicer(rpc.FileServiceServicer):
     async def DownloadFile(
         self, request: pb.DownloadFileRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadFileResponse, None]:
-        """Yield the metadata of the file of a link, then its bytes as they are read. Raise UmgError: OBJECT_NOT_FOUND,
+        """Yield the metadata of the file to which a link refers, then its bytes. Raise UmgError: OBJECT_NOT_FOUND,
         RANGE_NOT_SATISFIABLE, UNAVAILABLE.
         """
         check(request)

@@ -40,7 +40,9 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         return self._pipeline.stream(current(), request)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
-        """Count the tokens of a request locally: no channel is called and no limit of the key applies."""
+        """Return the number of tokens of a request, counted locally: no channel is called, and no limit of the key
+        applies.
+        """
         call = current()
         counted, notes, access = await self._pipeline.read(call, request, request.request, counted=True)
         model = access.resolved.model
@@ -59,7 +61,9 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         return pb.CountTokensResponse(input_tokens=counter.count_request(counted))
 
     def _reject_unsupported_items(self, counted: pb.GenerateRequest, notes: RequestNotes, model: str) -> None:
-        """Raise UmgError(UNSUPPORTED_FIELD) for a message or item that no channel of the model supports."""
+        """Raise UmgError(UNSUPPORTED_FIELD) for a message or item in the request that no channel of the model supports.
+        `notes`: facts about the decoded body.
+        """
         targets = self._channels.router.targets(model)
         formats = {protocol for target in targets for protocol in target.channel.protocols}
         for index, message in enumerate(counted.messages):

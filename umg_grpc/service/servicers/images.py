@@ -1,4 +1,4 @@
-"""Servicer of image generation: admits a request, and returns its images as a whole or as a stream."""
+"""Servicer of image generation: returns images at once or as a stream with drafts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

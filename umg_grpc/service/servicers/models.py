@@ -20,7 +20,7 @@ class ModelServicer(rpc.ModelServiceServicer):
         self._channels = channels
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        """Return one page of the models of this key, sorted by id."""
+        """Return one page of the models that the calling key may use, sorted by id."""
         check(request)
         boundary, caller = decode_token(request.page_token), current().caller
         models = _models(self._channels.router, caller)
@@ -35,14 +35,16 @@ class ModelServicer(rpc.ModelServiceServicer):
         return response
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
-        """Return one model under the requested id. Raise UmgError(MODEL_NOT_FOUND), also if the key may not use it."""
+        """Return the model with this id or alias. Raise UmgError(MODEL_NOT_FOUND), also if the calling key may not use
+        it.
+        """
         check(request)
         found = find_model(self._channels.router, current().caller, request.model)
         return pb.GetModelResponse(model=under_name(found.model, request.model))
 
 
 def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
-    """Return the models that the key may use, by their ids and by their aliases."""
+    """Return id or alias -> model, for all models that the caller's key may use."""
     models = {model.id: model for model in router.models() if may_use(router, caller, model)}
     for alias, resolved in router.aliases().items():
         if may_use(router, caller, resolved.model, alias):
@@ -51,6 +53,8 @@ def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
 
 
 def _page(boundary: PageBoundary, ids: list[str], size: int) -> tuple[int, int]:
-    """Return the start and the exclusive end of a page of `ids`."""
+    """Return the start and the exclusive end of a page as indexes of `ids`. `boundary`: page tokens of the request.
+    `size`: maximum number of ids.
+    """
     place = bisect_left(ids, boundary.id)
     return (max(0, place - size), place) if boundary.back else (place, min(len(ids), place + size))

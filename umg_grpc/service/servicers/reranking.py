@@ -1,4 +1,4 @@
-"""Servicer of reranking: admits a request, and returns its documents ranked."""
+"""Servicer of reranking: returns the documents of a request ranked by their relevance."""
 
 import asyncio
 import secrets
@@ -20,7 +20,7 @@ class RerankServicer(rpc.RerankServiceServicer):
         self._max_documents = max_documents
 
     async def Rerank(self, request: pb.RerankRequest, context: Context) -> pb.RerankResponse:
-        """Return the documents ranked by the first channel with an answer."""
+        """Return the documents, most relevant first, as ranked by the first channel that succeeds."""
         admitted = await self._pipeline.admit(request)
         call, request, model = admitted.call, admitted.request, admitted.model
         if len(request.documents) > self._max_documents:
@@ -41,8 +41,8 @@ class RerankServicer(rpc.RerankServiceServicer):
 
 
 def _in_order(response: pb.RerankResponse, request: pb.RerankRequest) -> pb.RerankResponse:
-    """Return the response with its results by descending score, at most `top_n`, and with the texts of the documents if
-    requested.
+    """Return the response with its results by descending score, at most the requested `top_n`, and with the texts of
+    the documents if the request wants them.
     """
     ranked = sorted(response.results, key=lambda result: (-result.relevance_score, result.index))
     del response.results[:]
@@ -54,7 +54,7 @@ def _in_order(response: pb.RerankResponse, request: pb.RerankRequest) -> pb.Rera
 
 
 def _count(request: pb.RerankRequest, model: PublicModel) -> int:
-    """Return the number of tokens of query and documents, for a provider that did not report it."""
+    """Return the number of tokens of query and documents, counted locally, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer)
     texts = [document.text or document.object_json for document in request.documents]
     return sum(map(counter.count_text, [request.query, *texts]))

@@ -1,4 +1,4 @@
-"""Filters and page tokens of the requests of administrators that list calls or sum up their usage."""
+"""Filters and page tokens of the requests that list calls or sum up usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
@@ -19,8 +19,8 @@ PositionT = TypeVar("PositionT", bound="Position")
 
 
 class Position(msgspec.Struct, array_like=True):
-    """Position in a list at which the next page begins, encoded in the page token. It includes the time span of the
-    list, in microseconds, which all pages share.
+    """Position in a list at which the next page begins, encoded in the page token, with the time span of the list in
+    microseconds since 1970, so that all pages have the same span.
     """
 
     since: int
@@ -31,8 +31,8 @@ class Position(msgspec.Struct, array_like=True):
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:
-        """Return a filter of calls with the time span of the list's first page. Raise UmgError(INVALID_FIELD) if the
-        request has another span.
+        """Return the filter of a further page: that of its request with the time span of the first page. Raise
+        UmgError(INVALID_FIELD) if the request has another span.
         """
         try:
             return CallFilter(time_of(self.since), time_of(self.until), calls.only, failed=calls.failed)
@@ -41,7 +41,7 @@ class Position(msgspec.Struct, array_like=True):
 
 
 def position_of(token: str, kind: type[PositionT]) -> PositionT:
-    """Decode a page token. Raise UmgError(INVALID_FIELD)."""
+    """Decode a page token to a position of the class `kind`. Raise UmgError(INVALID_FIELD) for an invalid token."""
     try:
         return msgspec.json.decode(decode_token(token).id, type=kind)
     except msgspec.DecodeError:
@@ -54,7 +54,9 @@ def unknown_token() -> UmgError:
 
 
 def selected(request: Selection) -> CallFilter:
-    """Return the filter of calls for a request. Raise UmgError(INVALID_FIELD) for a start time in the future."""
+    """Return the filter of usage records that a request describes. Raise UmgError(INVALID_FIELD) for a start time in
+    the future.
+    """
     until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
     since = utc(request.start_time) if request.HasField("start_time") else until - SPAN
     if since > until:

@@ -1,5 +1,5 @@
-"""Usage for the administration: sums of the usage records by time, key, model, operation and channel, as `umg.v1`
-messages.
+"""Usage for administrators: sums of the usage records by time, key, model, operation and channel, as messages of
+`umg.v1`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,24 +31,24 @@ MIN_MONTH_MICROS = 28 * BUCKET_MICROS["day"]
 BUCKET_NAMES = enum_names(pb.UsageBucket.DESCRIPTOR)
 DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
 UNITS: Sequence[tuple[Unit, str]] = sorted(FIELDS.items())
-"""Units in the order of the enum, with the fields of records that count them."""
+"""Pairs of a unit and the field of usage records that counts it, in the order of the enum."""
 
 
 class _GroupPosition(Position, array_like=True):
-    """Position in the list of sums after which a page begins: the group of the last sum."""
+    """Position in the list of sums, encoded in a page token: the group of the last sum of a page."""
 
     group: list[int | str]
-    """Last group of the page."""
+    """Values by which the last sum of the page is grouped, in the order of the grouping."""
 
 
 class UsageReport:
-    """Reader of the usage of keys: sums of usage records, page by page."""
+    """Reader of usage: of one key, or sums of all usage records page by page."""
 
     def __init__(self, records: UsageRecords) -> None:
         self._records = records
 
     async def of_key(self, key: Key, request: pb.GetUsageRequest) -> pb.UsageEntry:
-        """Return the usage of one key in the time span of a request."""
+        """Return the usage of one key, summed over the time span of a request."""
         since = utc(request.start_time) if request.HasField("start_time") else key.create_time
         until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
         found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))
@@ -56,8 +56,8 @@ class UsageReport:
         return _entry([], found[0], span) if found else span
 
     async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
-        """Return one page of sums of usage, one for each group (for example key and day). Raise
-        UmgError(INVALID_FIELD).
+        """Return one page of sums of usage, one for each group (for example key and day). Raise UmgError(INVALID_FIELD)
+        for an invalid filter or page token.
         """
         calls, after = selected(request), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
@@ -83,8 +83,8 @@ class UsageReport:
 
 
 def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:
-    """Return the sum of one group as a message. `span`: entry with the start and end times for groups that are not
-    grouped by time.
+    """Return the sum of one group as a message. `by`: names of the columns by which it is grouped. `span`: entry with
+    the start and end of the whole list, for groups without a time span.
     """
     entry = pb.UsageEntry(
         request_count=group.requests,
@@ -111,7 +111,7 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
 
 
 def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
-    """Return the counts of a usage record as quantities with units, without zeros."""
+    """Return the counts of a usage record or a sum (field -> number) as quantities with units, without zeros."""
     return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNITS if counts[name]]
 
 

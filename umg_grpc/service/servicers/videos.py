@@ -41,12 +41,12 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
 
 RETRY_COUNT = "x-stainless-retry-count"
-"""Header of SDKs that repeat a request by themselves: the number of the repetition."""
+"""Header of SDKs that repeat failed requests by themselves: the number of the repetition, 0 for the first request."""
 RETRY_SECONDS = 120.0
-"""Time within which a repetition by an SDK is taken for the same submission."""
+"""Seconds within which an equal request that an SDK repeats is taken for the same submission."""
 DEFAULT_PAGE = 20
 WATCH_SECONDS = 1.0
-"""Time between two looks at a watched task, for changes by other processes and of its estimated progress."""
+"""Seconds between two reads of a watched task from the database, which other processes may have changed."""
 CANCEL_SECONDS = 30.0
 ANY_KEY = "*"
 
@@ -67,8 +67,8 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def CreateVideoTask(self, request: pb.CreateVideoTaskRequest, context: Context) -> pb.CreateVideoTaskResponse:
-        """Submit a video task exactly once. Return it as a provider has accepted it, or as queued if that is not known
-        yet.
+        """Submit a video task exactly once. Return the task: accepted by a provider, or queued while it is unknown
+        whether a provider has accepted it.
         """
         check(request)
         call = current()
@@ -81,7 +81,9 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def RemixVideoTask(self, request: pb.RemixVideoTaskRequest, context: Context) -> pb.RemixVideoTaskResponse:
-        """Submit a task that changes a finished one, to the channel and with the key that made the finished one."""
+        """Submit a task that changes the video of a finished task, to the channel and with the provider's key that made
+        it.
+        """
         check(request)
         call = current()
         source = await self._own(call.caller, request.task_id)
@@ -95,8 +97,8 @@ class VideoServicer(rpc.VideoServiceServicer):
         return pb.RemixVideoTaskResponse(task=self._shown(call, row))
 
     def _checked(self, call: Call, request: pb.CreateVideoTaskRequest) -> pb.CreateVideoTaskRequest:
-        """Return the request completed by the defaults of its model. Raise UmgError if it breaks a rule of the model or
-        of the path it came by, or if no channel serves the model.
+        """Return the request completed by the defaults of its model. Raise UmgError if it breaks a rule of the model's
+        family or of the HTTP API by which it came.
         """
         family = upstream_model = ""
         with suppress(UmgError):
@@ -116,9 +118,9 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def _repeated(
         self, call: Call, request: pb.CreateVideoTaskRequest, source_task_id: str | None
     ) -> MediaTask | None:
-        """Return the existing task if this submission repeats it: with its idempotency key, or as an automatic retry of
-        an SDK that sends no key. Raise UmgError(ALREADY_EXISTS) for a used key or external task id with another
-        request.
+        """Return the existing task if this submission repeats it: by its idempotency key or external id, or as an
+        automatic retry of an SDK that sends no key; None for a new submission. `source_task_id`: task that a remix
+        changes, else None. Raise UmgError(ALREADY_EXISTS) for a key or external id that was used with another request.
         """
         owner, now = call.caller.key_id, self._tasks.context.now()
         fingerprint = body_hash(request, source_task_id)
@@ -139,8 +141,8 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def _submitted(
         self, call: Call, request: pb.CreateVideoTaskRequest, model: PublicModel, source: MediaTask | None = None
     ) -> MediaTask:
-        """Return the task of a checked request: the earlier task that it repeats, else a new one, which is submitted. A
-        remix of `source` is submitted to the channel that made `source`.
+        """Return the task for a checked request: the existing task that it repeats, else a new one, which is submitted.
+        `source`: for a remix, the task that it changes, at whose channel it is submitted; else None.
         """
         source_id, kind = (None, request.kind) if source is None else (source.task_id, pb.VIDEO_TASK_KIND_REMIX)
         if (known := await self._repeated(call, request, source_id)) is not None:
@@ -181,7 +183,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def ListVideoTasks(self, request: pb.ListVideoTasksRequest, context: Context) -> pb.ListVideoTasksResponse:
-        """Return a page of the caller's tasks, or of another key's for an administrator."""
+        """Return a page of the caller's tasks; an administrator may request those of another key."""
         check(request)
         caller = current().caller
         owner: str | None = caller.key_id
@@ -215,7 +217,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def WatchVideoTask(
         self, request: pb.WatchVideoTaskRequest, context: Context
     ) -> AsyncGenerator[pb.WatchVideoTaskResponse, None]:
-        """Yield the task at once, and again after each change of its state or progress, until it has ended."""
+        """Yield the task at once, and again after each change of its state or progress, until the task has ended."""
         check(request)
         call, shown = current(), None
         with self._tasks.context.watching(request.task_id) as changed:
@@ -245,7 +247,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def DeleteVideoTask(self, request: pb.DeleteVideoTaskRequest, context: Context) -> pb.DeleteVideoTaskResponse:
-        """Delete a finished task with its files, or cancel one that its provider has not started."""
+        """Delete a task that has ended, with its files, or cancel a task that its provider has not started."""
         check(request)
         call = current()
         row = await self._own(call.caller, request.task_id)
@@ -263,7 +265,9 @@ class VideoServicer(rpc.VideoServiceServicer):
         return pb.DeleteVideoTaskResponse(task=self._tasks.context.view.task(deleted))
 
     async def _cancel(self, row: MediaTask) -> MediaTask:
-        """Cancel a task at its provider. Raise UmgError(WRONG_STATE) if that is not possible."""
+        """Cancel a task at its provider. Return the changed task. Raise UmgError(WRONG_STATE) if it cannot be
+        cancelled.
+        """
         upstream = self._channels.videos.get(row.channel)
         if row.state != QUEUED or upstream is None:
             raise _wrong_state(row, "it can be deleted when it has ended")
@@ -289,8 +293,8 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def ReceiveVideoCallback(
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
-        """Poll a task soon, since its provider has sent a notification. The content of the notification changes nothing
-        by itself.
+        """Schedule an early poll of a task, about which its provider has sent a notification. The content of the
+        notification is not trusted, and changes nothing.
         """
         check(request)
         tasks = self._tasks.context
@@ -315,7 +319,9 @@ class VideoServicer(rpc.VideoServiceServicer):
         return row
 
     def _shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
-        """Return the task as a message, and set the headers that state when the caller should read it again."""
+        """Return the task as a message, and set the headers of the call that state when to read an unfinished task
+        again.
+        """
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL:
             call.headers.update(poll_hints(row, self._tasks.context.now()))
@@ -323,8 +329,8 @@ class VideoServicer(rpc.VideoServiceServicer):
 
 
 def _same(wanted: MediaTask, existing: MediaTask) -> MediaTask:
-    """Return the existing task if the wanted one repeats it with the same content. Raise UmgError(ALREADY_EXISTS) if
-    only its key or id is the same.
+    """Return `existing` if `wanted` repeats it with the same request. Raise UmgError(ALREADY_EXISTS) if only the
+    idempotency key or the external id is the same.
     """
     if wanted.idempotency_key is not None and wanted.idempotency_key == existing.idempotency_key:
         if wanted.body_hash == existing.body_hash:
@@ -335,7 +341,9 @@ def _same(wanted: MediaTask, existing: MediaTask) -> MediaTask:
 
 
 def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
-    """Return whether a task has the API path, the kind and the model that the request names, if it names them."""
+    """Return whether a task was submitted by the HTTP API, and has the kind and the model, that the request states; one
+    that it does not state matches.
+    """
     if request.entry and row.entry != request.entry:
         return False
     if request.kind and row.kind != request.kind:
@@ -344,7 +352,9 @@ def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
 
 
 def _remix_request(source: MediaTask, request: pb.RemixVideoTaskRequest) -> pb.CreateVideoTaskRequest:
-    """Return the request of a remix: the parameters of its source with another prompt, and without media."""
+    """Return the request of a remix: the parameters of the task `source` with the prompt of `request`, and without
+    media.
+    """
     remix = pb.CreateVideoTaskRequest(
         model=source.model,
         entry=pb.VIDEO_ENTRY_VIDEO_OBJECT,
@@ -357,7 +367,9 @@ def _remix_request(source: MediaTask, request: pb.RemixVideoTaskRequest) -> pb.C
 
 
 def _check_callback(body: bytes, row: MediaTask) -> None:
-    """Raise UmgError for a notification that is no JSON object, or that names another task of the provider."""
+    """Check the body of a provider's notification about the task `row`. Raise UmgError if it is no JSON object, or if
+    it names another task.
+    """
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         ids = [msgspec.json.decode(found[name], type=str) for name in ("id", "task_id") if name in found]
