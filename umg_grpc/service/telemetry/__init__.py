@@ -1,3 +1,3 @@
-"""Export of traces and metrics to an OpenTelemetry collector: a span for each call and for each attempt at a
-channel.
+"""Export of traces and metrics to an OpenTelemetry collector: each call and each of its attempts at a channel is a
+span.
 """

@@ -1,4 +1,4 @@
-"""Content of prompts and answers in spans, where the operator enables it, redacted by the operator's hook."""
+"""Content of prompts and responses in spans, if the operator enables it, redacted by a function of the operator."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -14,16 +14,18 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator, read_answer
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Variable of OpenTelemetry that enables the content of spans."""
+"""OpenTelemetry's environment variable that enables the content of messages in spans."""
 ENABLING = frozenset({"true", "span_only", "span_and_event"})
 REDACT = "UMG_TELEMETRY_REDACT"
-"""Variable with the redaction hook, as `MODULE:FUNCTION`."""
+"""Environment variable with the operator's redaction function, as `MODULE:FUNCTION`: it gets a text and returns the
+text without its secrets.
+"""
 MAX_TEXT_CHARACTERS = 8192
-"""Longest text of a span; the rest is cut off."""
+"""Maximum characters of one text in a span; the rest is cut off."""
 MAX_MESSAGES = 100
-"""Most messages of a prompt in a span, the newest ones."""
+"""Maximum number of messages of a prompt in a span; the newest ones are recorded."""
 MAX_ANSWER_BYTES = 64 * 2**10
-"""Most bytes of an answer that are decoded for a span, in the event loop."""
+"""Maximum bytes of a response that are decoded for a span, since this happens in the event loop."""
 
 Redact: TypeAlias = Callable[[str], str]
 Json: TypeAlias = dict[str, Any]
@@ -32,8 +34,9 @@ logger = structlog.get_logger()
 
 
 class ContentCapture:
-    """Encoder of the content of calls for their spans. A failure, also of the hook, leaves the content out and affects
-    no call.
+    """Encoder of prompts and responses as attributes of spans. `redact`: the operator's redaction function, called with
+    each text; None for no redaction. If it raises an exception, the content is left out of the span, and the call goes
+    on.
     """
 
     def __init__(self, redact: Redact | None = None) -> None:
@@ -42,7 +45,10 @@ class ContentCapture:
     def attributes(
         self, request: pb.GenerateRequest, answer: pb.GenerateResponse | AnswerAggregator | None
     ) -> Attributes:
-        """Return the content of a request and of its answer, if there is one, as attributes of a span."""
+        """Return the messages of a request and of its response as attributes of a span, JSON texts by attribute name;
+        empty after an error, which is logged.
+        `answer`: the response, or the aggregator of its stream; None without a response.
+        """
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}
             if request.instructions:
@@ -66,7 +72,7 @@ class ContentCapture:
         return [self._part(part) for part in parts]
 
     def _part(self, part: pb.Part) -> Json:
-        """Return a part of a message as the conventions encode it; only the kind of a part that is not text."""
+        """Return a part of a message as OpenTelemetry's conventions encode it; of a part without text only the kind."""
         match part.WhichOneof("kind"):
             case "text":
                 return {"type": "text", "content": self._text(part.text.text)}
@@ -91,22 +97,23 @@ class ContentCapture:
                 assert_never(unhandled)
 
     def _text(self, text: str) -> str:
-        """Return the redacted text, cut to the maximum length afterwards: a cut before could hide a secret from the
-        hook.
+        """Return the text redacted, and then cut to the maximum length: a cut before could hide a secret from the
+        redaction function.
         """
         return (text if self._redact is None else self._redact(text))[:MAX_TEXT_CHARACTERS]
 
 
 def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> AnswerAggregator:
-    """Return an aggregator for the stream that begins with this message."""
+    """Return an aggregator that collects the response from a stream. `first`: first message of the stream."""
     if first.source_frames:
         return FrameAggregator(FORMATS[request.source.format], request, MAX_ANSWER_BYTES)
     return StreamAggregator(MAX_ANSWER_BYTES)
 
 
 def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
-    """Return the content capture that the environment configures; None (the default) if it configures none. Raise
-    UmgError(INVALID_FIELD) for a hook that cannot be imported, since content must not be recorded without redaction.
+    """Return the encoder of content that the environment configures; None, the default, if it does not enable content.
+    Raise UmgError(INVALID_FIELD) for a redaction function that cannot be imported, since content must not be recorded
+    unredacted.
     """
     if environment.get(CAPTURE, "").lower() not in ENABLING:
         return None
@@ -114,6 +121,7 @@ def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
 
 
 def _hook(named: str) -> Redact:
+    """Import the operator's redaction function. `named`: `MODULE:FUNCTION`. Raise UmgError(INVALID_FIELD)."""
     module, _, name = named.partition(":")
     try:
         hook: Redact = getattr(importlib.import_module(module), name)
@@ -124,7 +132,9 @@ def _hook(named: str) -> Redact:
 
 
 def _decoded(request: pb.GenerateRequest, answer: pb.GenerateResponse) -> pb.GenerateResponse:
-    """Return the response with its candidates, which after passthrough are decoded from the provider's own body."""
+    """Return the response with its candidates. Those of a passed-through response are decoded from the provider's own
+    body; it has none if the body is larger than `MAX_ANSWER_BYTES`.
+    """
     if not answer.source.body or len(answer.source.body) > MAX_ANSWER_BYTES:
         return answer
     return read_answer(FORMATS[answer.source.format], request, answer)

@@ -1,4 +1,4 @@
-"""Spans and metrics of calls, recorded by the packages of OpenTelemetry."""
+"""Spans and metrics of calls, recorded with the optional packages of OpenTelemetry."""
 
 import time
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ from umg_grpc.wire.core.stream_aggregator import AnswerAggregator
 
 SCOPE = "unified-model-gateway"
 BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Bounds of histograms of seconds, as the conventions recommend."""
+"""Upper bounds of the buckets of histograms of durations, in seconds, as the conventions recommend."""
 DURATIONS: Mapping[Operation, str] = {
     GENERATE: "gen_ai.client.inference.duration",
     EMBED: "gen_ai.client.embeddings.duration",
     RERANK: "umg.client.rerank.duration",
     MAKE_IMAGE: "umg.client.images.duration",
 }
-"""Histograms of the durations of attempts."""
+"""Operation -> name of the histogram of the durations of its attempts."""
 FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"
 TOKENS = (
     "input_tokens",
@@ -48,18 +48,22 @@ TOKENS = (
     "cache_write.input_tokens",
     "reasoning.output_tokens",
 )
-"""Counters of tokens, below `gen_ai.client.inference.usage`, as the attributes below `gen_ai.usage`."""
+"""Kinds of counted tokens: names of counters below `gen_ai.client.inference.usage`, and of attributes of spans below
+`gen_ai.usage`.
+"""
 SERVER_FAULTS = frozenset({"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "DATA_LOSS"})
-"""Statuses that mark the span of a call as an error, by the conventions for gRPC servers."""
+"""Names of the gRPC statuses with which the span of a call is marked as an error, by the conventions for servers."""
 
 
 class OtelTelemetry:
-    """Telemetry by OpenTelemetry: begins the spans, and records the metrics. Its providers export both in threads of
-    their own.
+    """Telemetry by OpenTelemetry: creates the spans of calls, and records the metrics. Its providers export both in
+    their own threads.
     """
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
-        """Create the telemetry and its metrics. With `content` None no content of calls is recorded."""
+        """Create the telemetry and its metrics. `content`: encoder of prompts and responses in spans; None leaves
+        content out.
+        """
         self.content = content
         release = version("unified-model-gateway")
         self.tracer = tracers.get_tracer(SCOPE, release)
@@ -76,14 +80,14 @@ class OtelTelemetry:
         }
 
     def begin(self, method: str, caller: TraceContext | None) -> "OtelCallSpan":
-        """Begin the span of a call. `caller`: trace context of the caller, the parent of the span; None begins a new
-        trace.
+        """Begin the span of a call. `method`: path of the method. `caller`: trace context of the caller, whose span is
+        the parent; None begins a new trace.
         """
         return OtelCallSpan(self, method.removeprefix("/"), Context() if caller is None else _remote(caller))
 
 
 class OtelCallSpan:
-    """Span of one call, see `CallSpan`."""
+    """Span of one call."""
 
     def __init__(self, telemetry: OtelTelemetry, method: str, parent: Context) -> None:
         self._telemetry = telemetry
@@ -97,12 +101,14 @@ class OtelCallSpan:
         self._attempts: list[OtelAttemptSpan] = []
 
     def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
-        """Set the request whose properties the spans of the call's attempts record."""
+        """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
+        requested.
+        """
         self._operation, self._request = operation, request
         self._parameters = span_attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
-        """Begin the span of an attempt. The provider is sent its trace context."""
+        """Begin the span of an attempt. The trace context sent to the provider has this span as parent."""
         attempt = OtelAttemptSpan(self._telemetry, self._operation, target, self._parameters, self._context)
         if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):
             attempt.capture(self._request, self._telemetry.content)
@@ -111,8 +117,9 @@ class OtelCallSpan:
         return attempt
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the span of the call and those of its attempts. `usage`: tokens of the last attempt, whose answer the
-        caller got.
+        """End the span of the call and the spans of its attempts.
+        `found`: attributes of the call; None for one that does not apply. `usage`: tokens of the last attempt, whose
+        response the caller got; None without one. `error`: None after a success.
         """
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})
@@ -130,7 +137,7 @@ class OtelCallSpan:
 
 
 class OtelAttemptSpan:
-    """Span of one attempt, see `AttemptSpan`. It is exported at the end of the call, when its usage is known."""
+    """Span of one attempt. It is exported at the end of the call, when the usage is known."""
 
     def __init__(
         self, telemetry: OtelTelemetry, operation: Operation, target: Target, parameters: Attributes, parent: Context
@@ -155,19 +162,19 @@ class OtelAttemptSpan:
         self._aggregator: AnswerAggregator | None = None
 
     def capture(self, request: pb.GenerateRequest, content: ContentCapture) -> None:
-        """Record the content of the request and of its answer, if the span is sampled."""
+        """Record the messages of the request and of its response, if the span is sampled."""
         if self._span.is_recording():
             self._request, self._content = request, content
 
     def read_response(self, response: Response) -> None:
-        """Record the id and the finish reasons of the response, as far as they were decoded."""
+        """Record the id and the finish reasons of a complete response, if they were decoded."""
         if isinstance(response, pb.GenerateResponse):
             self._name(response)
             self._answer = response if self._content is not None else None
             self._finish_reasons = [span_attributes.finish_reason(each.finish_reason) for each in response.candidates]
 
     def read_message(self, message: pb.StreamGenerateResponse) -> None:
-        """Record the id and the finish reasons in a message, and the time of the first one."""
+        """Record the id and the finish reasons in a message of a stream, and the time of the first message."""
         if self._first_seconds is None:
             self._first_seconds = time.perf_counter() - self._started
         if self._content is not None:
@@ -180,7 +187,9 @@ class OtelAttemptSpan:
                 self._finish_reasons.append(span_attributes.finish_reason(event.finished.finish_reason))
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """Record the outcome of an attempt, which ends now."""
+        """Record that the attempt ends now. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure
+        `error`.
+        """
         if self._end_nanos is not None:
             return
         self._end_nanos, seconds = time.time_ns(), time.perf_counter() - self._started
@@ -194,7 +203,7 @@ class OtelAttemptSpan:
             self._telemetry.first_chunk.record(self._first_seconds, self._shared)
 
     def close(self, usage: pb.Usage | None) -> None:
-        """Export the span, with the usage of its answer."""
+        """Export the span. `usage`: tokens of the attempt; None if its response was not used."""
         if usage is not None:
             self._count(usage)
         if self._finish_reasons:
@@ -227,7 +236,7 @@ class OtelAttemptSpan:
 
 
 def _remote(caller: TraceContext) -> Context:
-    """Return the OpenTelemetry context of the caller's span, as a parent for the span of its call."""
+    """Return the OpenTelemetry context of the caller's span, to be the parent of the span of the call."""
     flags = TraceFlags(TraceFlags.SAMPLED if caller.is_sampled else TraceFlags.DEFAULT)
     state = TraceState.from_header([caller.tracestate]) if caller.tracestate else None
     parent = SpanContext(int(caller.trace_id, 16), int(caller.span_id, 16), True, flags, state)

@@ -1,4 +1,4 @@
-"""Export of telemetry by OTLP over gRPC, configured by the environment variables of OpenTelemetry."""
+"""Export of spans and metrics by OTLP over gRPC, configured by the environment variables of OpenTelemetry."""
 
 import asyncio
 import threading
@@ -13,19 +13,19 @@ from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
-"""Variables that enable the telemetry."""
+"""Environment variables with the address of a collector; one of them enables the telemetry."""
 DISABLED = "OTEL_SDK_DISABLED"
 TRACES, METRICS = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
 PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 SERVICE_NAME, RESOURCE = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 SHUTDOWN_SECONDS = 3.0
-"""Longest wait at the end of the process for the last export."""
+"""Maximum seconds that the end of the process waits for the last export."""
 
 logger = structlog.get_logger()
 
 
 def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of this process that the environment does not set. Each process has its own id, so that a
+    """Return the attributes of this process that the environment does not set, among them an id of its own, so that a
     collector does not mix up the metrics of several workers.
     """
     given = environment.get(RESOURCE, "")
@@ -39,9 +39,9 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
 
 @asynccontextmanager
 async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telemetry | None, None]:
-    """Yield the telemetry; None unless the environment names a collector and the packages are installed. A collector
-    that does not answer does not delay calls: spans are exported by a thread, and dropped if its queue is full. Raise
-    UmgError(INVALID_FIELD) for a redaction hook that cannot be imported.
+    """Yield the telemetry for the time of the block; None unless the environment names a collector and the optional
+    packages are installed. A collector that does not answer delays no calls: spans are exported by a thread, and
+    dropped if its queue is full. Raise UmgError(INVALID_FIELD) for a redaction function that cannot be imported.
     """
     if not any(environment.get(name) for name in ENDPOINTS) or environment.get(DISABLED, "").lower() == "true":
         yield None

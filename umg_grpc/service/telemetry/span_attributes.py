@@ -1,5 +1,5 @@
-"""Attributes of spans and metrics of attempts, by the semantic conventions for generative AI (version 0.1 of their own
-repository).
+"""Attributes of the spans and metrics of attempts, by OpenTelemetry's semantic conventions for generative AI (version
+0.1 of their own repository).
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ ADDRESS, PORT, ERROR = "server.address", "server.port", "error.type"
 OPERATIONS: Mapping[Operation, str] = MappingProxyType(
     {GENERATE: "chat", EMBED: "embeddings", RERANK: "rerank", MAKE_IMAGE: "generate_content"}
 )
-"""Names of the operations; the conventions have none for reranking."""
+"""Operation -> its name in the conventions; reranking, which the conventions do not have, has one of ours."""
 HOSTS: Mapping[str, str] = MappingProxyType(
     {
         "openai.com": "openai",
@@ -40,20 +40,20 @@ HOSTS: Mapping[str, str] = MappingProxyType(
         "x.ai": "x_ai",
     }
 )
-"""Well-known providers by the end of their host."""
+"""End of the host name of a well-known provider -> its name in the conventions."""
 USAGE = (
     ("gen_ai.usage.input_tokens", "input_tokens"),
     ("gen_ai.usage.output_tokens", "output_tokens"),
     ("gen_ai.usage.cache_read.input_tokens", "cache_read_tokens"),
     ("gen_ai.usage.reasoning.output_tokens", "reasoning_tokens"),
 )
-"""Attributes of a span by the fields of `Usage`."""
+"""Pairs of an attribute of a span and the field of `umg.v1.Usage` with its value."""
 
 
 @lru_cache(maxsize=1024)
 def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
-    """Return name, host and port of a provider for telemetry; "" and 0 for host and port of a model in this process. A
-    host that is not well known has the name of its wire format's provider, as the conventions require.
+    """Return name, host and port of a channel's provider for telemetry; host "" and port 0 for a model in this process.
+    The name of a provider whose host is not well known is derived from `protocol`, as the conventions require.
     """
     url = URL(base_url) if base_url else None
     host = (url.host or "") if url is not None else ""
@@ -64,7 +64,7 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
 
 
 def target_attributes(operation: Operation, target: Target) -> Attributes:
-    """Return the attributes that the span and the metrics of an attempt share: operation, provider, model."""
+    """Return the attributes that the span and the metrics of an attempt have in common: operation, provider, model."""
     channel: Channel = target.channel
     provider, host, port = provider_of(channel.base_url, channel.protocols[0])
     found: Attributes = {OPERATION: OPERATIONS[operation], PROVIDER: provider, MODEL: target.model}
@@ -74,7 +74,9 @@ def target_attributes(operation: Operation, target: Target) -> Attributes:
 
 
 def request_attributes(request: Request, *, stream: bool) -> Attributes:
-    """Return the attributes of a request for its span; none of its content."""
+    """Return the parameters of a request as attributes of its span, without its content. `stream`: whether a stream is
+    requested.
+    """
     return dict(_parameters(request, stream=stream))
 
 
@@ -106,7 +108,7 @@ def _parameters(request: Request, *, stream: bool) -> Iterator[tuple[str, str | 
 
 
 def usage_attributes(usage: pb.Usage) -> Attributes:
-    """Return the token counts of a usage as attributes, without zeros."""
+    """Return the token counts of a usage as attributes of a span, without zeros."""
     found: Attributes = {name: count for name, member in USAGE if (count := getattr(usage, member))}
     if written := usage.cache_write_tokens + usage.long_cache_write_tokens:
         found["gen_ai.usage.cache_write.input_tokens"] = written

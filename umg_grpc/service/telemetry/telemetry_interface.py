@@ -1,4 +1,4 @@
-"""Interface of the telemetry as the pipeline calls it, free of the optional packages that the implementation needs."""
+"""Interface between the pipeline and the telemetry, without the optional packages that the implementation needs."""
 
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
@@ -14,7 +14,7 @@ Attribute: TypeAlias = str | int | float | bool
 
 
 class AttemptSpan(Protocol):
-    """Span of one attempt of a call at one channel."""
+    """Span of one attempt of a call at one channel, which ends with the attempt."""
 
     def read_response(self, response: Response) -> None:
         """Record the provider's complete response, before it is changed for the caller."""
@@ -25,28 +25,35 @@ class AttemptSpan(Protocol):
         ...
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """End the span of an attempt. `outcome`: `ok`, `left` (cancelled), `refused` or the failure."""
+        """End the span. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure `error` (None
+        without one).
+        """
         ...
 
 
 class CallSpan(Protocol):
-    """Span of one call."""
+    """Span of one call, the parent of the spans of its attempts."""
 
     @property
     def trace(self) -> TraceContext:
-        """Trace context with this span."""
+        """Trace context of which this span is the current one."""
         ...
 
     def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
-        """Set the request whose properties the spans of the call's attempts record."""
+        """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
+        requested.
+        """
         ...
 
     def begin_attempt(self, target: Target) -> AttemptSpan:
-        """Begin the span of an attempt. The provider is sent its trace context."""
+        """Begin the span of an attempt. The trace context sent to the provider has this span as parent."""
         ...
 
     def end(self, attributes: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the span of the call and those of its attempts. Attributes that are None are left out."""
+        """End the span of the call and the spans of its attempts.
+        `attributes`: attributes of the call; None for one that does not apply. `usage`: tokens of the last attempt;
+        None without one. `error`: None after a success.
+        """
         ...
 
 
@@ -54,7 +61,7 @@ class Telemetry(Protocol):
     """Factory of the spans of calls."""
 
     def begin(self, method: str, caller: TraceContext | None) -> CallSpan:
-        """Begin the span of a call. `caller`: trace context of the caller, the parent of the span; None begins a new
-        trace.
+        """Begin the span of a call. `method`: path of the method. `caller`: trace context of the caller, whose span is
+        the parent; None begins a new trace.
         """
         ...
