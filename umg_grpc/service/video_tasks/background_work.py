@@ -1,4 +1,4 @@
-"""Work on video tasks that continues without a call: submissions, polls, notifications, from `start` to `aclose`."""
+"""Background work on the video tasks: submissions, polls, notifications and copies, from `start` to `aclose`."""
 
 from umg_grpc.config.values import VideoTaskConfig
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
@@ -15,7 +15,7 @@ from umg_grpc.store.video_task_table import ROW_BYTES
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 DIRECTORY = "tasks"
-"""Folder of the locks of processes, in the data directory."""
+"""Folder in the data directory with a lock file of each process, by which ended processes are found."""
 TAKEOVER_SECONDS = 5.0
 """Time between two searches for processes of this data directory that have ended."""
 SWEEP_SECONDS = 600.0
@@ -23,8 +23,8 @@ CLOSE_SECONDS = 5.0
 
 
 class Tasks:
-    """Submissions, polls and notifications of the video tasks of this process. Tasks of processes that have ended are
-    taken over: at once within a data directory, else when their leases end.
+    """Background work of this process on video tasks. Tasks of processes that have ended are taken over: at once if
+    they share the data directory, else when their leases end.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Tasks:
         self._sweeper: Background | None = None
 
     def start(self) -> None:
-        """Start to poll and to notify, first for the tasks of processes that have ended."""
+        """Start the background work: first the tasks of ended processes are taken over."""
         self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
         self._takeover.wake()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
@@ -71,7 +71,7 @@ class Tasks:
 
     @property
     def retention_micros(self) -> int:
-        """Time for which a task is kept after its end, in microseconds."""
+        """Microseconds for which a task is stored after its end."""
         return int(self._config.ttl * 1e6)
 
     async def _take_over(self) -> None:

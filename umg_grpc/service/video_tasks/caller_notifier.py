@@ -1,5 +1,5 @@
-"""Delivery of notifications about video tasks to callers: at least once, in the order of the changes, with back-off up
-to a limit.
+"""Delivery of notifications about video tasks to callers: each at least once, in the order of the changes, with a
+limited number of attempts.
 """
 
 import asyncio
@@ -15,25 +15,26 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 TICK_SECONDS = 1.0
-"""Time between two looks for due notifications while any wait."""
+"""Seconds between two searches for due notifications while some wait."""
 IDLE_SECONDS = 3.0
-"""The same while none wait: notifications of this process wake the task, the others have their own process."""
+"""Seconds between two searches while none wait. Notifications of this process are sent without a wait."""
 BATCH = 32
-"""Most notifications that are sent at the same time."""
+"""Maximum number of notifications that are sent at the same time."""
 POST_SECONDS = 15.0
 LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
-"""Seconds after the attempts that failed; after one more the notification is given up, about 16 hours after the first.
+"""Seconds to wait after each failed attempt. After one more attempt, about 16 hours after the first, the notification
+is given up.
 """
 GONE = 410
-"""Status with which a receiver refuses all further notifications."""
+"""HTTP status by which a receiver refuses all further attempts."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Notifier:
-    """Sender of the notifications about video tasks from this process, from `start` to `aclose`."""
+    """Sender of the notifications about video tasks, from `start` to `aclose`."""
 
     def __init__(self, tasks: TaskContext, fetcher: Fetcher) -> None:
         self._tasks = tasks
@@ -41,7 +42,7 @@ class Notifier:
         self._background: Background | None = None
 
     def start(self) -> None:
-        """Start to send."""
+        """Start to search for due notifications and to send them."""
         self._background = Background("notifying callers of video tasks", self._step, every=TICK_SECONDS)
         self._tasks.wake_notifier = self._background.wake
 
@@ -52,7 +53,7 @@ class Notifier:
             await self._background.aclose(CLOSE_SECONDS)
 
     async def _step(self) -> None:
-        """Send the notifications that are due, until none is left."""
+        """Send the due notifications, until none is left."""
         callbacks = self._tasks.callbacks
         while True:
             backlog = await callbacks.backlog()
@@ -68,7 +69,7 @@ class Notifier:
                     raise error
 
     async def _deliver(self, sent: Outgoing) -> None:
-        """Send one notification, and record whether it was delivered."""
+        """Send one notification, and record the result: delivered, to be repeated, or given up."""
         problem, is_final = await self._post(sent)
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
@@ -84,8 +85,8 @@ class Notifier:
         await self._tasks.callbacks.retry(sent, self._tasks.now() + int(pause * 1e6))
 
     async def _post(self, sent: Outgoing) -> tuple[str, bool]:
-        """Send a notification. Return the problem ("" if the receiver accepted it), and whether a retry would be
-        useless.
+        """Send a notification to its receiver. Return (problem, whether to give up): the problem is "" if the receiver
+        accepted it.
         """
         seconds = self._tasks.now() // 10**6
         headers = {

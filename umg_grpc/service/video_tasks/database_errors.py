@@ -1,4 +1,4 @@
-"""Conversion of failures of the database of video tasks to errors for callers."""
+"""Conversion of failures of the database in calls about video tasks to errors for callers."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -19,9 +19,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 def reports_outages(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Decorate a method of the task database, so that it raises UmgError(UNAVAILABLE) instead of the errors of the
-    database.
-    """
+    """Decorate a method so that it raises UmgError(UNAVAILABLE) instead of the errors of the database."""
 
     @wraps(method)
     async def reporting(*args: P.args, **kwargs: P.kwargs) -> T:

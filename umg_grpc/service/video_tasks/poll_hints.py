@@ -1,14 +1,16 @@
-"""Headers that state when a caller should query an unfinished task again."""
+"""Headers that state when a caller should read an unfinished task again."""
 
 from umg_grpc.store.tables import MediaTask
 
 POLL_AFTER, RETRY_AFTER = "openai-poll-after-ms", "retry-after"
 POLL_SECONDS = ((15.0, 1), (60.0, 3), (600.0, 5), (float("inf"), 10))
-"""Ages in seconds, and the seconds until the next query of a task that is younger: more for older tasks."""
+"""Pairs of an age in seconds and the seconds until the next read of a task that is younger."""
 
 
 def poll_hints(task: MediaTask, now_micros: int) -> dict[str, str]:
-    """Return headers that state the time until the next poll of an unfinished task, in milliseconds and in seconds."""
+    """Return headers with the time until the caller should read the task again, in milliseconds and in seconds; empty
+    for a task that has ended.
+    """
     age = (now_micros - task.create_micros) / 1e6
     seconds = next(pause for until, pause in POLL_SECONDS if age < until)
     return {POLL_AFTER: str(1000 * seconds), RETRY_AFTER: str(seconds)}

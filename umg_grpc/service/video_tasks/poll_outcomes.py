@@ -1,5 +1,5 @@
-"""Application of a provider's answer to a poll: sets the next state of the video task with its cost, or the time of the
-next poll.
+"""Processing of a provider's answer to a poll: stores the next state of the video task with its cost, or the time of
+the next poll.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,38 +36,42 @@ STATUS_CODES: Mapping[str, int] = {
     "task_cancelled": 499,
     "submit_unconfirmed": 502,
 }
-"""Codes of failed tasks, with the numbers of entries that have numeric codes."""
+"""Code of a failed task -> HTTP status, for the HTTP APIs whose errors have numeric codes."""
 FIND_SECONDS = 45.0
 FIND_ATTEMPTS = 3
-"""Number of look-ups after which a task whose submission is unconfirmed is given up."""
+"""Number of look-ups at the provider without success after which a task whose submission is unconfirmed fails."""
 FIND_PAUSE_SECONDS = 5.0
 FIND_GIVE_UP_SECONDS = 600.0
-"""Time after which it is given up although its provider did not answer."""
+"""Age at which a task whose submission is unconfirmed fails although its provider did not answer the look-ups."""
 RESULT_ATTEMPTS = 5
-"""Number of polls of a task that has succeeded at its provider without a usable result, before it fails."""
+"""Number of successive polls that report success without a usable result, after which the task fails."""
 LOST_ATTEMPTS = 3
-"""Number of polls in succession to which the provider answers that it does not have the task, before it fails."""
+"""Number of successive polls to which the provider answers that it does not have the task, after which the task
+fails.
+"""
 SLOWEST = 1.5
-"""Factor by which the interval of an old task is longer."""
+"""Factor by which the interval between the polls of an old task is longer than that of a new task."""
 SLOWING_SECONDS = 600.0
-"""Age at which it has this length."""
+"""Age of a task from which on the interval between its polls has the full length."""
 MAX_PAUSE_SECONDS = 300.0
-"""Longest interval after polls in succession that failed."""
+"""Maximum seconds between polls of a task whose last polls failed."""
 TAIL_POLL_SECONDS = 3600.0
 TAIL_SECONDS = 86_400.0
-"""Interval and duration of the polls of a task that was given up: its provider may still finish and charge it."""
+"""Seconds for which a task that has failed by its deadline is polled on, every `TAIL_POLL_SECONDS`: its provider may
+still finish and charge it.
+"""
 MISSING_CHANNEL_SECONDS = 30.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 def failure(code: str, message: str) -> pb.VideoTaskError:
-    """Return the error with which a task fails."""
+    """Return the error with which a task fails. `code`: a key of `STATUS_CODES`."""
     return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)
 
 
 class Outcomes:
-    """Writer that changes video tasks by the answers of their providers to polls."""
+    """Processor of the answers of providers to polls: changes the tasks in the database."""
 
     def __init__(
         self,
@@ -76,8 +80,9 @@ class Outcomes:
         retention_seconds: float,
         mirror: Callable[[MediaTask], None] = lambda _: None,
     ) -> None:
-        """Create the writer. `retention_seconds`: time for which a task is kept after its end. `mirror` is called with
-        each task that has succeeded.
+        """Create the processor.
+        `blobs`: store of result files, None if the operator stores none. `retention_seconds`: time for which a task is
+        stored after its end. `mirror`: called with each task that has succeeded.
         """
         self._tasks = tasks
         self._blobs = blobs
@@ -87,8 +92,9 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Change the tasks of a poll by the provider's answers, which are keyed by the provider's task ids. Return the
-        next polls of the tasks whose state has not changed.
+        """Change the tasks of a poll by the provider's answers, and return the next polls of the tasks whose state is
+        unchanged.
+        `statuses`: the provider's task id -> status, or the error of the poll.
         """
         polls = list[Poll]()
         for claim in batch:
@@ -101,8 +107,8 @@ class Outcomes:
         return polls
 
     async def without_channel(self, batch: Sequence[Claim]) -> list[Poll]:
-        """Return the next polls of tasks whose channel is no longer in the config: they wait for its return until their
-        deadlines.
+        """Fail the tasks whose deadline has passed, of a batch whose channel is no longer in the config. Return the
+        next polls of the others, for which the channel may come back.
         """
         now = self._tasks.now()
         polls = list[Poll]()
@@ -112,8 +118,9 @@ class Outcomes:
         return polls
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
-        """Look for the task of a submission with an unknown outcome at its provider. It is accepted if the provider has
-        it, else it fails; it is never sent again.
+        """Look for a task at its provider, after a submission of which it is unknown whether the provider accepted it.
+        The task is accepted if the provider has it; after several look-ups it fails. It is never sent again. Return the
+        next look-up, or an empty list if the state of the task has changed.
         """
         row = await self._tasks.rows.get(claim.task_id)
         if row is None:
@@ -216,8 +223,9 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return the provider's result as it is stored with the task, with inline data moved to the blob store. Without
-        a store the data stays at the provider, and each download polls it again. Raise UmgError(UNAVAILABLE).
+        """Return the provider's result in the form in which it is stored with the task. Inline bytes are moved to the
+        blob store; without one they stay at the provider, and each download polls for them. Raise
+        UmgError(UNAVAILABLE).
         """
         found = TaskResult(
             variant=result.variant,
@@ -235,8 +243,8 @@ class Outcomes:
         return found
 
     def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
-        """Return the next poll of a task that was given up. It stays failed; a late success is only logged and
-        counted.
+        """Return the next poll of a task that has failed by its deadline. It stays failed: a late success is only
+        logged and counted.
         """
         end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
         if status.state in TERMINAL:
@@ -248,7 +256,10 @@ class Outcomes:
         return Poll(claim, after if after < end else None)
 
     async def _is_lost(self, claim: Claim, error: UmgError | None) -> bool:
-        """Fail a task that its provider has repeatedly reported as unknown. Return whether it was failed."""
+        """Fail a task of which its provider has repeatedly answered that it does not have it. Return whether it was
+        failed.
+        `error`: error of the last poll; None without an answer.
+        """
         if error is None or error.reason != pb.ERROR_REASON_OBJECT_NOT_FOUND:
             return False
         if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
@@ -257,7 +268,9 @@ class Outcomes:
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
-        """Fail a task whose deadline has passed. Return whether it was failed."""
+        """Fail a task if its deadline has passed, and return whether it has. `tail`: whether to poll it on, for a late
+        success.
+        """
         now = self._tasks.now()
         if claim.state in TERMINAL or now < claim.deadline_micros:
             return False
@@ -302,8 +315,8 @@ class Outcomes:
         }
 
     def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None) -> Poll:
-        """Return the next poll of a task whose last poll got no answer. The delay grows with each poll without an
-        answer.
+        """Return the next poll of a task whose last poll failed. The interval grows with each failure. `error`: None if
+        the provider's answer did not contain the task.
         """
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
@@ -319,7 +332,7 @@ class Outcomes:
         return Poll(claim, self._next(pause), failures)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
-        """Return the seconds to the next poll of an unfinished task, more for an older task."""
+        """Return the seconds to the next poll of an unfinished task; they grow with its age."""
         age = max(0.0, (self._tasks.now() - claim.create_micros) / 1e6)
         return upstream.poll_seconds * (1 + (SLOWEST - 1) * min(1.0, age / SLOWING_SECONDS))
 

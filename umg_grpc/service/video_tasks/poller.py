@@ -1,5 +1,5 @@
-"""Scheduler of the polls of all video tasks. Tasks are polled when they are due by the database, never because of a
-call.
+"""Scheduler of the polls of all video tasks. A task is polled at the time in its database row, never because of
+a call.
 """
 
 import asyncio
@@ -21,24 +21,26 @@ from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
 TICK_SECONDS = 0.25
-"""Time between two looks for due tasks while there are open ones."""
+"""Seconds between two searches for due tasks while there are unfinished tasks."""
 IDLE_TICK_SECONDS = 3.0
-"""The same without open tasks: those of this process wake the scheduler, the others have their own process."""
+"""Seconds between two searches while there are none. Tasks of this process are noticed without a wait."""
 POLL_SECONDS = 20.0
-"""Longest time of one poll."""
+"""Time limit of one poll."""
 LEASE_SECONDS = 30.0
-"""Time after which a claimed task is due again, in any process: more than a poll takes."""
+"""Seconds after which a leased task is due again for any process; longer than a poll."""
 CLAIMED_BATCHES = 4
-"""Number of batches claimed ahead for each poll that may run at the same time."""
+"""Number of batches that are leased ahead for each poll that may run at the same time."""
 BURST_SECONDS = 0.05
-"""Time whose polls may start at once."""
+"""Seconds of the rate limit that may be used at once after a pause."""
 CLOSE_SECONDS = 5.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Lane:
-    """Queue of the polls of one channel, with limits on how many polls run and how fast they start."""
+    """Queue of the polls of one channel, with limits on the polls that run at the same time and that start in a
+    second.
+    """
 
     def __init__(self, concurrency: int, per_second: float, now: Callable[[], float]) -> None:
         self.waiting: deque[Claim] = deque()
@@ -50,12 +52,16 @@ class Lane:
         self._updated = now()
 
     def room(self, max_batch: int) -> int:
-        """Return the number of tasks to claim for the queue; 0 while it is more than half full."""
+        """Return the number of tasks that may be added to the queue; 0 while it is more than half full. `max_batch`:
+        maximum number of tasks in one poll.
+        """
         limit = self._concurrency * max_batch * CLAIMED_BATCHES
         return max(0, limit - len(self.waiting)) if len(self.waiting) <= limit // 2 else 0
 
     def take(self, max_batch: int) -> list[Claim]:
-        """Return the tasks of the next poll, all of one key, if a poll may start now; else none."""
+        """Remove the tasks of the next poll from the queue, and return them; empty if no poll may start now. They were
+        submitted with the same provider key. `max_batch`: maximum number of them.
+        """
         if not self.waiting or self.running >= self._concurrency or not self._spend():
             return []
         first = self.waiting.popleft()
@@ -68,12 +74,12 @@ class Lane:
         return batch
 
     def seconds_to_next(self) -> float:
-        """Return the seconds after which the rate limit allows another poll."""
+        """Return the seconds until the rate limit allows the next poll."""
         return max(0.0, (1 - self._tokens) / self._per_second)
 
     @property
     def is_limited_by_rate(self) -> bool:
-        """Whether a task is due for a poll and waits for the rate limit alone."""
+        """Whether tasks wait only because of the rate limit."""
         return bool(self.waiting) and self.running < self._concurrency
 
     def _spend(self) -> bool:
@@ -88,13 +94,13 @@ class Lane:
 
 
 class Poller:
-    """Scheduler of the polls in this process, from `start` to `aclose`."""
+    """Scheduler of the polls of this process, from `start` to `aclose`, with a queue for each channel."""
 
     def __init__(
         self, channels: Channels, tasks: TaskContext, outcomes: Outcomes, *, concurrency: int, per_second: float
     ) -> None:
-        """Create a scheduler. `concurrency`: maximum of polls of one channel at the same time; `per_second`: maximum of
-        polls of a channel that start in a second.
+        """Create a scheduler. `concurrency`: maximum number of polls of one channel that run at the same time.
+        `per_second`: maximum number of polls of one channel that start in a second.
         """
         self._channels = channels
         self._tasks = tasks
@@ -111,14 +117,14 @@ class Poller:
         self._closing = False
 
     def start(self) -> None:
-        """Start to poll."""
+        """Start to search for due tasks and to poll them."""
         self._writer = Background("recording polls of video tasks", self._write, at_end=True)
         self._scheduler = Background("polling video tasks", self._step, every=TICK_SECONDS)
         self._tasks.wake_poller = self._scheduler.wake
         self._scheduler.wake()
 
     async def aclose(self) -> None:
-        """Stop polling. Polls in flight are cancelled after a while: they change nothing at the provider."""
+        """Stop polling. Polls in flight are cancelled after a while, which changes nothing at the provider."""
         self._closing = True
         self._tasks.wake_poller = lambda: None
         if self._scheduler is not None:
@@ -137,7 +143,7 @@ class Poller:
             await self._writer.aclose(CLOSE_SECONDS)
 
     async def _step(self) -> None:
-        """Claim the due tasks of every channel whose queue has space, and start their polls."""
+        """Lease the due tasks of every channel whose queue has space, and start their polls."""
         due, now = await self._tasks.rows.due(), self._tasks.now()
         lateness = max((now - first for first, _ in due.values()), default=0)
         self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
@@ -157,7 +163,7 @@ class Poller:
                 self._run_lane(channel)
 
     def _run_lane(self, channel: str) -> None:
-        """Start the polls of a channel that its limits allow now."""
+        """Start as many polls of a channel as its limits allow now."""
         lane = self._lanes[channel]
         while not self._closing and (batch := lane.take(self._max_batch(channel))):
             lane.running += 1
@@ -196,8 +202,8 @@ class Poller:
                 self._scheduler.wake()
 
     async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
-        """Poll a batch of tasks and change them by the answers. Return the next polls of the tasks whose state has not
-        changed.
+        """Poll a batch of tasks of one channel, and change them by the answers. Return the next polls of the tasks
+        whose state is unchanged.
         """
         upstream = self._channels.videos.get(channel)
         if upstream is None:  # the config has changed, and may change again
@@ -208,8 +214,8 @@ class Poller:
         return await self._outcomes.apply(upstream, batch, statuses)
 
     async def _statuses(self, upstream: VideoUpstream, batch: list[Claim]) -> dict[str, ProviderStatus | UmgError]:
-        """Return the provider's answer for each task of a batch, by the provider's ids; an error of the whole call
-        stands for each task.
+        """Return the provider's task id -> status or error, for a batch of tasks. An error of the whole request is the
+        error of each task.
         """
         tasks = [provider_task(claim) for claim in batch]
         try:
@@ -233,14 +239,14 @@ class Poller:
 
 
 def provider_task(claim: Claim) -> ProviderTask:
-    """Return the provider's ids and facts of a claimed task, with which it is polled."""
+    """Return the provider's ids and further data of a leased task, which the request of a poll needs."""
     return ProviderTask(
         id=claim.upstream_task_id, model=claim.upstream_model, key_id=claim.upstream_key_id, facts=claim.upstream_facts
     )
 
 
 def provider_task_of(row: MediaTask) -> ProviderTask:
-    """Return the provider's ids and facts of a stored task, with which it is polled."""
+    """Return the provider's ids and further data of a stored task, which the request of a poll needs."""
     return ProviderTask(
         id=row.upstream_task_id, model=row.upstream_model, key_id=row.upstream_key_id, facts=row.upstream_facts
     )
