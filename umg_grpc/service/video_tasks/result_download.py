@@ -1,6 +1,4 @@
-"""Download of the results of video tasks, in constant memory: from the blob store, from the provider, or from its
-storage.
-"""
+"""Download of the results of video tasks, in constant memory: from the blob store or from the provider."""
 
 import asyncio
 import re
@@ -29,7 +27,7 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 
 MAX_CHUNK = 1 << 20
 POLL_SECONDS = 20.0
-"""Longest time of a poll that gets a new address of a result."""
+"""Time limit of a poll for a new address of a result."""
 POLLS, PAUSE_SECONDS = 30, 0.5
 UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING: "in_progress"}
 
@@ -40,19 +38,19 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE 
 
 @dataclass(frozen=True)
 class _Opened:
-    """Result file that is open for reading: its metadata and its bytes."""
+    """Result file that is open for reading: its metadata and its requested bytes."""
 
     head: pb.ContentHead
     chunks: AsyncGenerator[bytes, None]
 
 
 class _Source(NamedTuple):
-    """Origin from which a result file may be read: the blob store, the provider's storage, its API, or the answer to a
-    new poll.
-    """
+    """Origin from which a result file may be read, with a function that opens the file there."""
 
     name: str
-    """`store`, `storage` of the provider, `channel` with its key, or `poll`."""
+    """`store` (the blob store), `storage` (address at the provider without a key), `channel` (the provider's API with
+    its key), or `poll` (address in the answer to a new poll).
+    """
     open: Callable[[], AbstractAsyncContextManager[_Opened]]
 
 
@@ -67,8 +65,8 @@ class TaskContent:
         count: Callable[[str, str], None] = lambda *_: None,
         now: Callable[[], int] = now_micros,
     ) -> None:
-        """Create a reader. `blobs` is None if the operator stores no files; `count` is called with the name of a source
-        and `ok` or `failed`; `now` returns microseconds since 1970.
+        """Create a reader. `blobs`: None if the operator stores no files. `count`: called with the name of a source and
+        `ok` or `failed`. `now`: returns microseconds since 1970.
         """
         self._channels = channels
         self._fetcher = fetcher
@@ -79,9 +77,10 @@ class TaskContent:
     async def open(
         self, row: MediaTask, request: pb.DownloadVideoRequest
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
-        """Yield the metadata of a result, then its bytes. Raise UmgError: WRONG_STATE for an unfinished task;
+        """Yield the metadata of a result, then its requested bytes. Raise UmgError: WRONG_STATE for an unfinished task;
         OBJECT_NOT_FOUND for a failed task, and for a result that it does not have or that has expired; INVALID_FIELD
-        for a variant that the model does not make; RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and others of the provider.
+        for a variant that the model does not make; RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and other errors of the
+        provider.
         """
         result, index = _selected(row, request)
         async with AsyncExitStack() as stack:
@@ -99,7 +98,9 @@ class TaskContent:
     async def _opened(
         self, stack: AsyncExitStack, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> _Opened:
-        """Open the result at the first source that has it."""
+        """Open the result at the first source from which it can be read, until `stack` is closed. `index`: position of
+        the result among those of its variant. `wanted`: requested bytes. Raise UmgError if it can be read from none.
+        """
         failure: UmgError | None = None
         for source in self._sources(row, result, index, wanted):
             try:
@@ -126,8 +127,8 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
-        """Yield the sources of a result, the nearest first; at last the provider's answer to a new poll, which may have
-        a new address.
+        """Yield the sources of a result, the nearest first. The last one is a new poll, since the provider may return a
+        new address.
         """
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
@@ -174,8 +175,9 @@ class TaskContent:
     async def _from_new_poll(
         self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> AsyncGenerator[_Opened, None]:
-        """Open the result at the address that the provider returns to a new poll: some providers sign a new address
-        each time.
+        """Open the result at the address in the provider's answer to a new poll: some providers sign a new address each
+        time.
+        `index`: position of the result among those of its variant.
         """
         status = await self._polled(row)
         fresh = [each for each in status.results if each.variant == result.variant]
@@ -195,7 +197,7 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Return the provider's answer to a poll of a task that has succeeded. Several polls are sent if the provider
+        """Return the provider's answer to a poll of a task that has succeeded. The poll is repeated while the provider
         makes the video again.
         """
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
@@ -212,7 +214,9 @@ class TaskContent:
 
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
-    """Return the result that a download requests, and its index among the results of its variant. Raise UmgError."""
+    """Return the result that a download requests, and its position among the results of its variant. Raise UmgError as
+    `TaskContent.open` does.
+    """
     if row.state in UNFINISHED:
         state = UNFINISHED[row.state]
         message = f"task is not completed yet, current status: {state}"
@@ -230,7 +234,7 @@ def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskRes
 
 
 def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
-    """Return the HTTP header `range` for the requested bytes; none if all bytes or only the metadata are requested."""
+    """Return the HTTP header `range` for the requested bytes; empty if all bytes or only the metadata are requested."""
     limit = wanted.limit if wanted.HasField("limit") else None
     if limit == 0 or (limit is None and not wanted.offset):
         return {}
@@ -240,8 +244,8 @@ def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
 
 
 def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opened:
-    """Return the requested bytes of a provider's HTTP response, also if it ignored the range. Only these headers are
-    used: the type, the length, the range and the entity tag.
+    """Return the requested bytes of a provider's HTTP response, also if the provider has ignored the range. `result`:
+    its media type is the default. Of the headers only type, length, range and entity tag are used.
     """
     headers = part.headers
     head = pb.ContentHead(mime_type=_mime_type(headers, result))
@@ -273,8 +277,8 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
 
 
 def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
-    """Return the media type that the provider declares if it is a video or image type, else the expected type of the
-    result.
+    """Return the media type that the provider's headers declare if it is a known type of video or image, else the one
+    that is stored with the result.
     """
     declared = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
@@ -284,7 +288,9 @@ def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
 async def _cut(
     chunks: AsyncGenerator[bytes, None], skipped: int, length: int | None, *, is_exact: bool = True
 ) -> AsyncGenerator[bytes, None]:
-    """Yield `length` bytes of a stream after the first `skipped`. Raise UmgError(UPSTREAM_CUT) if there are fewer."""
+    """Yield `length` bytes of a stream after the first `skipped` ones; None for `length` yields all.
+    `is_exact`: whether to raise UmgError(UPSTREAM_CUT) if the stream has fewer.
+    """
     left = length
     async with aclosing(chunks):
         async for chunk in chunks:

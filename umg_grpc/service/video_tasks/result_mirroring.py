@@ -1,4 +1,4 @@
-"""Copies of video results in the blob store, made if the provider's address expires within a day."""
+"""Copies of video results in the blob store, made if the provider's address of a result expires within about a day."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,17 +15,19 @@ from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 SHORT_SECONDS = 25 * 3600.0
-"""Validity of an address from its task's end up to which the result is copied: a day and the time of the poll."""
+"""Seconds from a task's end within which an address must expire for the result to be copied: a day and the time of a
+poll.
+"""
 MAX_BYTES = 2 << 30
-"""Maximum size of a result that is copied."""
+"""Maximum size of a result that is copied, in bytes."""
 CONCURRENCY = 2
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 300.0
-"""Time before the second attempt, doubled for each further one."""
+"""Seconds before the second attempt to copy, doubled before each further one, and their maximum."""
 STEP_SECONDS = 2.0
 SEARCH_SECONDS = 600.0
-"""Time between two searches for results that another process has not copied."""
+"""Seconds between two searches for results that other processes should have copied and have not."""
 OWNER_HEAD_START_SECONDS = 120.0
-"""Time that the process of a task has for its copies before another one begins them."""
+"""Seconds after a task's end in which only the process that has polled the task copies its results."""
 SEARCH_ROWS = 200
 CLOSE_SECONDS = 5.0
 
@@ -33,8 +35,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Mirror:
-    """Background copier of video results into the blob store, from `start` to `aclose`. A copy that fails is repeated
-    until the provider's address expires.
+    """Background task that copies video results to the blob store, from `start` to `aclose`. A copy that fails is
+    repeated until the provider's address expires.
     """
 
     def __init__(
@@ -45,8 +47,8 @@ class Mirror:
         now: Callable[[], int],
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a copier. `blobs` is None if the operator stores no files; `now` returns microseconds since 1970.
-        `count` is called with `ok` or `failed`.
+        """Create the task. `blobs`: None if the operator stores no files; nothing is then copied. `now`: returns
+        microseconds since 1970. `count`: called with `ok` or `failed` for each copy.
         """
         self._rows = rows
         self._fetcher = fetcher
@@ -59,7 +61,7 @@ class Mirror:
         self._copier: Background | None = None
 
     def start(self) -> None:
-        """Start copying, first the results of processes that have ended."""
+        """Start to copy: first the results that ended processes have not copied."""
         if self._blobs is not None:
             self._copier = Background("copying results of videos", self._step, every=STEP_SECONDS)
             self._copier.wake()
@@ -70,7 +72,9 @@ class Mirror:
             await self._copier.aclose(CLOSE_SECONDS)
 
     def add(self, task: MediaTask) -> None:
-        """Schedule copies of the results of a task that has succeeded, if their addresses expire within a day."""
+        """Schedule copies of the results of a task that has just succeeded, if their addresses expire within about a
+        day.
+        """
         if self._copier is not None and any(self._is_short(task, result) for result in results_of(task)):
             self._waiting.setdefault(task.task_id, (0, 0))
             self._copier.wake()
@@ -89,7 +93,7 @@ class Mirror:
             self._copier.wake()
 
     async def _copy(self, task_id: str) -> None:
-        """Copy the results of a task, or schedule another attempt if that fails."""
+        """Copy the results of a task to the blob store; schedule another attempt if that fails."""
         _, failures = self._waiting.pop(task_id)
         task = await self._rows.get(task_id)
         if task is None or self._blobs is None:
@@ -124,7 +128,7 @@ class Mirror:
         result.blob_id, result.size_bytes = blob.id, blob.size
 
     def _is_short(self, task: MediaTask, result: TaskResult) -> bool:
-        """Return whether a result has to be copied: its address is valid now, but expires within a day."""
+        """Return whether a result has to be copied: its address is still valid, but expires within about a day."""
         end = result.url_expire_micros
         if not result.url or result.blob_id or end is None or end <= self._now():
             return False

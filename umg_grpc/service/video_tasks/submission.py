@@ -1,7 +1,8 @@
-"""Submission of a video task: recorded with the reservation of its cost, then sent to one channel, at most once.
+"""Submission of a video task: the task is recorded with the reservation of its cost, then sent to one channel, at most
+once.
 
-A refusal, or a failure before anything was sent, may be followed by an attempt at another channel. After any other
-failure it is unknown whether the provider accepted the task: the row stays, and the poller looks for the task at the
+After a refusal, or a failure before anything was sent, another channel may be tried. After any other failure it is
+unknown whether the provider accepted the task: its database row stays, and the poller looks for the task at the
 provider.
 """
 
@@ -34,11 +35,11 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
 SUBMIT_SECONDS = 45.0
-"""Longest time of one attempt."""
+"""Time limit of one attempt."""
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
-"""Pauses between the attempts to record that a provider has accepted a task."""
+"""Seconds between the attempts to record that a provider has accepted a task; no further attempt after None."""
 LEASE_SECONDS = 20.0
-"""Time after which a task is taken over from a process that was submitting it and does not renew its lease."""
+"""Seconds without a renewal after which a task is taken over from the process that was submitting it."""
 RENEW_SECONDS = 5.0
 UNKNOWN_OUTCOME = frozenset({Failure.AMBIGUOUS, Failure.TOO_LARGE})
 """Failures after which the provider may have accepted the task."""
@@ -47,7 +48,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class _Call:
-    """Placeholder for the encoded request of an attempt, since a submission is encoded only when it is sent."""
+    """Placeholder for the encoded request of an attempt: a submission is encoded only when it is sent."""
 
     report = Report()
 
@@ -63,7 +64,9 @@ class _Encoder(RequestEncoder[Attempt[_Call]]):
 
 
 class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
-    """Attempts of one submission. None follows an attempt that the provider may have accepted."""
+    """Attempts of one submission. No further attempt follows one after which the provider may have accepted the
+    task.
+    """
 
     def should_retry(self, attempt: Attempt[_Call], error: UmgError) -> bool:
         if error.failure in UNKNOWN_OUTCOME:
@@ -76,7 +79,9 @@ class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """Task whose call is admitted, before it is recorded and sent."""
+    """Admitted task that is not recorded and sent yet. `row`: its database row. `targets`: channels to try, best first.
+    `source`: for a remix, the task that it changes, else None. `strict`: whether to fail if a field would be dropped.
+    """
 
     call: Call
     row: MediaTask
@@ -88,9 +93,7 @@ class NewTask:
 
 
 class Submissions:
-    """Submissions of video tasks by this process, until `aclose`. A caller that disconnects does not end its
-    submission.
-    """
+    """Submissions of video tasks by this process, until `aclose`. A submission goes on if its caller disconnects."""
 
     def __init__(self, context: PipelineContext, tasks: TaskContext) -> None:
         self._context = context
@@ -98,8 +101,8 @@ class Submissions:
         self._running: set[asyncio.Task[MediaTask]] = set()
 
     async def aclose(self, seconds: float) -> None:
-        """Wait up to `seconds` for the submissions in flight. The others stay in an unknown state, which the poller
-        resolves.
+        """Wait up to `seconds` for the submissions in flight, then cancel them. The poller then finds out whether a
+        provider has accepted their tasks.
         """
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=seconds)
@@ -110,7 +113,7 @@ class Submissions:
 
     def targets(self, call: Call, model: PublicModel, operation: Operation) -> Sequence[Target]:
         """Return the channels that serve the model and support the operation, best first. Raise UmgError if there are
-        none.
+        none, or if the key may use none of them.
         """
         preferences = RoutePreferences(pins=call.caller.channels, is_healthy=self._context.shared.is_healthy)
         found = self._context.channels.router.channels(model.id, operation, preferences)
@@ -121,15 +124,17 @@ class Submissions:
         return served
 
     async def admit(self, call: Call, model: PublicModel, micro_credits: int) -> None:
-        """Count the call against the limits of its key and model, and reserve its maximum cost. Raise UmgError."""
+        """Count the call against the limits of its key and model, and reserve its maximum cost, `micro_credits`. Raise
+        UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
+        """
         call.facts.model = model.id
         await acquire_limits(call, self._context.limits, model, TokenEstimate(0, 0))
         if call.caller.budget_micro_credits is not None and model.prices is not FREE:
             await reserve_budget(call, self._context.usage, micro_credits)
 
     async def submit(self, new: NewTask) -> MediaTask:
-        """Record the task and send it. Return its row: accepted, or in an unknown state. Raise UmgError if no provider
-        has accepted it; nothing is recorded then.
+        """Record the task and send it. Return its row: accepted, of unknown outcome, or the existing task with the same
+        idempotency key or external id. Raise UmgError if no provider has accepted it; nothing is recorded then.
         """
         task = asyncio.create_task(self._submit(new), name="submission of a task")
         self._running.add(task)
@@ -165,7 +170,7 @@ class Submissions:
             await renewal
 
     async def _renew(self, task_id: str, ended: asyncio.Event) -> None:
-        """Renew the lease of a task until its submission has ended."""
+        """Renew the lease of a task until `ended` is set, at the end of its submission."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), RENEW_SECONDS)
@@ -181,7 +186,9 @@ class Submissions:
         row.next_poll_micros = now + int(LEASE_SECONDS * 1e6)
 
     async def _send(self, new: NewTask) -> MediaTask:
-        """Send the task to the channels in their order until one accepts it. Raise UmgError if all refuse."""
+        """Send the task to the channels in their order until one accepts it. Return its row: accepted, or of unknown
+        outcome. Raise UmgError if all channels refuse it.
+        """
         call, shared = new.call, self._context.shared
         plan = AttemptPlan([*new.targets], _Encoder(), shared, shared.limiters, len(new.targets) == 1)
         attempts = _SubmitLoop(call, new.model, new.request.model, plan, call.caller.show_route)
@@ -204,8 +211,8 @@ class Submissions:
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:
-        """Record the next channel of a task before the task is sent to it. Raise UmgError if the task was given up in
-        the meantime, so that it must not be sent.
+        """Record the next channel of a task before the task is sent to it. Raise UmgError if another process has taken
+        over the task in the meantime, so that it must not be sent.
         """
         self._pin(row, target)
         deadline, lease_end = row.deadline_micros, row.next_poll_micros or 0
@@ -253,7 +260,9 @@ class Submissions:
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
-        """Leave a task of unknown outcome to the poller, which looks for it at the provider. Return its row."""
+        """End the lease of a task of which it is unknown whether the provider accepted it, so that the poller looks for
+        it at the provider. Return its row.
+        """
         row, now = new.row, self._tasks.now()
         logger.warning(
             "the outcome of a submission is unknown",

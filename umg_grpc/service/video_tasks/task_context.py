@@ -1,4 +1,4 @@
-"""State that the submissions, the poller and the servicer of video tasks share."""
+"""Parts that the submissions, the poller and the servicer of video tasks share."""
 
 import asyncio
 import random
@@ -20,12 +20,12 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_task import ProviderTask
 
 JITTER = 0.1
-"""Part of an interval by which it is longer or shorter at random, so that tasks do not stay in step."""
+"""Fraction by which an interval is longer or shorter at random, so that tasks are not polled all at the same time."""
 
 
 class TaskContext:
-    """Database rows of the video tasks, their conversion to messages, and the events that signal changes of tasks in
-    this process.
+    """Database rows of the video tasks, their conversion to messages and notifications, and the events by which this
+    process signals changes of tasks to the callers that watch them.
     """
 
     def __init__(
@@ -54,19 +54,22 @@ class TaskContext:
         self.wake_notifier: Callable[[], None] = lambda: None
 
     def jittered(self, seconds: float) -> int:
-        """Return an interval in microseconds, lengthened or shortened at random so that tasks are not polled at
-        once.
+        """Return an interval in microseconds, lengthened or shortened at random, so that tasks are not polled all at
+        the same time.
         """
         return int(seconds * 1e6 * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  not for security
 
     def callback_url(self, task_id: str) -> str:
-        """Return the address at which a provider notifies the gateway of a task; "" unless it is `https`."""
+        """Return the address of the gateway to which a provider sends notifications about a task; "" without an `https`
+        address.
+        """
         base = self._links.base_url
         return base + self.signatures.path_of(task_id) if base.startswith("https://") else ""
 
     async def accept(self, task_id: str, accepted: ProviderTask, first_poll_seconds: float) -> MediaTask | None:
-        """Record that a provider has accepted the task. Return the changed task, or None if it was given up in the
-        meantime.
+        """Record that a provider has accepted the task, with the provider's ids in `accepted`. Return the changed task;
+        None if it has failed or was deleted in the meantime.
+        `first_poll_seconds`: time until the first poll.
         """
         now = self.now()
         return await self.rows.advance(
@@ -81,7 +84,7 @@ class TaskContext:
         )
 
     def changed(self, row: MediaTask) -> None:
-        """Wake the callers that watch a task, and the delivery of its notification, after a change."""
+        """Signal a change of a task: wake the callers that watch it, and the delivery of its notification."""
         for event in self._watchers.get(row.task_id, ()):
             event.set()
         if row.callback_url is not None:
@@ -89,7 +92,7 @@ class TaskContext:
 
     @contextmanager
     def watching(self, task_id: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set at each change of the task by this process."""
+        """Yield, for the time of the block, an event that is set at each change of the task by this process."""
         event = asyncio.Event()
         self._watchers[task_id].add(event)
         try:
@@ -100,7 +103,9 @@ class TaskContext:
                 del self._watchers[task_id]
 
     def _notification(self, row: MediaTask) -> TaskCallback | None:
-        """Return the notification to be sent for a change of state; None if the caller wants none."""
+        """Return the notification of the caller about the task's present state; None if the caller has set no address
+        for it.
+        """
         if row.callback_url is None or (entry := self._entries.get(pb.VideoEntry.ValueType(row.entry))) is None:
             return None
         now = self.now()

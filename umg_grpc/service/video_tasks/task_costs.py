@@ -1,4 +1,4 @@
-"""Cost of a video task: its upper bound before the submission, and the actual cost after its success."""
+"""Cost of a video task: its maximum before the submission, and the actual cost after its success."""
 
 from umg_grpc.prices import (
     INPUT,
@@ -12,18 +12,20 @@ from umg_grpc.prices import (
 from umg_grpc.v1 import pb
 
 MAX_SECONDS = 60
-"""Length of a video whose request leaves it to the provider: the longest that a request may state."""
+"""Seconds of video counted for a request without a length: the longest that a request may state."""
 AUDIO = "audio"
-"""Quality of a video with sound, in a price."""
+"""Quality in a price that applies to a video with sound."""
 DEFAULT_FRAMES_PER_SECOND = 24
 TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
-"""Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: pixels of all
-frames by 1024.
+"""Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: the pixels of
+all frames, divided by 1024.
 """
 
 
 def stored_prices(prices: Prices, model: pb.Model) -> bytes:
-    """Return the prices of a model in the form that is stored with each task, which is charged by them at its end."""
+    """Return the prices of a model as they are stored with a task, whose cost is computed from them at its end; b"" for
+    a model that is free.
+    """
     return pb.Model(prices=model.prices).SerializeToString() if prices.micro_credits else b""
 
 
@@ -38,7 +40,9 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
 
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
-    """Return the cost of a task that has succeeded, by the prices that were stored with it."""
+    """Return the cost in micro-credits of a task that has succeeded. `stored`: result of `stored_prices` at its
+    submission.
+    """
     prices = price_list(pb.Model.FromString(stored).prices)
     quantities = dict(video_quantities(usage.video_count, usage.output_seconds, *_variant(parameters)))
     if usage.total_tokens:
@@ -47,7 +51,9 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
 
 
 def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int) -> pb.VideoUsage:
-    """Return the usage that the provider reported, completed by the number of its videos and the requested length."""
+    """Return the usage that the provider reported (None: no usage), completed by the number of its videos and the
+    requested length.
+    """
     found = pb.VideoUsage()
     if usage is not None:
         found.CopyFrom(usage)
@@ -58,7 +64,9 @@ def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, 
 
 
 def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
-    """Return the size and the quality of the requested videos, on which a price may depend."""
+    """Return (size, quality) of the requested videos, on which a price may depend; "" for one that the request leaves
+    open.
+    """
     quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
     return parameters.resolution or parameters.size, quality
 
@@ -68,7 +76,7 @@ def _has_length(parameters: pb.VideoParameters) -> bool:
 
 
 def _seconds(parameters: pb.VideoParameters) -> int:
-    """Return the requested length in seconds, rounded up."""
+    """Return the requested length of a video in seconds, rounded up; `MAX_SECONDS` without one."""
     if parameters.HasField("frames"):
         return -(-parameters.frames // (parameters.frames_per_second or DEFAULT_FRAMES_PER_SECOND))
     return parameters.duration_seconds or MAX_SECONDS

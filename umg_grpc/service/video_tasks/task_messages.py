@@ -1,4 +1,4 @@
-"""Conversion of the database row of a video task to the message `umg.v1.VideoTask`."""
+"""Conversion of the database rows of video tasks to messages of `umg.v1`."""
 
 import math
 import time
@@ -15,9 +15,9 @@ from umg_grpc.store.video_task_table import QUEUED, SUBMITTING, SUCCEEDED, TERMI
 from umg_grpc.v1 import pb
 
 MAX_ESTIMATE = 95
-"""Largest estimate of the progress of a task whose provider reports none."""
+"""Maximum progress in percent that is estimated for a task whose provider reports none."""
 TYPICAL_SECONDS = 60.0
-"""Time after which the estimate is two thirds of `MAX_ESTIMATE`."""
+"""Age of a task in seconds at which the estimated progress is two thirds of `MAX_ESTIMATE`."""
 MAX_RUNNING = 99
 
 
@@ -67,16 +67,14 @@ class TaskView:
         return task
 
     def _expire_micros(self, row: MediaTask, ends: list[int]) -> int:
-        """Return the time at which the first result of a task will be removed, at least a second after the end of the
-        task. `ends`: times at which the results' own addresses expire.
+        """Return the time at which the first result of a task expires, in microseconds since 1970, at least a second
+        after the end of the task. `ends`: times at which the provider's addresses expire.
         """
         after = (row.complete_micros or row.create_micros) + 10**6
         return max(after, min([row.expire_micros or after, *ends]))
 
     def _progress(self, row: MediaTask) -> int:
-        """Return the progress of a task in percent as the provider reported it, else an estimate by the elapsed
-        time.
-        """
+        """Return the progress of a task in percent: as the provider reported it, else estimated by the task's age."""
         if row.state == SUCCEEDED:
             return 100
         if row.state in TERMINAL:

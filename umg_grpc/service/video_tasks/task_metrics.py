@@ -1,4 +1,4 @@
-"""Metrics of video tasks: polls, outcomes, and the backlog of notifications."""
+"""Metrics of video tasks: polls, outcomes, cost, and undelivered notifications."""
 
 from collections.abc import Mapping
 
@@ -34,8 +34,8 @@ class TaskMetrics:
         )
 
     def set_open(self, tasks: Mapping[str, int], lateness: float) -> None:
-        """Set the number of tasks of each channel that are polled, and the seconds by which the latest poll is
-        overdue.
+        """Set the number of unfinished tasks of each channel, and the seconds by which the latest poll is overdue.
+        `tasks`: channel -> number.
         """
         self._open, self._lateness = tasks, lateness
 

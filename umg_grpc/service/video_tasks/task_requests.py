@@ -1,5 +1,5 @@
-"""Checks of the requests for new video tasks, the fingerprint by which repetitions are found, and the database rows of
-the tasks.
+"""Checks of the requests for new video tasks, fingerprints by which repeated requests are found, and rows of
+new tasks.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import is_data_url, parse_data_url
 
 ASSET = "asset://"
-"""Prefix of the addresses of a provider's own asset library, which only the provider reads."""
+"""Prefix of addresses in a provider's own library of media, which only the provider can read."""
 TASK_PREFIX = "task_"
 
 
@@ -28,7 +28,9 @@ def new_task_id() -> str:
 
 
 def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
-    """Return a fingerprint of a request, the same for every repetition of it, with any or no idempotency key."""
+    """Return a fingerprint of a request, the same for every repetition, also with another idempotency key or none.
+    `source_task_id`: for a remix, the task that it changes, else None.
+    """
     content = pb.CreateVideoTaskRequest()
     content.CopyFrom(request)
     content.ClearField("idempotency_key")
@@ -38,7 +40,9 @@ def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) ->
 
 
 def decode_data_urls(request: pb.CreateVideoTaskRequest) -> None:
-    """Decode the `data:` URLs of media into their bytes. Raise UmgError(INVALID_FIELD)."""
+    """Replace the `data:` URLs of media in the request by their bytes. Raise UmgError(INVALID_FIELD) for an invalid
+    one.
+    """
     for position, medium in enumerate(request.parameters.media):
         if medium.HasField("url") and is_data_url(medium.url):
             mime_type, data = parse_data_url(medium.url, f"parameters.media[{position}].url")
@@ -47,8 +51,8 @@ def decode_data_urls(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -> None:
-    """Raise UmgError for a media URL that neither the gateway nor a provider may fetch. `check`: the check of the
-    `Fetcher` for one URL.
+    """Check the URLs of media and of notifications in the request. `check`: the method of `Fetcher` that raises
+    UmgError for a URL that the rules of the config refuse.
     """
     if request.HasField("callback_url"):
         check(request.callback_url, field="callback_url")
@@ -58,8 +62,8 @@ def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -
 
 
 def without_data(request: pb.CreateVideoTaskRequest) -> bytes:
-    """Return the request as it is stored with its task: without the bytes of its media, which only the provider is
-    sent.
+    """Return the request in the form in which it is stored with its task, serialized: without the bytes of its media,
+    which only the provider gets.
     """
     stored = pb.CreateVideoTaskRequest()
     stored.CopyFrom(request)
@@ -79,7 +83,9 @@ def new_row(
     kind: "pb.VideoTaskKind.ValueType",
     source_task_id: str | None = None,
 ) -> MediaTask:
-    """Return the database row of a new task. Its channel is set when the task is sent."""
+    """Return the database row of a new task, which this process (`process`: its unique name) submits next. The channel
+    is set when the task is sent. `source_task_id`: for a remix, the task that it changes, else None.
+    """
     caller: Caller = call.caller
     return MediaTask(
         task_id=new_task_id(),
@@ -112,11 +118,11 @@ def new_row(
 
 
 def not_found(task_id: str) -> UmgError:
-    """Return the error for a task that does not exist or belongs to another caller, the same for both."""
+    """Return the error for a task that does not exist or belongs to another caller, with one message for both."""
     named = task_id[:64]
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, f"the task `{named}` does not exist", id=named)
 
 
 def already_exists(message: str) -> UmgError:
-    """Return the error for a submission whose id or key another task of the caller has."""
+    """Return the error for a submission with an idempotency key or external id that another task of the caller has."""
     return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
