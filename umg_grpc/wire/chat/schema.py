@@ -223,7 +223,9 @@ class Prediction(Struct):
 
 
 class Thinking(Struct):
-    """Member `thinking` (model family famR). `budget_tokens` is not in the document, but common."""
+    """Member `thinking` (model family famR). Clients send `budget_tokens`, though the gateway's specification does not
+    have it.
+    """
 
     type: Literal["enabled", "disabled"]
     budget_tokens: Whole | None = None

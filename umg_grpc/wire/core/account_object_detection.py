@@ -126,7 +126,9 @@ PLAIN_OTHERS = (
 
 
 class RepeatedMembers(dict[str, object]):
-    """JSON object in which a member occurs more than once: a mapping from each member to its last value."""
+    """JSON object in which a member occurs more than once: a mapping from each member to its last value, with all
+    (name, value) pairs in `every`.
+    """
 
     def __init__(self, every: list[tuple[str, object]]) -> None:
         super().__init__(every)

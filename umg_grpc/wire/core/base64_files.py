@@ -65,8 +65,8 @@ class EncodedFile:
         self.header, self._head = read_header(self._head, "data"), b""
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the base64 once; small pieces are joined. Each piece is released: the release of a whole file of
-        megabytes takes milliseconds.
+        """Yield the base64 in pieces, once: each piece is released after it, because the release of a whole file of
+        megabytes at once takes milliseconds. Small pieces are joined.
         """
         small, size = list[memoryview](), 0
         while self._pieces:
@@ -144,8 +144,8 @@ class CutBody:
 
     @property
     def text(self) -> bytes | None:
-        """The body with references in place of its files. None if the body has no files, or has to be decoded as a
-        whole because a long string is not standard base64 or not an image with its header in the beginning.
+        """The body with references in place of its files. None if no string was long enough to be a file, or if the
+        body has to be decoded as a whole, because a long string is not an image in standard base64.
         """
         return bytes(self._text) if self._cuts and not self._is_whole and self._file is None else None
 
@@ -171,7 +171,9 @@ class CutBody:
             self._scan()
 
     def _scan(self) -> None:
-        """Scan the text up to the next beginning or end of a string, or an escape in one."""
+        """Scan the received text up to the next point that decides about files: the beginning or end of a string, or an
+        escape in it.
+        """
         text, start = self._text, self._start
         quote = text.find(b'"', self._position)
         end = quote if quote >= 0 else len(text)

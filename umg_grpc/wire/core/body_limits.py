@@ -28,7 +28,8 @@ _TOO_DEEP = b"[" * (MAX_LEVELS + 1)
 
 
 def check_bounds(body: bytes) -> None:
-    """Raise UmgError(MALFORMED_BODY) for a body with too many members or values, or nested too deeply.
+    """Raise UmgError(MALFORMED_BODY) for a body with more than `MAX_MEMBERS` members or `MAX_VALUES` values, or nested
+    deeper than `MAX_LEVELS`: decoding it would take too much time or memory.
 
     A body that is not valid JSON may pass: the decoder reports the error.
     """

@@ -50,7 +50,7 @@ def json_pieces(
 
 
 def slices(body: bytes) -> Iterator[bytes]:
-    """Yield an encoded body in slices of `SLICE_BYTES`."""
+    """Yield an encoded body in parts of `SLICE_BYTES` bytes, so that no single write is long."""
     for start in range(0, len(body), SLICE_BYTES):
         yield body[start : start + SLICE_BYTES]
 

@@ -114,8 +114,8 @@ def _png_size(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return width and height from the frame header of a JPEG file, which is somewhere before the first scan. A second
-    frame header is an error: readers disagree on which of them is valid.
+    """Return (width, height) from the frame header of a JPEG file, which is somewhere before the first scan. Raise
+    IndexError or _BrokenHeaderError without one, and for a second one: decoders disagree on which of them is valid.
     """
     sizes, position = list[tuple[int, int]](), 2
     for _ in range(MAX_BLOCKS):
@@ -136,7 +136,9 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
-    """Return width and height of a GIF file: those of its logical screen, extended to the first frame as readers do."""
+    """Return (width, height) of a GIF file: the size of its logical screen, extended by its first frame, as decoders
+    do. Raise IndexError or _BrokenHeaderError for an incomplete header.
+    """
     width, height, flags = _little(data, 6, 2), _little(data, 8, 2), data[10]
     position = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
     inside = False
@@ -155,7 +157,9 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return width and height of a WebP file: of the canvas if it is extended, else of the bitstream."""
+    """Return (width, height) of a WebP file: of the canvas if the file has an extended header, else of the image data.
+    Raise IndexError or _BrokenHeaderError for an incomplete header.
+    """
     match data[12:16]:
         case b"VP8X":
             return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)

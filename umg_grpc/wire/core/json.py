@@ -112,7 +112,7 @@ def unknown_fields(body: bytes, known: Collection[str]) -> dict[str, Raw]:
 
 
 def is_present(raw: Raw) -> bool:
-    """Return whether a field that is kept raw is present and not null."""
+    """Return whether a member that is kept as raw JSON is present and not null. `raw`: empty for an absent member."""
     return bytes(raw) not in {b"", b"null"}
 
 
@@ -198,14 +198,14 @@ FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def invalid(field: str, problem: str) -> UmgError:
-    """Return UmgError(INVALID_FIELD) for the field with this path; `problem` states the expected value and the
-    remedy.
+    """Return UmgError(INVALID_FIELD) for a field. `field`: its path. `problem`: text that states the expected value and
+    the remedy.
     """
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)
 
 
 def missing(field: str) -> UmgError:
-    """Return UmgError(MISSING_FIELD) for the field with this path."""
+    """Return UmgError(MISSING_FIELD) for a field that the caller has to add. `field`: its path."""
     return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"`{field}` is required; add it", field=field)
 
 
@@ -240,8 +240,8 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
-    """Return a description of the types in an error of msgspec, `a number` for `int | float | null`. Null is left out:
-    callers are never required to send it.
+    """Return a description of the expected types in an error message of msgspec: `a number` for the `kinds` `int |
+    float | null`. Null is left out: callers are never required to send it.
     """
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
@@ -298,5 +298,5 @@ def _type_info(kind: object) -> msgspec.inspect.Type:
 
 
 def _members(found: list[msgspec.inspect.Type]) -> list[msgspec.inspect.Type]:
-    """Return the types with each union replaced by its members."""
+    """Return the types in `found` with each union replaced by its members."""
     return [part for info in found for part in (info.types if isinstance(info, msgspec.inspect.UnionType) else (info,))]

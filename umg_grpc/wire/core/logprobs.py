@@ -15,7 +15,9 @@ class Logprob(Struct):
 
 
 def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
-    """Decode the log probability of one token."""
+    """Return the log probability of one token, with its bytes and alternatives, as a canonical message; 0 if the
+    provider left it out.
+    """
     decoded = pb.TokenLogprob(token=entry.token or "", logprob=0 if entry.logprob is None else entry.logprob)
     if entry.bytes is not None:
         decoded.raw_bytes = bytes(entry.bytes)

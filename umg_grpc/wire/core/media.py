@@ -80,7 +80,9 @@ def data_url(mime: str, data: bytes) -> str:
 
 
 def normal_mime(mime: str) -> str:
-    """Return the media type in lower case, without parameters, under its registered name."""
+    """Return a media type in lower case, without parameters, and under its registered name if it is a known alias; ""
+    for "".
+    """
     plain = mime.partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
 

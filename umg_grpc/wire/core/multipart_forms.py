@@ -37,7 +37,9 @@ class FormPart(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The file as a data URL, with the type of its first bytes where these have a known signature."""
+        """The file as a data URL, with the media type of its first bytes if these are known, else
+        `application/octet-stream`.
+        """
         return data_url(sniff(self.data) or "application/octet-stream", self.data)
 
 

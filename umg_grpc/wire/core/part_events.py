@@ -46,11 +46,11 @@ class PartEvents:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of part events for a format that does not mark where parts start and end: both are derived from the
-    deltas.
+    """Emitter of the canonical part events for a format that does not mark where parts start and end: both are derived
+    from the kinds of the deltas.
 
-    At most one part receives text. An ended text part stays open for late citations until the next text part begins, or
-    with `keeps_texts` until the end of the response.
+    At most one part receives text. A text part stays open for late citations until the next text part begins, or with
+    `keeps_texts` until the end of the response.
     """
 
     def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
@@ -116,4 +116,4 @@ class PartEmitter(PartEvents):
         """Do nothing; a subclass records here the start of a text part. `part`: its index."""
 
     def text_added(self, text: str) -> None:
-        """Do nothing; a subclass records here the text that is appended to the last text part."""
+        """Do nothing; a subclass records here the text of each delta of a text part."""

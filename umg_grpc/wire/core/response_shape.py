@@ -19,11 +19,11 @@ _COHERE_NAME = (
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """Return the response shape that the header `x-umg-shape` selects; without it SDK for a call by an SDK, recognised
-    by its headers, else DOCUMENTED.
+    """Return the shape of responses that the caller expects: the header `x-umg-shape` selects it; without the header it
+    is SDK if other headers show that an SDK makes the call, else DOCUMENTED.
 
-    Recognised SDKs are openai's and those generated like it, the AI SDK, and cohere's in all its languages. Header
-    names must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
+    Recognised SDKs are openai's and SDKs generated like it, the AI SDK, and cohere's in all its languages. Header names
+    must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
     """
     requested = headers.get(HEADER)
     if requested is None:

@@ -22,7 +22,9 @@ _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """One server-sent event: its name, its data and its bytes."""
+    """One server-sent event: its name (b"" without one), its data (None without data lines), and its bytes
+    as received.
+    """
 
     name: bytes  # value of its `event:` field, b"" without one
     data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)
@@ -78,7 +80,9 @@ class SseSplitter(msgspec.Struct, eq=False):
 
 
 def split(frames: bytes) -> Iterable[SseEvent]:
-    """Split the bytes of complete events into events, in order. The `raw` bytes of the events add up to `frames`."""
+    """Return the events in the bytes of complete server-sent events, in order. The `raw` bytes of the events add up to
+    `frames`.
+    """
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
@@ -116,7 +120,7 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
 
 
 def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
-    """Yield the events in bytes with several kinds of line ends."""
+    """Yield the events in bytes of complete events that have several kinds of line ends (LF, CR, CRLF)."""
     start = 0
     for end in _END_OF_EVENT.finditer(frames):
         yield _event(frames[start : end.end()])
@@ -175,7 +179,8 @@ def one_line(document: bytes) -> bytes:
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
-    """Return the position after the last blank line that begins at or after `start`, 0 for none.
+    """Return the position after the last blank line that begins at or after `start`, where the last complete event
+    ends; 0 without one.
 
     Only LF, CR and CRLF end lines; a CR LF CR at the end of the buffer is incomplete, because its LF may follow.
     """

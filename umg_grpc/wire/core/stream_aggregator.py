@@ -37,9 +37,7 @@ class AnswerAggregator(ABC):
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
-        """Keep only about the first `max_bytes` bytes of the stream, of the messages received so far and of
-        later ones.
-        """
+        """Keep only about the first `max_bytes` bytes of the stream, also of the messages received before this call."""
 
     @abstractmethod
     def feed(self, message: pb.StreamGenerateResponse) -> None:
@@ -53,8 +51,8 @@ class AnswerAggregator(ABC):
 
 
 class StreamAggregator(AnswerAggregator):
-    """Collector of the events of a stream that is translated from the provider's format, for the whole response that
-    the gateway stores and logs.
+    """Aggregator of a stream that is translated from the provider's format: it joins the canonical events to the
+    response that the gateway stores and logs.
     """
 
     def __init__(self, max_bytes: int | None = None) -> None:
@@ -130,8 +128,8 @@ class StreamAggregator(AnswerAggregator):
 
 
 class FrameAggregator(AnswerAggregator):
-    """Aggregator of a passed-through stream: keeps the provider's frames, and decodes them when the response is
-    requested.
+    """Aggregator of a passed-through stream: it keeps the provider's server-sent events (frames), and decodes them when
+    the response is requested.
     """
 
     _frames_size = _events_size = 0
@@ -291,7 +289,9 @@ class _Part:
         self._retained = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
-        """Keep only the fraction `share` of the part's texts, and no media, citations and logprobs, to free memory."""
+        """Keep only the fraction `share` (0 to 1) of the part's texts, and no media, citations and log probabilities,
+        to free memory.
+        """
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()

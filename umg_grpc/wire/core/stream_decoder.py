@@ -112,7 +112,9 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last events of a stream without an end marker. Raise `cut_off()` for an incomplete answer."""
+        """Yield the last events of a stream that ended without an end marker. An implementation raises
+        UmgError(UPSTREAM_CUT) for an incomplete answer.
+        """
 
 
 class FrameDecoder(_Decoder, ABC):
@@ -228,8 +230,8 @@ class FrameDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _end(self) -> bytes:
-        """Return the end marker that the provider left out, b"" for a format without one. Raise `cut_off()` for an
-        incomplete answer.
+        """Return the end marker that the provider left out, b"" for a format without one. An implementation raises
+        UmgError(UPSTREAM_CUT) for an incomplete answer.
         """
 
 
@@ -245,8 +247,8 @@ class ModelMember(msgspec.Struct, eq=False):
     _ours: bytes = UNSEEN  # the same with the caller's model
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame of an event with the caller's model id. `provider_model`: id in the event, None if it has
-        none.
+        """Return the frame of an event with the caller's model id. `provider_model`: id in the event; None if it has
+        none, so that the frame is returned unchanged.
         """
         raw = event.raw
         if provider_model is None:

@@ -71,7 +71,7 @@ Arguments: TypeAlias = str | dict[str, Raw] | None
 
 
 def arguments_text(arguments: Arguments) -> str:
-    """Return the arguments of a tool call as text: as the model wrote them, an object as JSON, "" for none."""
+    """Return the arguments of a tool call as text: a text as the model wrote it, an object as JSON, "" for None."""
     return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 

@@ -39,7 +39,7 @@ class NameRules:
 
 
 class ToolName(NamedTuple):
-    """Name of a tool as the caller declared it."""
+    """Name of a tool as the caller declared it, with its namespace ("" without one)."""
 
     namespace: str
     name: str
@@ -81,7 +81,7 @@ class ToolNames:
             self._first.setdefault(name.namespace, name)
 
     def of_tool(self, tool: pb.Tool) -> str:
-        """Return the provider's name of a declared tool."""
+        """Return the provider's name of a tool that the request declares."""
         return self._name(name_of(tool))
 
     def of_call(self, call: pb.ToolCall) -> str:

@@ -73,8 +73,8 @@ def source_path(name: str, source: pb.SourceDocument) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Names of the fields that a struct declares, and those of them whose values are structs or lists of structs, which
-    are searched too.
+    """Names of the fields that a struct declares, and those fields whose values are structs or lists of structs, each
+    with the function that selects the struct.
     """
 
     known: frozenset[str]
@@ -87,7 +87,9 @@ _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class Fields:
-    """Fields that the structs of a format declare, by which the unknown fields of a body are found."""
+    """Fields that the structs of one format declare, at every level of a body; all other fields of a body
+    are unknown.
+    """
 
     def __init__(
         self,
@@ -95,10 +97,11 @@ class Fields:
         unions: Mapping[tuple[type[Struct], str], Pick],
         silent: Mapping[type[Struct], Collection[str]],
     ) -> None:
-        """Collect the fields of `top` and of all structs below it. `unions`: (struct, name of a field) -> function that
-        selects the struct of the field's value, or of the items of its list, if it may be one of several. `silent`:
-        further members of a struct that have no effect on a response, for example members of responses that callers
-        send back.
+        """Collect the fields of `top`, the struct of a body, and of all structs below it.
+
+        `unions`: (struct, name of a field) -> function that selects the struct of the field's value, or of the items of
+        its list, if it may be one of several. `silent`: further members of a struct that have no effect on a response,
+        for example members of responses that callers send back.
         """
         self._top = top
         self._unions = unions

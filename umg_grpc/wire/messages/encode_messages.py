@@ -28,12 +28,12 @@ FILLER = "."  # text of a user's turn that is added because providers want one f
 
 
 class MessageEncoder:
-    """Encoder of canonical messages as `system` and `messages`. One instance per request: calls and results are paired
-    across messages.
+    """Encoder of the messages of a canonical request as the members `system` and `messages`. One instance per request,
+    since tool calls and their results are paired across messages.
 
-    Providers want user and assistant turns to alternate, and the results of all calls at the start of the next turn. So
-    neighbours of one role are merged, and a call without a result gets an error result. Blank texts are left out,
-    because providers reject them.
+    Providers require messages of the user and the assistant to alternate, and the results of all calls at the start of
+    the next message. So consecutive messages of one role are merged, and a call without a result gets an error result.
+    Blank texts are left out, because providers reject them.
     """
 
     def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
@@ -69,8 +69,8 @@ class MessageEncoder:
 
     @property
     def lacks_reasoning(self) -> bool:
-        """Whether the assistant continues after a tool's result without reasoning in any turn since the user's
-        question.
+        """Whether the model continues after the result of a tool that it called, and none of its messages since the
+        user's question contains reasoning.
         """
         calls = False
         turns = [turn for turn in self._turns if turn[0] in ALTERNATING]
@@ -151,8 +151,8 @@ class MessageEncoder:
         return self._turns[-1][1]
 
     def _answer_calls(self) -> None:
-        """Move the results of tool calls to the beginning of their turn, in the order of the calls. Add an error result
-        for a call without one; turn a result without a call into text.
+        """Move the results of tool calls to the beginning of their message, in the order of the calls in the message
+        before. Add an error result for a call without one; turn a result without a call into text.
         """
         previous: list[object] = []
         for role, blocks in self._turns:

@@ -7,7 +7,9 @@ from umg_grpc.wire.core.tool_arguments import BLANK
 
 
 class OpenPart:
-    """Part of a streamed answer that is being written as content blocks."""
+    """Part of a streamed answer of which content blocks are being written: its index, its content so far, its open
+    block, and arguments that are kept until they are known to be a JSON object.
+    """
 
     def __init__(self, index: int, part: pb.Part) -> None:
         self.index = index
@@ -25,8 +27,8 @@ class OpenPart:
 
     @property
     def interruptible(self) -> bool:
-        """Whether another part may begin before the end of this one. The rest of an interrupted text goes into another
-        block.
+        """Whether another part may begin before the end of this part, as is the case for texts: the rest of an
+        interrupted text goes into another block.
         """
         return self.kind in {"text", "refusal"}
 
@@ -41,10 +43,10 @@ class OpenPart:
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a tool call with complete arguments: a whole JSON object.
+        """Return whether the part is a tool call whose arguments are complete, that is, are one JSON object.
 
-        The arguments are checked again only after they have doubled in length, since this is called for every waiting
-        event.
+        The arguments are checked again only after they have doubled in length, since this is called for every event of
+        a part that waits for this part to end.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):

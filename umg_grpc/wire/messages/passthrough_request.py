@@ -46,7 +46,7 @@ _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
 
 class _Block(Struct):
-    """Members by which a block that the gateway made is recognised."""
+    """Members of a content block by which blocks that the gateway made (wrapped states, searches) are recognised."""
 
     type: str | None = None
     signature: str | None = None

@@ -17,7 +17,9 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 
 class CallIds:
-    """Ids of the tool calls of one conversation as a provider is sent them. A call and its result get the same id."""
+    """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts; a call and its
+    result get the same id, different calls different ids.
+    """
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}

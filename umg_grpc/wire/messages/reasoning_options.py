@@ -63,7 +63,9 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Reasoning options to be sent to a provider: `thinking` and the effort."""
+    """Reasoning options that are sent to a provider: the value of `thinking` (None to leave it out), the effort ("" to
+    leave it out), and the budget in tokens (0 without one).
+    """
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`

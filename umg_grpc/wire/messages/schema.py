@@ -20,8 +20,8 @@ class Kind(Struct):
 
 
 class CacheControl(Struct):
-    """Member `cache_control`: a cache mark. The type `persistent` is the document's name of `ephemeral` with a `ttl` of
-    an hour.
+    """Member `cache_control`: a prompt cache mark. The type `persistent`, which only the gateway's specification has,
+    means `ephemeral` with a `ttl` of an hour.
     """
 
     type: Literal["ephemeral", "persistent"]
@@ -199,7 +199,7 @@ class Citation(Struct):
 
 
 class Turn(Struct):
-    """Item of `messages`: a turn of the conversation. The decoder checks which roles need content."""
+    """Element of `messages`: one message of the conversation. The decoder checks which roles need content."""
 
     role: str
     content: str | list[Raw] | None = None
@@ -286,7 +286,7 @@ class Thread(Struct):
 
 
 class CountRequest(Struct, kw_only=True):
-    """Body of `POST /v1/messages/count_tokens`. Output parameters are accepted and ignored (readings, 15)."""
+    """Body of `POST /v1/messages/count_tokens`. Options of the output are accepted and ignored."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     messages: list[Turn]

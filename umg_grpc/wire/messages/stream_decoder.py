@@ -121,7 +121,7 @@ class _Block:
 class TranslatingDecoder(EventDecoder):
     """Decoder of a messages stream that is translated: its events become canonical events. One instance per stream.
 
-    The stop reason is held back until the end of the stream.
+    The stop reason is emitted at the end of the stream, since the usage may follow it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -297,7 +297,9 @@ class TranslatingDecoder(EventDecoder):
         yield pb.GenerateEvent(part_index=block.part, part_ended=pb.PartEnded())
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last events of a stream without an end marker. Raise UmgError if no stop reason was received."""
+        """Yield the last canonical events of a stream that has no end marker. Raise UmgError(UPSTREAM_CUT) if no stop
+        reason was received.
+        """
         if not self._started or self._ending is None or self._ending.stop_reason is None:
             raise cut_off()
         yield from self._finished()

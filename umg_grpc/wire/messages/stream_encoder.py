@@ -66,7 +66,7 @@ class StreamEncoder:
         self._states_read = False  # whether `_states` has those of the message that is being encoded
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them."""
+        """Return the encoded events of one message in one piece; a provider's own frames unchanged."""
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -202,14 +202,14 @@ class StreamEncoder:
         # a citation of a text whose block is ended is lost
 
     def _hold_back(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Hold an event back until its part can be written; end the open call first if its arguments are complete."""
+        """Keep an event until its part can be written; end the open call first if its arguments are complete."""
         self._waiting.setdefault(event.part_index, []).append(event)
         self.retained_bytes += EVENT_BYTES + event.ByteSize()
         if self._current is not None and self._current.is_complete():
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Encode the parts that were held back, in order, up to the first part that has not ended.
+        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended.
 
         The functions that it calls must not call it again, or every frame would pass through one generator for each
         level of recursion.
@@ -428,7 +428,7 @@ def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Reasoni
 
 
 def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
-    """Return a copy of a part with the reasoning state. The part itself belongs to the caller of `feed`."""
+    """Return a copy of a part with the reasoning state. The part itself is not changed: it belongs to the caller."""
     copy = pb.Part()
     copy.CopyFrom(part)
     copy.state.CopyFrom(state)

@@ -42,13 +42,15 @@ class ProviderUsage(Struct):
 
     @property
     def has_totals(self) -> bool:
-        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
-        itself.
+        """Whether the totals of both input and output tokens are present. If one is missing the usage is ignored, and
+        the gateway counts the tokens itself.
         """
         return self.input_tokens is not None and self.output_tokens is not None
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
-        """Return the usage with the counts of a later event instead of the earlier ones: each count is a total."""
+        """Return the usage with each count that `newer` has in place of the earlier count. `newer`: usage of a later
+        event, whose counts are totals, not differences.
+        """
         stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
@@ -87,7 +89,9 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the counts of a usage that has both totals. Details that a provider leaves out are 0."""
+    """Set the token counts of `target`. `usage`: with the totals of both input and output tokens; details that the
+    provider leaves out are 0. The canonical input tokens include cached tokens.
+    """
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
     written = count(max(count(usage.cache_creation_input_tokens), hour + minutes))

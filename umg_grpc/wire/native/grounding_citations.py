@@ -197,7 +197,9 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part of an answer with its citations, to be encoded for a caller."""
+    """Text part of an answer with its citations, to be encoded for a caller, and its position: index among the encoded
+    parts, and the number of bytes of text before it in that part.
+    """
 
     text: str
     citations: Sequence[pb.Citation]

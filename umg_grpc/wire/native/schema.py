@@ -177,7 +177,7 @@ class Part(ProviderPart, forbid_unknown_fields=True):
 
 
 class Content(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Element of `contents`: a turn; one without a role is the user's."""
+    """Element of `contents`: one message; without a role it is the user's."""
 
     role: str | None = None
     parts: list[Part] | None = None

@@ -266,7 +266,9 @@ class UnknownParts:
         self._candidates: list[RawCandidate] | None = None
 
     def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
-        """Return, for each part of the candidate at `position`, its raw JSON if its kind is unknown, else None."""
+        """Return, for each of `parts` (all parts of the candidate at `position` in the body), its raw JSON if its kind
+        is unknown, else None.
+        """
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:

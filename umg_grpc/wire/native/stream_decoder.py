@@ -144,7 +144,9 @@ class _Candidate(PartEmitter):
             self.ending = provider_candidate
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of the open parts, then the end of the candidate."""
+        """Yield the ends of the open parts with the citations of their texts, then the end of the candidate with its
+        finish reason.
+        """
         yield from self.switch("")
         grounding_json = ""
         if is_present(self._grounding):

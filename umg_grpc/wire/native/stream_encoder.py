@@ -67,7 +67,9 @@ class _Held:
 
 
 class _Candidate:
-    """State of one candidate (one of several alternative answers) that is being sent."""
+    """State of one candidate (one of several alternative answers) that is being sent: its texts with citations, the
+    reasoning sent, and the parts that are kept until they are complete.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
@@ -97,7 +99,9 @@ class StreamEncoder:
         self._update_tail()
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them."""
+        """Return the encoded events of one message, joined, so that one write sends them; a provider's own frames
+        unchanged.
+        """
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -106,8 +110,8 @@ class StreamEncoder:
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """Return the lines that end a complete answer: the parts that were held back, then the finish reason of each
-        candidate.
+        """Return the lines that end a complete answer: the parts that were kept until they are complete, then the
+        finish reason of each candidate.
         """
         if self._passes_through or self._closed:
             return b""
@@ -352,7 +356,9 @@ class ArrayEncoder:
         return self._elements(self._encoder.feed(message))
 
     def close(self) -> bytes:
-        """Return the last elements of the JSON array (see `StreamEncoder.close`) and its closing bracket."""
+        """Return the last elements of the JSON array (incomplete parts, and the finish reasons) and its closing
+        bracket.
+        """
         if self._ended:
             return b""
         self._ended = True

@@ -49,7 +49,7 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class SeenContent(Struct):
-    """Member of a passed-through content part that the gateway reads."""
+    """Content part of a passed-through item, of which the gateway reads the type only."""
 
     type: str | None = None
 

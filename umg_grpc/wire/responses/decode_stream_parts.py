@@ -66,7 +66,7 @@ class PartEmitter(PartEvents):
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
         """Yield the last deltas of a part, for characters that are still incomplete, and the event that ends the part;
-        nothing if the part has ended already.
+        nothing if the part has ended already. `streamed`: state of the part, which is marked as ended.
         """
         if streamed.ended:
             return

@@ -43,7 +43,7 @@ def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
 
 
 class InputEncoder:
-    """Encoder of one conversation as the items of `input`, in order."""
+    """Encoder of the messages of one canonical request as the items of `input`, in order."""
 
     def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
         self._request = request

@@ -139,7 +139,9 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """Encode the member `prompt`: a prompt template that the provider stores."""
+    """Return the member `prompt`: id, version and variables of a prompt template that the provider stores. Raises
+    UmgError(INVALID_FIELD) for variables that are not JSON.
+    """
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version

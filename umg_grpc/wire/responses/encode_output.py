@@ -78,8 +78,8 @@ class Ids:
 
 
 def kind_of(part: pb.Part) -> str:
-    """Return the kind of item as which a part is encoded: message, reasoning, call, server, image, opaque; ""
-    for none.
+    """Return the kind of output item as which a part is encoded: `message`, `reasoning`, `call`, `server` (tool of the
+    provider), `image`, `opaque` (raw JSON); "" for a part that this format cannot express.
     """
     if part.thought:
         return ""
@@ -153,7 +153,7 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
 
 @dataclass(frozen=True)
 class _OpenMessage:
-    """Item of type `message` to which the next parts of the answer may be added."""
+    """Item of type `message` to which the next parts of the answer are added if they have the same message id."""
 
     message_id: str
     item: JsonObject
@@ -242,7 +242,9 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status of a response when it ended, with the reason if it is incomplete or the error if it failed."""
+    """Status of a response at its end (`completed`, `incomplete`, `failed`), with the reason if it is incomplete, or
+    the code and message of the error if it failed; "" otherwise.
+    """
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete

@@ -39,7 +39,9 @@ class _Output(Struct):
 
 
 def referenced(message: pb.Message) -> str:
-    """Return the id of the item that a message references; "" if the message is no reference."""
+    """Return the id of the earlier item that a message references (an item of type `item_reference`); "" for any other
+    message.
+    """
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.type != "item_reference":
         return ""
     return json.decode(message.parts[0].opaque.json, type=_Reference).id

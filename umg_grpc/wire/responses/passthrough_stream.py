@@ -38,9 +38,9 @@ class PassthroughDecoder(FrameDecoder):
     """Decoder of a passed-through responses stream: forwards events, and emits the canonical events that the service
     needs. One instance per stream.
 
-    It changes the model id in response objects if the provider's differs, marks states that look like ours, and drops
-    events without data, which break clients. An error event is not forwarded: it raises the error of the call, whose
-    message is cleaned and encoded for the caller again.
+    It changes the model id in response objects if the provider's differs, marks reasoning states that look like states
+    that the gateway wrapped, and drops events without data, which break clients. An error event is not forwarded: it
+    raises the error of the call, whose message is cleaned and encoded for the caller again.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

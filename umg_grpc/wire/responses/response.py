@@ -119,6 +119,6 @@ def mark_states(document: bytes) -> bytes:
 
 
 def encode_count(tokens: int) -> bytes:
-    """Encode the body of `POST /v1/responses/input_tokens`."""
+    """Return the body of the answer to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens."""
     body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
     return msgspec.json.encode(body)

@@ -31,7 +31,7 @@ class TextPart(Struct):
 
 
 class OutputText(Struct):
-    """Content part of type `output_text`, in an assistant's turn."""
+    """Content part of type `output_text`, in a message of the assistant."""
 
     text: str
     annotations: list[Raw] | None = None
@@ -188,7 +188,9 @@ class ImageItem(Struct):
 
 
 class NestedFunction(Struct):
-    """Function tool, or a tool choice that selects one, in the document's nested form."""
+    """Function tool, or a tool choice that selects a function, with its fields in a member `function`, as the gateway's
+    specification also allows.
+    """
 
     function: Raw = ABSENT
 
@@ -274,7 +276,7 @@ class NestedAllowedTools(Struct):
 
 
 class Reasoning(Struct):
-    """Member `reasoning`. An empty object means effort `medium` (readings, 13)."""
+    """Member `reasoning` of the request. An empty object means the effort `medium`."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None

@@ -50,7 +50,9 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_call, rename_calls
 
 
 class _Item:
-    """State of an output item that is being received, with its parts by their index."""
+    """State of an output item that is being received: its type and id, its parts by their index within the item, and
+    whether it is done.
+    """
 
     def __init__(self, item: StreamedItem) -> None:
         self.kind = item.type or ""
@@ -401,8 +403,9 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the events for the end of the response: output that was not streamed, the usage and the finish
+        """Yield the last canonical events of the response: output that was not streamed, the usage and the finish
         reason.
+        Raise UmgError for a response that failed or lost content. `event`: the event with the complete response object.
         """
         response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")

@@ -68,7 +68,9 @@ class StreamEncoder:
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them."""
+        """Return the encoded events of one message, joined, so that one write sends them; a provider's own frames
+        unchanged.
+        """
         if message.source_frames:
             self._passed.feed(message.source_frames)
             return message.source_frames

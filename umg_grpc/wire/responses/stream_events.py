@@ -31,7 +31,7 @@ class AnyEvent(Struct, kw_only=True):
 
 
 class Event(AnyEvent, kw_only=True):
-    """Event of any type; its members depend on the type."""
+    """Event of a responses stream, of any type; which members it has depends on the type."""
 
     item: Raw = ABSENT
     output_index: Count = None

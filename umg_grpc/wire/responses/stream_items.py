@@ -30,7 +30,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Item(ABC):
-    """Output item of the stream, which writes its own events."""
+    """Output item of a streamed response. It writes its own server-sent events to `writer`; the subclasses are the
+    types of items.
+    """
 
     def __init__(self, writer: Writer, index: int, item_id: str) -> None:
         self.writer = writer
@@ -71,9 +73,8 @@ class Item(ABC):
         self.open.clear()
 
     def unfinished(self) -> bytes:
-        """Return the JSON of the unfinished item, for the output of a response that breaks off.
-
-        Return b"" for an item that is useless until it is done.
+        """Return the JSON of the unfinished item, for the output of a response that fails; b"" for an item that is left
+        out, because it is of no use before it is done (a tool call, for example).
         """
         return b""
 
@@ -91,7 +92,9 @@ class Item(ABC):
 
 
 class _Content:
-    """State of a content part of a message that is being sent."""
+    """State of a content part of a message that is being sent: a text, with its citations and log probabilities, or a
+    refusal.
+    """
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
@@ -239,7 +242,9 @@ class Call(Item):
 
 
 class ReasoningItem(Item):
-    """Item of type `reasoning`. Full texts and summaries are both sent as summaries, each text as one of its own."""
+    """Item of type `reasoning`. Full texts and summaries are both sent as summaries, which clients display, each text
+    as a summary of its own.
+    """
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
@@ -376,7 +381,7 @@ class Image(Item):
 
 
 class Opaque(Item):
-    """Item of a type that only this format has, complete at its start."""
+    """Item of a type that only this format has, sent as the provider's raw JSON; it is complete at its start."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, opaque: pb.OpaquePart) -> None:
         super().__init__(writer, index, item_id)
@@ -388,7 +393,9 @@ class Opaque(Item):
 
 
 class State(Item):
-    """Item of type `reasoning` without text, for the reasoning state of a part whose own item has no field for it."""
+    """Item of type `reasoning` without text, for the reasoning state (opaque data of a provider that belongs to its
+    reasoning) of a part whose own item has no field for it.
+    """
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)
@@ -401,14 +408,14 @@ class State(Item):
 
 
 class Audio:
-    """Audio that the model made. It is sent as events without an item."""
+    """Writer of audio that the model made, which this format sends as events without an item."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._spoken = False
 
     def append_audio(self, data: bytes, transcript: str) -> None:
-        """Write a delta of the audio and one of its transcript."""
+        """Write a delta of the audio bytes and one of the transcript; none for b"" and ""."""
         if data:
             self._writer.event("response.audio.delta", {"delta": pybase64.b64encode_as_string(data)})
         if transcript:

@@ -69,8 +69,8 @@ def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, not
 
 
 def _identity(tool: pb.Tool) -> ToolName | bytes:
-    """Return the key by which two declarations of one tool are recognised: its name or, for a tool without a name, the
-    whole tool serialized.
+    """Return the key by which two declarations of the same tool are recognised: its name and namespace or, for a tool
+    without a name, the whole tool in bytes.
     """
     name = name_of(tool)
     return name if name.name else tool.SerializeToString(deterministic=True)

@@ -31,8 +31,8 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether both totals are present. If one is missing the usage is ignored, and the gateway counts the tokens
-        itself.
+        """Whether the totals of both input and output tokens are present. If one is missing the usage is ignored, and
+        the gateway counts the tokens itself.
         """
         return self.input_tokens is not None and self.output_tokens is not None
 
