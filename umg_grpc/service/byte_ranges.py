@@ -6,8 +6,8 @@ from umg_grpc.v1 import pb
 
 def selected_bytes(wanted: pb.ByteRange, total: int) -> tuple[int, int]:
     """Return the requested range of a file of `total` bytes as (first byte, exclusive end).
-    `wanted`: unset is the whole file. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins at or after the end
-    of the file.
+    `wanted`: range in the request; without offset and limit it is the complete file. Raise
+    UmgError(RANGE_NOT_SATISFIABLE) for a range that begins at or after the end of the file.
     """
     limit = wanted.limit if wanted.HasField("limit") else None
     if not wanted.HasField("offset"):

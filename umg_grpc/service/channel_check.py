@@ -62,8 +62,8 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
 
 
 async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
-    """Check one channel. Return a sentence that states how the channel has proved to work. Raise UmgError if it does
-    not work.
+    """Check one channel by a cheap call within `seconds`. Return a sentence that states how the channel has proved to
+    work. Raise UmgError if it does not work.
     """
     provider, listing = upstreams.providers.get(channel.name), model_list(channel.protocols)
     if provider is None:

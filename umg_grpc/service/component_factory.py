@@ -79,15 +79,15 @@ async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> Co
 def open_usage_log(
     config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack
 ) -> UsageLog | None:
-    """Open the usage log; None if the operator disabled it."""
+    """Open the usage log, which the exit stack closes; None if the operator disabled it."""
     if not config.usage.enabled:
         return None
     return started(UsageLog(store, data, config.usage, lambda: datetime.now(UTC), metrics.count_lost_records), stack)
 
 
 def open_blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:
-    """Open the store of result files; None if the operator disabled it. Raise StoreError for a bucket that cannot be
-    used.
+    """Open the store of result files, which the exit stack closes; None if the operator disabled it. Raise StoreError
+    for a bucket that cannot be used.
     """
     storage = config.blobs
     if not storage.enabled:

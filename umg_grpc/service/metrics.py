@@ -198,6 +198,7 @@ class Metrics:
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
         """Create a counter with these label names. Return a function that takes the label values and adds 1, or its
         argument `by`.
+        `help_text`: description of the counter for operators.
         """
         counter = self._counter(name, help_text, *labels)
 
@@ -213,7 +214,9 @@ class Metrics:
         self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """Register a gauge. `read`: called whenever the metrics are read, returns the current values by labels."""
+        """Register the gauge `level`. `read`: called whenever the metrics are read, returns the current values by label
+        values.
+        """
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
@@ -237,13 +240,13 @@ class Metrics:
             self._refresh()
 
     def close(self) -> None:
-        """Stop the periodic updates, and add the counts since the last one to the Prometheus library."""
+        """Stop the periodic updates, and add the counts since the last update to the Prometheus library."""
         if self._timer is not None:
             self._timer.cancel()
             self._flush()
 
     def exposition(self) -> bytes:
-        """Return the metrics in the text format of Prometheus, those of all workers if there are several."""
+        """Return the metrics in the text format of Prometheus; with several workers, the sums over all workers."""
         self._refresh()
         if not self._shared:
             return generate_latest(self._registry)
@@ -310,7 +313,7 @@ class Durations(Histogram):
     """Prometheus histogram to which many durations can be added in one update."""
 
     def add(self, observations: Observations) -> None:
-        """Add the collected durations of many events in one update."""
+        """Add the durations in `observations` in one update."""
         self._sum.inc(observations.seconds)
         for bucket, count in zip(self._buckets, observations.by_duration, strict=True):
             if count:

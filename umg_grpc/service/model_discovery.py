@@ -149,7 +149,8 @@ class ModelDiscovery:
             await asyncio.to_thread(self._files.write, name, channel.base_url, models)
 
     def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
-        """Record that the list of the channel `name` could not be read, and log it unless the last read failed too.
+        """Record that the list of the channel `name` could not be read, and log the `reason` unless the last read
+        failed too.
         `facts`: further fields of the log line.
         """
         if name not in self._failed:

@@ -164,8 +164,8 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield (path of the field below the part, object id) for each reference in a part of a message.
-    `from_model`: whether the part is in an assistant message.
+    """Yield (path of the field below the part, object id) for each reference in a part of a message that a channel with
+    these protocols is sent. `from_model`: whether the part is in an assistant message.
     """
     match part.WhichOneof("kind"):
         case "media":

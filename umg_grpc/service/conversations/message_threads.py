@@ -139,9 +139,10 @@ class Threads(RetainedStore[ThreadRow]):
 
     async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
         """Return the thread of a request: a new one, or one that continues a stored response. This call then has the
-        exclusive right to continue the response, for at most `seconds`, until it calls `close`. Raise UmgError:
-        THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, INVALID_FIELD for a field that only the
-        first request of a thread may have.
+        exclusive right to continue the response, for at most `seconds`, until it calls `close`.
+        `decoded`: the request, with facts about the caller's body. Raise UmgError: THREAD_NOT_FOUND,
+        THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, INVALID_FIELD for a field that only the first request of a
+        thread may have.
         """
         request = decoded.canonical
         previous_id = request.thread.previous_response_id
@@ -216,8 +217,8 @@ class Threads(RetainedStore[ThreadRow]):
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
-        """Give a call the exclusive right to continue a response for at most `seconds`. Return the row of the response.
-        Raise UmgError if the response cannot be continued.
+        """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
+        of the response. Raise UmgError if the response cannot be continued.
         """
         now = self._now()
         end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
@@ -236,8 +237,8 @@ class Threads(RetainedStore[ThreadRow]):
         return row
 
     async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
-        """Return the error for a response that a call cannot continue: it is unknown, was continued, or another call is
-        continuing it.
+        """Return the error for the response `previous_id`, which a call cannot continue: it is unknown, was continued,
+        or another call is continuing it.
         """
         query = select(ThreadRow.continued, ThreadRow.expire_time).where(
             ThreadRow.owner == owner, ThreadRow.object_id == previous_id
@@ -311,8 +312,8 @@ def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResp
 
 
 def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with the messages of the stored conversation before its own, and without reference to a
-    thread.
+    """Return a request of the thread `row` with the stored messages of the conversation before its own messages, and
+    without reference to a thread. `decoded`: the request, with facts about the caller's body.
     """
     request, notes = decoded
     stored = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))

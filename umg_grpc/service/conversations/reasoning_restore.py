@@ -30,7 +30,7 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Approximate number of bytes that the entry takes in memory."""
+        """Approximate number of bytes of memory that the stored data takes."""
         return len(self.thoughts) + len(self.channel) + ENTRY_BYTES
 
 

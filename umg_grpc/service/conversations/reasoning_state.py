@@ -133,8 +133,8 @@ def _ids_in_json(part: pb.Part) -> Iterator[str]:
 
 
 def digests_of(request: pb.GenerateRequest) -> Iterator[str]:
-    """Yield the keys of all entries that the reasoning store may have for the request's tool calls and reasoning
-    states.
+    """Yield the digests of the request's tool calls and reasoning states, under which the reasoning store may have
+    data.
     """
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:

@@ -1,9 +1,9 @@
 """Store of reasoning for clients and formats that do not send it back with the results of tool calls.
 
-Entries belong to an owner (the id of a caller's key), and are found by digests. The entry of a tool call's id has the
-reasoning before the call. The entry of a reasoning state (opaque data of a provider that belongs to reasoning), or of
-the id of an object that a provider stores for its response, has only the name of the channel that made it, which
-callers do not send back.
+Stored data belongs to an owner (the id of a caller's key), and is found by digests. For the id of a tool call it is the
+reasoning before the call. For a reasoning state (opaque data of a provider that belongs to reasoning), or the id of an
+object that a provider stores for its response, it is only the name of the channel that made it, which callers do not
+send back.
 """
 
 import asyncio
@@ -75,8 +75,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         return self._size
 
     async def flushed(self, seconds: float = READ_SECONDS) -> bool:
-        """Wait up to `seconds` until the entries stored so far are in the database, where every process finds them.
-        Return whether they are.
+        """Wait up to `seconds` until the data stored so far is in the database, where every process finds it. Return
+        whether it is.
         """
         return await self._rows.flushed(seconds)
 
@@ -184,8 +184,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
             self._size -= entry.size
 
     def _renew(self, key: _Key, entry: Entry, now: datetime) -> Entry:
-        """Return the entry with its lifetime extended, since it was used. The extension is stored only after a part of
-        the lifetime.
+        """Extend the lifetime of stored data that was just used, and return the data. The extension is written to the
+        database only after a part of the lifetime.
         """
         self._entries.move_to_end(key)
         expires = now + self._lifetime

@@ -181,7 +181,8 @@ class Conversations(RetainedStore[ResponseRow]):
 
     async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
         """Return the request together with the stored conversation of its `previous_response_id`. The instructions of
-        earlier requests are not part of the conversation. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
+        earlier requests are not part of the conversation. `decoded`: the request, with facts about the caller's body.
+        Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
         """
         request = decoded.canonical
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
@@ -268,7 +269,8 @@ def _pack(
     row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
     """Fill in the columns of a stored response: its conversation, request and response, and size.
-    `earlier`: serialized messages of the conversation before the request, b"" for none.
+    `earlier`: serialized messages of the conversation before the request, b"" for none. `streamed`: whether the caller
+    got the response as a stream.
     """
     conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:

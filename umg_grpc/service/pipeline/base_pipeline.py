@@ -97,7 +97,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
 
     async def count_and_reserve(self, call: Call, access: Access, request: RequestT, notes: RequestNotes) -> None:
         """Count the call against the limits of its key and model, and reserve its maximum cost from the budget, both
-        until the call ends. `notes`: facts about the decoded body. Raise UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
+        until the call ends. `access`: access of its key to the model. `notes`: facts about the decoded body. Raise
+        UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
         """
         model = access.resolved.model
         if access.has_limits:

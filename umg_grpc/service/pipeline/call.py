@@ -87,7 +87,7 @@ class CallFacts(msgspec.Struct, eq=False):
 
 
 class CallCharges(msgspec.Struct, eq=False):
-    """Resources that a call holds until its end (slot, limits, budget), and its cost. A resource not held has its
+    """Resources that a call uses until its end (slot, limits, budget), and its cost. A resource not in use has its
     default.
     """
 

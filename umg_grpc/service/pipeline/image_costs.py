@@ -46,7 +46,10 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
 def image_quantities(
     request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
 ) -> Quantities:
-    """Return the priced quantities (unit -> number) of a response. `images`: number of images that the caller gets."""
+    """Return the priced quantities (unit -> number) of a response. `rules`: rules of the model's family, None without
+    them.
+    `images`: number of images that the caller gets.
+    """
     size, quality = requested_variant(request, rules)
     if size is None:
         first = result.images[0] if result.images else pb.Image()
@@ -58,7 +61,9 @@ def image_quantities(
 
 
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
-    """Return the maximum cost of an image call in millionths of a micro-credit."""
+    """Return the maximum cost of an image call in millionths of a micro-credit. `rules`: rules of the model's family,
+    None without them.
+    """
     size, quality = requested_variant(request, rules)
     image = prices.highest(IMAGE)
     if size is not None and quality is not None:
@@ -72,7 +77,9 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 
 def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
-    """Return the estimated priced quantities (unit -> number) of a call whose response was cut off or lost."""
+    """Return the estimated priced quantities (unit -> number) of a call whose response was cut off or lost.
+    `input_tokens`: estimated tokens of its request.
+    """
     images = max_images(request)
     return {REQUEST: 1, INPUT: input_tokens, IMAGE: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
 

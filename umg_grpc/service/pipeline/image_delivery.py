@@ -118,7 +118,8 @@ class ImageDelivery:
 
 def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
     """Return the form in which the caller gets images: addresses or bytes. Unspecified, for a model without rules,
-    leaves images in the form in which the provider returned them.
+    leaves images in the form in which the provider returned them. `rules`: rules of the model's family, None without
+    them.
     """
     if rules is not None and rules.always_bytes:
         return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -130,6 +131,7 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
 def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> bool:
     """Return whether images that the provider returns as bytes are passed on as bytes, not stored and replaced by
     addresses.
+    `rules`: rules of the model's family, None without them.
     """
     return requested_form(request, rules) != pb.IMAGE_RESPONSE_FORMAT_URL
 

@@ -204,7 +204,8 @@ class Answer(msgspec.Struct, eq=False):
 
     async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
         """Store the parts of the response that later calls need: the ids of its objects, its reasoning, and the
-        response itself or its thread. `response`: contains its candidates, also after passthrough.
+        response itself or its thread. `response`: contains its candidates, also after passthrough. `streamed`: whether
+        the caller got it as a stream.
         """
         reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
@@ -221,6 +222,7 @@ class Answer(msgspec.Struct, eq=False):
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
         """Store the response, to be read or continued by its id, or to be continued in its thread. `owner`: id of the
         caller's key.
+        `streamed`: whether the caller got it as a stream.
         """
         continued, channel = self.admitted.continued, self._attempt.channel
         threads, conversations = self._memory.threads, self._memory.conversations

@@ -106,7 +106,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 
     async def close(self, call: Call, continued: Continued | Thread | None) -> None:
         """End the exclusive right of the call to continue its thread, also if the call is cancelled; do nothing for a
-        call without a thread.
+        call without a thread. `continued`: result of `admit`, None if the call continues nothing.
         """
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
@@ -244,8 +244,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 def _apply_rules(
     decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request as changed by the rules of its model's family. Raise UmgError if it breaks one of them, or if
-    its tool choice requires a tool that it does not have.
+    """Return the request as changed by the rules of its model's family. `decoded`: the request, with facts about the
+    caller's body. `resolved`: its model. Raise UmgError if it breaks one of the rules, or if its tool choice requires a
+    tool that it does not have.
     """
     request, notes = decoded
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
@@ -259,8 +260,8 @@ def _apply_rules(
 
 
 def _disable_storage(given: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with `store` set to false, for a gateway without stored responses. An explicit `store` of the
-    caller is reported as dropped.
+    """Return the request with `store` set to false, for a gateway without stored responses. `notes`: facts about the
+    decoded body, to which an explicit `store` of the caller is added as dropped.
     """
     if given.store:
         notes = replace(notes, uncarried=[*notes.uncarried, "store"])

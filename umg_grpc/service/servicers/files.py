@@ -17,7 +17,7 @@ class FileServicer(rpc.FileServiceServicer):
     """Servicer of `umg.v1.FileService`. Its callers need no key: the token of the link is their credential."""
 
     def __init__(self, links: FileLinks, blobs: BlobStore | None) -> None:
-        """Create a servicer. `blobs` is None if the operator stores no files."""
+        """Create a servicer. `links`: makes and checks signed links. `blobs`: None if the operator stores no files."""
         self._links = links
         self._blobs = blobs
 

@@ -15,7 +15,7 @@ class ImageServicer(rpc.ImageServiceServicer):
         self._pipeline = pipeline
 
     async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
-        """Return the cached images, else those of the first channel that answers."""
+        """Return the images from the response cache, else from the first channel that succeeds."""
         return await self._pipeline.answer(await self._pipeline.admit(request, request))
 
     async def StreamGenerateImage(

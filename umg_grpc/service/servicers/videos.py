@@ -183,7 +183,7 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def ListVideoTasks(self, request: pb.ListVideoTasksRequest, context: Context) -> pb.ListVideoTasksResponse:
-        """Return a page of the caller's tasks; an administrator may request those of another key."""
+        """Return a page of the caller's tasks; an administrator may request the tasks of another key."""
         check(request)
         caller = current().caller
         owner: str | None = caller.key_id

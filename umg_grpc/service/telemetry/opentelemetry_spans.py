@@ -118,8 +118,8 @@ class OtelCallSpan:
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
         """End the span of the call and the spans of its attempts.
-        `found`: attributes of the call; None for one that does not apply. `usage`: tokens of the last attempt, whose
-        response the caller got; None without one. `error`: None after a success.
+        `found`: attributes of the call by name; None for an attribute that does not apply. `usage`: tokens of the last
+        attempt, whose response the caller got; None without one. `error`: None after a success.
         """
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})

@@ -15,7 +15,7 @@ class TaskMetrics:
     """Counters and gauges of video tasks of this process."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register the metrics of video tasks with those of the process."""
+        """Register the counters and gauges of video tasks in `metrics`, the metrics of the process."""
         self.submitted = metrics.counter("umg_video_submissions", "Tasks sent to a provider.", "channel", "outcome")
         self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
         self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
