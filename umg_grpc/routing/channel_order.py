@@ -110,7 +110,7 @@ class RoundRobin:
 def ordered(
     targets: Sequence[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> Iterator[tuple[Target, Rank]]:
-    """Yield each target with its rank, best first.
+    """Yield each target with its rank, best first, for a call with these preferences.
     `turn`: orders the targets of equal rank if neither prompt cache nor affinity does; `RoundRobin.take` or `peek`.
     """
     ranked = sorted([(_rank(target, preferences), target) for target in targets], key=_by_rank)

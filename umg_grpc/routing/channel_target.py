@@ -113,10 +113,11 @@ def _limit(model: str) -> Quirks:
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:
-    """Return the operations that the channel supports for the model: those of the model in the config, else in the
-    model catalogue, else all of the channel, in each case limited to those of the channel's protocols. A local or
-    sandbox channel, which accepts any id, only generates text for a model without config and catalogue entry. Empty if
-    the config lists only operations that the channel does not have; a catalogue entry with only these is ignored.
+    """Return the operations that the channel supports for the model: as the config lists them for the model, else as
+    the model catalogue does, else all operations of the channel's protocols; never one that these protocols do not
+    have. A local or sandbox channel, which accepts any id, only generates text for a model without config and catalogue
+    entry. Empty if the config lists only operations that the channel does not have; a catalogue entry with only these
+    is ignored.
     """
     able = frozenset(operation for operation in PROTOCOLS if _is_own(channel) or _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)

@@ -36,8 +36,8 @@ def with_discovered(config: Config, lists: Lists) -> Config:
 
 
 def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelModel, ...]:
-    """Return the models of the channel in the config, followed by the `found` ones that the config does not name. With
-    `discovery: only` the patterns among them are left out.
+    """Return the channel's models in the config, followed by the models `found` in the provider's list that the config
+    does not name. With `discovery: only` the config's patterns are left out.
     """
     kept = [model for model in channel.models if channel.discovery != "only" or "*" not in model.id]
     named = {model.id for model in kept}

@@ -270,7 +270,9 @@ def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:
 
 def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights: int) -> Iterator[str]:
     """Yield the reasons for a channel's position in the order of a call, as phrases for operators ("priority 1"), the
-    most important first. `rank`: its sort key. `weights`: sum of the weights of all channels with the same rank.
+    most important first.
+    `rank`: sort key of the channel. `preferences`: preferences of the call. `weights`: sum of the weights of all
+    channels with the same rank, of which the channel has its share.
     """
     channel = target.channel
     if rank.unhealthy:

@@ -116,7 +116,9 @@ class BlobPlace(Protocol):
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
-        """Move a complete local file into the storage under `name`; readers never see a part of it."""
+        """Move the complete local file `file` into the storage under `name`. Readers find it only when it is
+        complete.
+        """
         ...
 
     async def size(self, name: str) -> int:
@@ -175,7 +177,8 @@ class BlobStore:
             await self._sweeper.aclose(CLOSE_SECONDS)
 
     async def put(self, data: bytes, mime_type: str) -> Blob:
-        """Store bytes as a blob, and return it. A media type outside `MEDIA_TYPES` becomes `application/octet-stream`.
+        """Store bytes as a blob, and return the blob. A media type outside `MEDIA_TYPES` becomes
+        `application/octet-stream`.
 
         Raise UmgError(UNAVAILABLE) if the storage fails.
         """

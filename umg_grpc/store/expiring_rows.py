@@ -94,7 +94,7 @@ class Retained(Generic[Row]):
         return len(self._waiting) + len(self._writing)
 
     def start(self) -> None:
-        """Start the background tasks that write rows and delete expired ones."""
+        """Start the background tasks that write queued rows and delete expired rows."""
         if self._writer is None:
             name = self._table.__tablename__
             self._writer = Background(f"writing {name}", self._write, at_end=True)

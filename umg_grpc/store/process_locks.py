@@ -63,7 +63,9 @@ def count_running(directory: Path) -> int:
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:
-    """Return whether no running process holds the lock file; with `delete`, delete it in that case."""
+    """Return whether no running process has locked the file; True without the file. `delete`: whether to delete it in
+    that case.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:

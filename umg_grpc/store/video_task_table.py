@@ -1,6 +1,6 @@
 """Table of video tasks. Each change of a task is one transaction, which checks the task's state before it changes it.
 
-Any process may poll any task at its provider. The time of the next poll is also the lease: a process that claims a due
+Any process may poll any task at its provider. The time of the next poll is also the lease: a process that leases a due
 task sets this time to the end of its lease, so that the task of a killed process becomes due again.
 """
 

@@ -1,4 +1,6 @@
-"""API keys. Migrations define their own column types, since an applied migration must not change with the code."""
+"""Migration: creates the table of API keys. Migrations define their own column types, since an applied migration must
+not change with the code.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +12,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the table, in a transaction. There is no downgrade: an older version rejects a newer database."""
+    """Create the table `api_keys`, in a transaction. There is no downgrade: an older version rejects a newer
+    database.
+    """
     op.create_table(
         "api_keys",
         sa.Column("key_id", sa.String(40), nullable=False),

@@ -1,4 +1,4 @@
-"""Stored responses, and reasoning by tool call id."""
+"""Migration: creates the tables of stored responses, and of reasoning by the digest of a tool call id."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,6 @@
-"""Message threads: stored conversations that callers continue by sending only their new messages."""
+"""Migration: creates the table of message threads, stored conversations that callers continue by sending only their new
+messages.
+"""
 
 import sqlalchemy as sa
 from alembic import op

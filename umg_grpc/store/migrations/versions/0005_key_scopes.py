@@ -1,4 +1,6 @@
-"""Operations, administration, owner and tags of an API key, and its former secret while a rotation overlaps."""
+"""Migration: adds to API keys the operations that they may call, the right to administrate, an owner, tags, and the
+former secret, which stays valid for a while after a rotation.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +12,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns, in a transaction. The bootstrap key is an administrator's."""
+    """Add the columns to the table of keys, in a transaction. The key that the first start has created (`bootstrap`)
+    becomes an administrator's.
+    """
     op.add_column("api_keys", sa.Column("operations", sa.JSON()))
     op.add_column("api_keys", sa.Column("administrator", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("api_keys", sa.Column("owner", sa.String(200)))

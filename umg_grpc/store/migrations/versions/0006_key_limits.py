@@ -1,4 +1,4 @@
-"""Tokens per minute and concurrent requests of an API key."""
+"""Migration: adds to API keys the limits of tokens per minute and of concurrent requests."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns, in a transaction. Keys made before have neither limit."""
+    """Add the columns to the table of keys, in a transaction. Keys made before have neither limit (None)."""
     op.add_column("api_keys", sa.Column("tokens_per_minute", sa.BigInteger()))
     op.add_column("api_keys", sa.Column("concurrent_requests", sa.BigInteger()))

@@ -1,4 +1,4 @@
-"""Usage records of calls."""
+"""Migration: creates the table of usage records, one for each call."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,6 @@
-"""Budgets of API keys: their accounts, and the amounts that processes hold."""
+"""Migration: adds budgets to API keys, and creates the tables of the spent amounts and of the leases, the amounts that
+processes may spend.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns and tables, in a transaction. Keys made before have no budget."""
+    """Add the columns and tables, in a transaction. Keys made before have no budget (None)."""
     op.add_column("api_keys", sa.Column("budget_micro_credits", sa.BigInteger()))
     op.add_column("api_keys", sa.Column("budget_period", sa.String(8)))
     op.create_table(

@@ -1,4 +1,6 @@
-"""Details of usage records: attempts, error message, time to the first output, dropped fields."""
+"""Migration: adds to usage records a column with details: attempts, error message, time to the first output, dropped
+fields.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +12,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column, in a transaction. Records made before have no details."""
+    """Add the column, in a transaction. Records made before have no details (None)."""
     op.add_column("usage_records", sa.Column("details", sa.Text()))

@@ -1,4 +1,4 @@
-"""Counts of images and videos, and of the tokens of images, in usage records."""
+"""Migration: adds to usage records the numbers of images, videos and seconds of video, and the tokens of images."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,6 +12,6 @@ COLUMNS = ("images", "video_seconds", "videos", "image_input_tokens", "image_out
 
 
 def upgrade() -> None:
-    """Add the columns, in a transaction. Records made before have none of these units."""
+    """Add the columns, in a transaction. Records made before have 0 of each unit."""
     for name in COLUMNS:
         op.add_column("usage_records", sa.Column(name, sa.BigInteger(), nullable=False, server_default="0"))

@@ -1,4 +1,4 @@
-"""Time of the last use of a key."""
+"""Migration: adds to API keys the time of their last use."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column, in a transaction. Keys have no uses before it."""
+    """Add the column, in a transaction. It is None until the next use of a key."""
     op.add_column("api_keys", sa.Column("last_use_time", sa.DateTime(timezone=True)))

@@ -1,4 +1,4 @@
-"""Video tasks, and the notifications of their callers."""
+"""Migration: creates the tables of video tasks, and of notifications to their callers."""
 
 import sqlalchemy as sa
 from alembic import op
