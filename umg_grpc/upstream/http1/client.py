@@ -38,9 +38,11 @@ class Client:
     """
 
     def __init__(self, idle: float = 60, lateness: LoopDelay | None = None) -> None:
-        """Create a client. `idle`: seconds for which an unused connection stays in the pool.
+        """Create a client in the running event loop. `idle`: seconds for which an unused connection stays in the
+        pool.
 
-        `lateness`: measured delay of this process's event loop, by which all time limits except `total` are extended.
+        `lateness`: measured delay of the event loop, by which all time limits except `total` are extended; None for
+        no extension.
         """
         self._loop = asyncio.get_running_loop()
         self._idle = idle
@@ -58,8 +60,8 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def opened(cls, idle: float = 60) -> AsyncGenerator[Self, None]:
-        """Yield a client that measures the delay of the event loop; its connections are closed at the end of the
-        block.
+        """Return a context manager with a client that measures the delay of the event loop; its connections are
+        closed at the end. `idle`: seconds for which an unused connection stays in the pool.
         """
         lateness = LoopDelay()
         client = cls(idle, lateness)
@@ -71,11 +73,12 @@ class Client:
             await client.close()
 
     async def fetch(self, call: Outgoing) -> Fetched:
-        """Send a request, and return the whole response; of an error response, as much of the body as arrives.
+        """Send a request, and return the whole response with any status; the body of an error response may be
+        incomplete.
 
-        Raise UmgError: UPSTREAM_UNREACHABLE if nothing can have been sent, UPSTREAM_CUT if the connection broke,
-        UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED with the name of the time limit, UPSTREAM_FAILED for headers of more than
-        64 KiB or a body of more than `max_bytes`.
+        Raise UmgError: UPSTREAM_UNREACHABLE if nothing was sent, UPSTREAM_CUT if the connection broke,
+        UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED with the name of the time limit, UPSTREAM_FAILED for headers of more
+        than 64 KiB or a body of more than `max_bytes`.
         """
         response = (await self.open(call, streams=False)).response
         if response.encodings or response.refused:
@@ -85,11 +88,11 @@ class Client:
         return Fetched(response.status, response.headers, body)
 
     async def open(self, call: Outgoing, *, streams: bool = True) -> Exchange:
-        """Send a request, and return the exchange once the headers of the response were received, so that the body can
-        be streamed.
+        """Send a request, and return the exchange as soon as the headers of the response have arrived; its body is
+        read later. Without `streams`, the whole response has arrived.
 
-        Without `streams`, wait for the whole response. Raise UmgError as `fetch`. The caller must close the exchange of
-        a stream; closing before the end of the body closes the connection, which stops the provider.
+        Raise UmgError for a broken connection, an exceeded time limit or too large a response. The caller must close
+        the exchange; closing it before the end of the body closes the connection, which stops the provider.
         """
         started, limits = self._loop.time(), call.deadlines
         deadline = ExchangeDeadline(limits, self._lateness, started + limits.total, started + limits.first_byte)
@@ -140,8 +143,8 @@ class Client:
         return context
 
     def _take(self, origin: Origin) -> Connection | None:
-        """Return the idle connection to an origin that was used last, so that the others can expire; None without
-        one.
+        """Return the idle connection to an origin that was used last, so that the other ones can expire; None if
+        there is none.
         """
         pooled = self._pooled.get(origin)
         while pooled:
@@ -151,8 +154,8 @@ class Client:
         return None
 
     def _close_pooled(self, origin: Origin) -> None:
-        """Close all idle connections to an origin, since the cause that closed one, for example a restart of the
-        provider, has closed the others too.
+        """Close all idle connections to an origin. Called when the provider has closed one of them, because the cause
+        (a restart) has closed the others too.
         """
         for connection in self._pooled.pop(origin, ()):
             connection.close()
@@ -180,8 +183,8 @@ class Client:
         return connection
 
     async def _connected(self, origin: Origin, addresses: Addresses | None) -> Connection:
-        """Open a connection to an origin, through the proxy if there is one. `addresses`: of the provider, None to
-        resolve them.
+        """Return a new connection to an origin, through its proxy if it has one. `addresses`: addresses of the
+        provider, None to look them up.
         """
         connection = Connection(self, origin, self._idle)
         if (proxy := origin.proxy) is None:
@@ -203,7 +206,9 @@ class Client:
     async def _dial_proxy(
         self, proxy: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Open a connection to the proxy. Raise ProxyUnreachableError."""
+        """Open a connection to a proxy. `protocol`: creates the receiver of its bytes. Raise ProxyUnreachableError if
+        that fails.
+        """
         try:
             return await self._dial(proxy, tls, protocol)
         except (OSError, UnicodeError) as error:
@@ -218,7 +223,9 @@ class Client:
         protocol: Callable[[], SomeProtocol],
         addresses: Addresses | None = None,
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Open a connection to a server, with TLS if the server uses it."""
+        """Open a connection to a server, with TLS if the server uses it. `protocol`: creates the receiver of its
+        bytes; `addresses`: addresses of the server, None to look them up.
+        """
         try:
             if addresses is None:
                 addresses = await self._dns.addresses(server.host, server.port)

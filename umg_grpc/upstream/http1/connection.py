@@ -18,20 +18,18 @@ from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, Res
 
 PART_BYTES = 256 << 10  # a longer body is written in parts, each after the one before was sent
 READ_BYTES = 32 << 10
-"""Maximum size of one read. A burst of events is forwarded as one message, which takes about a millisecond to
-translate.
-"""
+"""Maximum bytes of one read. They are forwarded as one message, which takes about a millisecond to translate."""
 BUFFER_BYTES = 64 << 10
-"""Read-ahead buffer of each stream. The event loop adds the bytes of one read, up to 256 KiB."""
+"""Bytes of a stream that are received before they are read; the event loop may add up to 256 KiB."""
 ERROR_BODY_SECONDS = 5.0  # from the first bytes of an error response to its end
 END_SECONDS = 0.1  # from a response's last event to the end of its body
 
 
 class Owner(Protocol):
-    """Interface of the connection pool for its connections."""
+    """Interface of the connection pool that its connections call."""
 
     def keep(self, connection: "Connection") -> None:
-        """Return a connection to the pool, for another exchange."""
+        """Add a connection to the pool after its exchange, for another one."""
         ...
 
     def lost(self, connection: "Connection") -> None:
@@ -57,9 +55,8 @@ class Transport(Protocol):
 
 
 class Exchange(msgspec.Struct, eq=False):
-    """One request and its response. It is detached from its connection as soon as the response is complete.
-
-    Later events of the connection then do not affect a body that is not read yet.
+    """One HTTP request and its response. It is detached from its connection when the response is complete, so that
+    later events of the connection do not affect a body that is still to be read.
     """
 
     response: Response
@@ -72,8 +69,8 @@ class Exchange(msgspec.Struct, eq=False):
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write a long request as fast as the provider reads it. Stop early if the provider responds or the connection
-        breaks.
+        """Write a long request as fast as the provider reads it. Return early if the provider responds before, or if
+        the connection breaks.
         """
         connection = self._connection
         connection.sending = True  # a response before the end of the request leaves the connection unusable
@@ -89,8 +86,8 @@ class Exchange(msgspec.Struct, eq=False):
         connection.sending = False
 
     async def receive(self, *, whole: bool) -> None:
-        """Wait for the headers of the response, or with `whole` for the complete response. Raise the connection's error
-        if it ends before that.
+        """Wait for the headers of the response or, with `whole`, for the complete response. Raise UmgError if the
+        connection breaks or a time limit is exceeded before.
         """
         response = self.response
         while not (self.done or (response.has_head and not whole)):
@@ -101,9 +98,8 @@ class Exchange(msgspec.Struct, eq=False):
             self._raise_fault()
 
     async def refusal(self) -> bytes:
-        """Return the body of an error response, as far as it arrives and within the size limit.
-
-        A success with a status that the caller did not expect is treated as an error response too.
+        """Return the body of an error response, which may be incomplete or cut at the size limit. Also used for a
+        successful response that is not expected.
         """
         response = self.response
         response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
@@ -113,15 +109,18 @@ class Exchange(msgspec.Struct, eq=False):
         return (await inflate(response, MAX_ERROR_BODY_BYTES)).body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives, in the parts that `read` returns."""
+        """Yield the parts of the body as they arrive, decompressed. Raise UmgError if the connection breaks or a time
+        limit is exceeded.
+        """
         while chunk := await self.read():
             yield chunk
 
     async def read(self, max_bytes: int = READ_BYTES, *, inflates: bool = True) -> bytes:
-        """Return the next part of the body as soon as there is one; b"" at its end. It is decompressed if `inflates`.
+        """Return the next part of the body as soon as it arrives, b"" at the end of the body. `inflates`: whether to
+        decompress it; `max_bytes`: maximum size of a part that is not decompressed.
 
-        `max_bytes`: maximum size of a part that is not decompressed. Raise UmgError if the connection breaks, after the
-        bytes received before, or if the provider sends nothing for too long.
+        Raise UmgError, after all bytes that arrived were returned, if the connection breaks or the provider sends
+        nothing for too long.
         """
         response, connection = self.response, self._connection
         if response.encodings and inflates:
@@ -145,8 +144,8 @@ class Exchange(msgspec.Struct, eq=False):
         return data
 
     async def finish(self) -> None:
-        """Read the end of the body after its last event, so that the connection can be reused; it is not reused if the
-        provider does not end the body at once.
+        """Read the end of the body behind the last event of a stream, so that the connection can be reused; close it
+        if the provider does not end the body at once.
         """
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):
@@ -154,7 +153,7 @@ class Exchange(msgspec.Struct, eq=False):
                     pass
 
     async def _read_inflated(self) -> bytes:
-        """Return the next decompressed part of the body, see `read`."""
+        """Return the next part of the body, decompressed; b"" at its end."""
         if self._inflater is None:
             self._inflater = Inflater(self.response.encodings, READ_BYTES)
         while not (piece := next(self._pieces, b"")):
@@ -171,12 +170,12 @@ class Exchange(msgspec.Struct, eq=False):
             self._connection.abandon()
 
     def wake(self) -> None:
-        """Resume the task that waits for data of the connection."""
+        """Resume the task that waits for data of the connection, if there is one."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _raise_fault(self) -> None:
-        """Raise the error of the connection once, if there is one."""
+        """Raise the error of the connection, if it has one that was not raised before."""
         fault, self.fault = self.fault, None
         if fault is not None:
             try:
@@ -186,7 +185,7 @@ class Exchange(msgspec.Struct, eq=False):
 
 
 class Connection(asyncio.Protocol):
-    """Connection to a provider, which has one exchange at a time."""
+    """HTTP/1.1 connection to a provider, used by one exchange at a time."""
 
     transport: Transport
     timer_due: float  # when the timer fires, on the event loop's clock; not all timers of uvloop report it
@@ -211,7 +210,7 @@ class Connection(asyncio.Protocol):
         return self._parser.response.received > 0
 
     async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
-        """Start TLS with the provider, over a tunnel through its proxy. Raise OSError."""
+        """Start TLS with the provider on `transport`, a tunnel through its proxy. Raise OSError if that fails."""
         self.transport = transport
         secured = await self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
         if secured is None:
@@ -219,10 +218,9 @@ class Connection(asyncio.Protocol):
         self.connection_made(secured)
 
     def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> Exchange:
-        """Start a new exchange on this connection, and return it. Raise UmgError(UPSTREAM_UNREACHABLE) if it was
-        closed.
-
-        `max_bytes`: size limit of the response, None for a stream. `has_body`: False for a response to HEAD.
+        """Start an exchange on this connection. `max_bytes`: maximum size of the response, None for a stream;
+        `has_body`: False for the response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed
+        the connection.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
@@ -250,7 +248,7 @@ class Connection(asyncio.Protocol):
         self.transport.abort()
 
     def set_timer(self, due: float) -> None:
-        """Set the timer to an earlier time than before."""
+        """Set the timer for deadlines to the time `due`, which must be earlier than the one that is set."""
         self._stop_timer()
         self.timer_due = due
         self._timer = self.loop.call_at(due, self._on_timer)
@@ -260,9 +258,7 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
 
     def _on_timer(self) -> None:
-        """Check the deadlines, and set the timer again if none has passed, since it may have been set for an earlier
-        state.
-        """
+        """End the exchange if one of its deadlines has passed; otherwise set the timer to the next deadline."""
         now, exchange = self.loop.time(), self._exchange
         if exchange is None:
             if now >= self._idle_end:
@@ -275,8 +271,8 @@ class Connection(asyncio.Protocol):
             self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
     def _end(self, exchange: Exchange, fault: UmgError | None = None) -> None:
-        """End the exchange with an error or a complete response; return the connection to the pool if it can be
-        reused.
+        """End the exchange: with the error `fault` close the connection; None, for a complete response, returns a
+        reusable connection to the pool.
         """
         self._exchange = None
         exchange.done, exchange.fault = True, fault

@@ -1,5 +1,5 @@
-"""Errors of connections to providers: not reachable, closed, broken, or too large a response. Causes are for the log
-only.
+"""Errors of connections to providers: unreachable, closed, broken, too large a response. `cause` in each of them is a
+text for the log, which callers never get.
 """
 
 import errno
@@ -24,20 +24,21 @@ FAULTS: dict[type[Exception], str] = {
     UnicodeError: DNS,
     ssl.SSLError: TLS,
 }
-"""Fault of a connection, by the exception that its attempt raised."""
+"""Class of the exception that an attempt to connect raised -> part that failed (PROXY, DNS or TLS)."""
 
 
 def not_connected(error: Exception) -> UmgError:
-    """Return the error for a connection that could not be opened, from the exception of the operating system."""
+    """Return the error for the exception that an attempt to open a connection raised."""
     fault = next((fault for kind, fault in FAULTS.items() if isinstance(error, kind)), "")
     cause = f"{error}" if fault == PROXY else f"{type(error).__name__}: {error}"
     return unreachable(cause, getattr(error, "errno", None), fault)
 
 
 def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgError:
-    """Return the error for a connection that could not be opened or was closed at once, so that nothing was sent.
+    """Return the error for a connection that could not be opened or was closed before anything was sent.
 
-    `number`: error number of the system. `fault`: see `Evidence`.
+    `cause`: text for the log; `number`: error number of the operating system, None without one; `fault`: part that
+    failed (PROXY, DNS or TLS), "" for another cause.
     """
     if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
         full = overloaded("the gateway has as many connections open as its system allows")
@@ -48,7 +49,7 @@ def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgEr
 
 
 def refused_by_proxy(cause: str) -> UmgError:
-    """Return the error for a proxy that rejected the gateway's credentials."""
+    """Return the error for a proxy that rejected the gateway's credentials. `cause`: text for the log."""
     message = "the proxy to the provider refused the gateway; the operator has to check the channel"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
     return error.with_failure(Failure.DOWN, cause).with_facts(_facts(PROXY))
@@ -59,13 +60,15 @@ def _facts(fault: str) -> ProviderFailure:
 
 
 def disconnected(cause: str) -> UmgError:
-    """Return the error for a connection that was closed before a response began."""
+    """Return the error for a connection that was closed before a response began. `cause`: text for the log."""
     message = "the provider closed the connection before it answered; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
 
 def broken(cause: str) -> UmgError:
-    """Return the error for a connection that broke during a response, or for received bytes that are not HTTP."""
+    """Return the error for a connection that broke during a response, and for bytes that are not HTTP. `cause`: text
+    for the log.
+    """
     message = "the provider's connection broke before the answer was whole; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
@@ -77,10 +80,8 @@ def head_too_large() -> UmgError:
 
 
 def too_large(limit: int) -> UmgError:
-    """Return the error for a response body of more than `limit` bytes.
-
-    Another channel is not tried: the request itself caused the size, and a second response would have to be paid for
-    too.
+    """Return the error for a response body of more than `limit` bytes. No other channel is tried, since the request
+    itself causes the size and the second response would have to be paid for too.
     """
     message = f"the provider's answer is larger than {limit / 2**20:g} MiB; ask for less in one call"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 
 TICK_SECONDS = 0.1
 LATE_SECONDS = 0.02
-"""Delay from which on a timer counts as late, because this process or another one occupied the processor."""
+"""Seconds after its due time from which on a timer counts as late, because the processor was busy with other work."""
 WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
@@ -24,7 +24,7 @@ WAITS = {
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Time limits of a call of a provider, in seconds: connect, first byte, pause between bytes, and total."""
+    """Time limits of one call of a provider, in seconds."""
 
     connect: float
     first_byte: float  # of a stream: from sending to its first event; keep-alive comments do not count
@@ -33,9 +33,8 @@ class Deadlines:
     caller: float = math.inf  # the caller's own deadline
 
     def within(self, seconds: float) -> Self:
-        """Return a copy with each limit reduced to the caller's remaining `seconds`.
-
-        Raise UmgError(DEADLINE_EXCEEDED), which counts as no failure of the provider, if no time is left.
+        """Return a copy in which no limit is longer than `seconds`, the time until the caller's deadline. Raise
+        UmgError(DEADLINE_EXCEEDED), which is no failure of the provider, if `seconds` is not positive.
         """
         if seconds <= 0:
             raise UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over", deadline="total")
@@ -48,10 +47,11 @@ class Deadlines:
         )
 
     def late(self, name: str, *, sent: bool = True) -> UmgError:
-        """Return the error for an exceeded time limit with this name: UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the
-        caller's own limit was shorter, which counts as no failure of the provider.
+        """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`):
+        UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the
+        provider.
 
-        `sent`: whether the provider may have received anything.
+        `sent`: whether the provider may have received a part of the request.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
@@ -63,18 +63,18 @@ class Deadlines:
 
 
 class LoopDelay:
-    """Measurement of how late the timers of the event loop fire, summed up in seconds, from `start` to `close`."""
+    """Measurement of the delay of the event loop: the total seconds by which its timers fired late since `start`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start to measure how late the timers of the event loop fire."""
+        """Start the measurement, in the running event loop."""
         self._tick(asyncio.get_running_loop(), due=None)
 
     def close(self) -> None:
-        """Stop the measurement of the event loop."""
+        """Stop the measurement."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -87,7 +87,9 @@ class LoopDelay:
 
 
 class LoadAwareTimeout:
-    """Timeout like `asyncio.timeout` that is extended by the delays of this process in the meantime."""
+    """Context manager like `asyncio.timeout`, whose limit is extended by the time for which this process was
+    delayed.
+    """
 
     def __init__(self, seconds: float, lateness: LoopDelay) -> None:
         self._seconds = seconds
@@ -96,7 +98,7 @@ class LoadAwareTimeout:
         self._loop = asyncio.get_running_loop()
 
     def expired(self) -> bool:
-        """Return whether the timeout expired."""
+        """Return whether the block was ended because its time was over."""
         return self._timeout.expired()
 
     async def __aenter__(self) -> Self:
@@ -115,7 +117,9 @@ class LoadAwareTimeout:
         self._timer = self._loop.call_at(due, self._on_timer, due)
 
     def _on_timer(self, due: float) -> None:
-        """Extend the timeout by the delay since the last check, or else end it."""
+        """End the block, or extend its time if this process was delayed since the last check. `due`: time for which
+        the timer was set.
+        """
         delay = max(self._loop.time() - due, self._lateness.seconds - self._began_late)
         self._began_late = self._lateness.seconds
         if delay > LATE_SECONDS:
@@ -125,10 +129,11 @@ class LoadAwareTimeout:
 
 
 class ExchangeDeadline(msgspec.Struct, eq=False):
-    """Deadlines of one exchange on the event loop's clock: for all of it, and for the current read of a stream.
+    """Deadlines of one request and its response on the event loop's clock: one for all, and one for the current read
+    of a stream.
 
-    Delays of this process extend the deadline of a read. The total deadline also applies while nothing is read, so that
-    a caller which stopped reading does not occupy the provider for ever.
+    The deadline of a read is extended by delays of this process. The other also applies while nothing is read, so
+    that a caller which stops reading does not occupy the provider for ever.
     """
 
     deadlines: Deadlines
@@ -140,14 +145,14 @@ class ExchangeDeadline(msgspec.Struct, eq=False):
     _began_late: float = 0.0
 
     def start_read(self, now: float) -> float:
-        """Set the deadline of a read that begins now. Return the earliest time at which a deadline passes."""
+        """Set the deadline of a read that begins at the time `now`. Return the earlier of both deadlines."""
         self._began_late = self._lateness.seconds
         self.read_end = now + self.deadlines.idle if self.has_begun else self.first
         return min(self.read_end, self.end)
 
     def expired(self, now: float, due: float) -> str:
-        """Return the name of the deadline that has passed, or "". `due`: time for which the timer was set that fired
-        now.
+        """Return the name of the time limit that is exceeded at the time `now` (`total`, `idle` or `first_byte`); ""
+        if none is. `due`: time for which the timer was set that fired now.
         """
         if now >= self.end:
             return "total"

@@ -10,26 +10,25 @@ from umg_grpc.upstream.http1.connection_errors import broken, too_large
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Response
 
 STEP_BYTES = 256 << 10
-"""Decompressed bytes of one step, which takes about half a millisecond. A larger body is decompressed in a thread."""
+"""Decompressed bytes of one step, about half a millisecond of work; larger bodies are decompressed in a thread."""
 INFLATED = {b"gzip", b"deflate"}
 
 
 class Inflater:
-    """Decompressor of a response body that is received in parts."""
+    """Decompressor of one response body that arrives in parts."""
 
     def __init__(self, encodings: tuple[bytes, ...], max_bytes: int) -> None:
-        """Create a decompressor for these content encodings, the last applied first; unknown ones are ignored.
-
-        `max_bytes`: size of a decompressed part. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
+        """Create a decompressor. `encodings`: content encodings, the last applied first, of which unknown ones are
+        ignored; `max_bytes`: maximum size of a decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd,
+        which no request accepts.
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
             raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not asked for")
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return the decompressed parts of the next bytes, as an iterator that decompresses when it is advanced.
-
-        Raise UmgError(UPSTREAM_CUT) if the bytes are not valid.
+        """Return an iterator over the decompressed parts of received bytes, each decompressed when it is requested;
+        it raises UmgError(UPSTREAM_CUT) for invalid bytes.
         """
         pieces: Iterable[bytes] = (data,)
         for decoder in self._decoders:
@@ -43,7 +42,7 @@ class Inflater:
 
 
 class _Decoder:
-    """Interface of a decompressor for one content encoding."""
+    """Decompressor for one content encoding."""
 
     def __init__(self, encoding: bytes, max_bytes: int) -> None:
         self._encoding = encoding.decode()
@@ -77,10 +76,11 @@ class _Decoder:
 
 
 async def inflate(response: Response, limit: int) -> Fetched:
-    """Return a complete response with its body decompressed.
+    """Return a complete response with its body decompressed. The body of an error response is truncated instead of
+    raising.
 
-    Raise UmgError: UPSTREAM_FAILED for a body larger than `limit`, UPSTREAM_CUT for an invalid one. The body of an
-    error response raises neither: it is truncated.
+    Raise UmgError: UPSTREAM_FAILED for a successful response of more than `limit` bytes, UPSTREAM_CUT for an invalid
+    one.
     """
     body, encodings = bytes(response.body), response.encodings
     response.body.clear()
@@ -100,15 +100,15 @@ def _steps(body: bytes, encodings: tuple[bytes, ...], max_bytes: int) -> Iterato
 
 
 def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | None:
-    """Return the decompressed body if it is small enough for one step; otherwise None."""
+    """Return the decompressed body if it is small enough for one step; None if it is larger."""
     steps = _steps(body, encodings, STEP_BYTES)
     first = next(steps, b"")
     return first if next(steps, None) is None else None
 
 
 def _inflate(body: bytes, encodings: tuple[bytes, ...], limit: int) -> bytes:
-    """Return the decompressed body. Its size is determined first, without storing it, so that a body over the limit
-    takes no memory.
+    """Return the decompressed body. Its size is first determined without storing it, so that a body of more than
+    `limit` bytes takes no memory; for it, UmgError(UPSTREAM_FAILED) is raised.
     """
     size = 0
     for step in _steps(body, encodings, STEP_BYTES):

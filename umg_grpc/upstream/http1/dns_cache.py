@@ -12,7 +12,7 @@ Addresses = list[AddrInfoType]
 
 
 class DnsCache:
-    """DNS cache, in which concurrent calls for one host share one look-up."""
+    """Cache of the addresses of providers' host names. Concurrent calls for one host share one look-up."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,7 +20,9 @@ class DnsCache:
         self._rotation = itertools.count()
 
     async def addresses(self, host: str, port: int) -> Addresses:
-        """Return the addresses of a host, at least one; their order rotates from call to call. Raise OSError."""
+        """Return the addresses of a host, at least one; each call begins with another one, to distribute connections.
+        Raise OSError if the look-up fails.
+        """
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port))
@@ -35,7 +37,7 @@ class DnsCache:
         return found[first:] + found[:first]
 
     def forget(self, host: str, port: int) -> None:
-        """Remove a host that could not be reached from the cache, so that it is looked up again."""
+        """Remove a host from the cache because it could not be reached, so that it is looked up again."""
         self._lookups.pop((host, port), None)
 
     async def close(self) -> None:

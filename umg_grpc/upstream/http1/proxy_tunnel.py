@@ -11,14 +11,16 @@ END = b"\r\n\r\n"
 
 
 class TunnelProtocol(asyncio.Protocol):
-    """Receiver of the proxy's response to CONNECT, before TLS with the provider begins."""
+    """Receiver of a proxy's response to CONNECT, the request for a tunnel to a provider."""
 
     def __init__(self) -> None:
         self._head = b""
         self._received = asyncio.get_running_loop().create_future()
 
     async def connected(self) -> None:
-        """Wait until the proxy has connected to the provider. Raise UmgError(UPSTREAM_UNREACHABLE)."""
+        """Wait for the proxy's response. Raise UmgError(UPSTREAM_UNREACHABLE) if the proxy did not connect to the
+        provider.
+        """
         await self._received
         line = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", self._head)
         status = 0 if line is None else int(line[1])

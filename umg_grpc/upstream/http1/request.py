@@ -44,14 +44,12 @@ class Outgoing(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_forwarded(self) -> bool:
-        """Whether an HTTP proxy reads and forwards the request; with TLS, a tunnel through the proxy is used
-        instead.
-        """
+        """Whether an HTTP proxy receives the request itself; with TLS, the proxy only opens a tunnel."""
         return self.proxy is not None and not self.url.lower().startswith("https:")
 
 
 class Server(NamedTuple):
-    """Host and port of a provider or proxy, and whether it uses TLS."""
+    """Address of a provider or proxy. `secure`: whether it uses TLS."""
 
     host: str
     port: int
@@ -64,7 +62,7 @@ class Server(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Target of connections: server, TLS settings and proxy. Calls with equal origins share pooled connections."""
+    """Target of a connection. Requests with equal origins share pooled connections."""
 
     server: Server
     tls: ssl.SSLContext | None  # for the server and the proxy, None for the system's authorities
@@ -73,7 +71,9 @@ class Origin(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Parts that all requests to one URL with the same headers have in common, with their encoded bytes."""
+    """Part of a request that all requests to one URL with the same headers have in common. `head`: its request line
+    and headers, encoded.
+    """
 
     origin: Origin
     head: bytes  # without the length of the body and the empty line
@@ -86,9 +86,8 @@ def request_to(
     tls: ssl.SSLContext | None = None,
     method: str = "POST",
 ) -> Request:
-    """Return the common parts of requests to a URL with these headers. Raise ValueError for an invalid URL or header.
-
-    Without TLS, a proxy gets the request itself, with the whole URL.
+    """Return the common part of requests to a URL with these headers. `proxy`: URL of an HTTP proxy, None without
+    one; it gets the whole URL, except for TLS. Raise ValueError for an invalid URL or header.
     """
     parts = URL(url)
     server, via = _server(parts), URL(proxy) if proxy else None
@@ -115,7 +114,7 @@ def _server(url: URL) -> Server:
 
 
 def _proxy_credentials(proxy: URL) -> list[str]:
-    """Return the header line with the credentials in a proxy's URL; empty if the URL has none."""
+    """Return [header line with the credentials in a proxy's URL]; an empty list if the URL has none."""
     if proxy.user is None and proxy.password is None:
         return []
     credentials = b64encode(f"{proxy.user or ''}:{proxy.password or ''}".encode()).decode()

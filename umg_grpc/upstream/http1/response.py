@@ -10,9 +10,9 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from umg_grpc.upstream.http1.connection_errors import broken, disconnected, head_too_large, too_large
 
 MAX_RESPONSE_BYTES = 64 << 20
-"""Maximum size of a response, decompressed. A text response with several large images in base64 is half as large."""
+"""Maximum bytes of a decompressed response, twice those of a text response with several large images in base64."""
 MAX_EMBEDDINGS_BYTES = 192 << 20
-"""Maximum size of a response with embeddings: 2048 vectors of 4096 numbers, 22 characters each."""
+"""Maximum bytes of a response with embeddings: 2048 vectors of 4096 numbers, 22 characters each."""
 MAX_ERROR_BODY_BYTES = 64 << 10  # only this much of an error response is read
 MAX_HEAD_BYTES = 64 << 10
 
@@ -21,8 +21,8 @@ Default = TypeVar("Default")
 
 
 class Headers(Mapping[str, str]):
-    """Case-insensitive response headers, which are decoded when they are looked up. The first of repeated headers
-    counts.
+    """Response headers with case-insensitive names; the first of repeated headers counts. Values are decoded when
+    they are looked up.
     """
 
     def __init__(self, values_by_name: Mapping[bytes, bytes]) -> None:
@@ -37,8 +37,8 @@ class Headers(Mapping[str, str]):
     @overload
     def get(self, name: str, default: str | Default, /) -> str | Default: ...
     def get(self, name: str, default: str | Default | None = None, /) -> str | Default | None:
-        """Return the value of a header; `default` if it is absent, without the exception that `Mapping.get` would
-        handle.
+        """Return the value of a header, or `default` if it is absent. Faster than `Mapping.get`, which handles an
+        exception.
         """
         value = self.values_by_name.get(_key(name))
         return default if value is None else _text(value)
@@ -71,9 +71,9 @@ class Fetched(NamedTuple):
 
 
 class Response(msgspec.Struct, eq=False):
-    """HTTP response that is being received. Parts that have not arrived yet have their defaults.
+    """HTTP response while it is received; parts that have not arrived have their defaults.
 
-    Of an error response only the status is required: its body may be incomplete or malformed.
+    Of an error response only the status is guaranteed, as its body may be incomplete or malformed.
     """
 
     limit: int | None  # maximum size of the body, None for a stream
@@ -93,12 +93,12 @@ class Response(msgspec.Struct, eq=False):
 
     @property
     def content_type(self) -> str:
-        """Media type in lower case, without parameters."""
+        """Media type in lower case, without parameters; "" if the response states none."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def close(self) -> None:
-        """Process the end of the connection, which ends some responses. Raise UmgError(UPSTREAM_CUT) if this one is
-        incomplete.
+        """Handle the closing of the connection, which is the end of a response without a stated length. Raise
+        UmgError(UPSTREAM_CUT) if the response is incomplete.
         """
         if not self.has_head:
             raise disconnected("the connection was closed before an answer began")
@@ -110,7 +110,7 @@ class Response(msgspec.Struct, eq=False):
 
 
 class ResponseParser:
-    """Parser of the bytes received on a connection into consecutive responses; it does no I/O."""
+    """Parser of received bytes into the consecutive responses of one connection, without I/O."""
 
     def __init__(self) -> None:
         self._received = bytearray()  # parts of the body that `feed` has not taken yet
@@ -126,11 +126,11 @@ class ResponseParser:
         """
 
     def feed(self, data: bytes) -> bool:
-        """Parse received bytes. Return whether the response is complete, or an error response has reached its size
-        limit.
+        """Parse received bytes. Return whether the response is complete, which an error response above its size limit
+        also is.
 
-        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64 KiB or a
-        body over the limit, which the headers may already state.
+        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64 KiB and
+        for a body above the size limit, also if its headers only state this size.
         """
         response, had_head, malformed = self.response, self.response.has_head, ""
         try:
@@ -203,8 +203,8 @@ def _check_head(response: Response) -> None:
 
 
 def _end_at_limit(response: Response, limit: int) -> bool:
-    """Return whether an error response is complete or has reached the size limit. Raise UmgError for a successful
-    response over the limit.
+    """Return whether an error response is complete or has more than `limit` bytes. Raise UmgError(UPSTREAM_FAILED)
+    for a successful response with more.
     """
     if not response.refused:
         response.keep = False
