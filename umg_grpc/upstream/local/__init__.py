@@ -21,9 +21,8 @@ class TextModel:
     """Tokens that the prompt and the answer of one request share."""
 
     def weights(self) -> Path | None:
-        """Return the path of the GGUF file; None if it is not installed.
-
-        The package is not imported, since it needs other packages that are not installed.
+        """Return the path of the GGUF file (the weights); None if the package is not installed. The package is not
+        imported, since it needs packages that are not installed.
         """
         spec = find_spec(self.package)
         for folder in spec.submodule_search_locations or () if spec else ():
@@ -33,7 +32,7 @@ class TextModel:
         return None
 
     def unavailable(self) -> str | None:
-        """Return a line that states why the model cannot run here and how to install it; None if it can run."""
+        """Return a line for the operator: why the model cannot run here, and how to install it; None if it can run."""
         if find_spec("xllamacpp") is None:
             return (
                 f"{self.model} needs xllamacpp (`pip install xllamacpp`), "
@@ -62,10 +61,8 @@ WORDLLAMA = "wordllama"
 
 
 def embedding_unavailable() -> str | None:
-    """Return a line that states why embedding and reranking cannot run here and how to install them; None if they can
-    run.
-
-    The package is not imported.
+    """Return a line for the operator: why embedding and reranking cannot run here, and how to install them; None if
+    they can run. The package is not imported.
     """
     if find_spec(WORDLLAMA) is None:
         return "to embed and to rank here needs wordllama: `pip install wordllama`"

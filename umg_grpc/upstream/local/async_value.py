@@ -10,7 +10,9 @@ Value = TypeVar("Value")
 
 
 class AsyncValue(Generic[Value]):
-    """Value that changes, and for whose next value tasks can wait; None while there is none. For one event loop."""
+    """Value that changes, for example the address of a local model, and for which tasks can wait while it is None.
+    For one event loop.
+    """
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None
@@ -18,14 +20,16 @@ class AsyncValue(Generic[Value]):
         self._next = asyncio.Event()  # set, and replaced, when a value is published
 
     def publish(self, value: Value | None) -> None:
-        """Set the value, and wake all waiting tasks."""
+        """Set the value, None while there is none, and wake all waiting tasks."""
         self.value = value
         if value is not None:
             self._next.set()
             self._next = asyncio.Event()
 
     async def wait(self, seconds: float, *, after: object = None) -> Value:
-        """Return the value as soon as there is one other than `after`. Raise UmgError(UNAVAILABLE) after `seconds`."""
+        """Return the value, as soon as it is neither None nor `after` (the value that did not work). Raise
+        UmgError(UNAVAILABLE) after `seconds`.
+        """
         try:
             async with asyncio.timeout(seconds):
                 while self.value is None or self.value == after:

@@ -21,7 +21,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Settings(TypedDict):
-    """Settings of the child process, which it reads from the first line of its stdin."""
+    """Settings of the child process, the first line of its standard input."""
 
     weights: str
     model: str
@@ -32,7 +32,7 @@ class Settings(TypedDict):
 
 
 class Ready(TypedDict):
-    """Line that the child process writes to stdout when the server is ready: the port."""
+    """Line on standard output by which the child process states that its server is ready: the port of the server."""
 
     port: int
 
@@ -45,7 +45,9 @@ class LlamaServer(Protocol):
 
 
 def serve(settings: Settings) -> LlamaServer:
-    """Start the server, and return it when it is ready. Raise RuntimeError if the weights cannot be loaded."""
+    """Start the HTTP server of llama.cpp with a model, and return it when it is ready. Raise RuntimeError if the
+    weights cannot be loaded.
+    """
     from xllamacpp import CommonParams, Server  # imported here: the gateway imports this module for its types
 
     params = CommonParams()
@@ -71,7 +73,9 @@ def serve(settings: Settings) -> LlamaServer:
 
 
 def main() -> None:
-    """Serve until stdin ends. Signals are ignored, since the gateway needs the child while it drains."""
+    """Run the server until standard input ends. Signals are ignored, since the gateway needs the model while it shuts
+    down.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if (

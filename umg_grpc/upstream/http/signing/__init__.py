@@ -7,19 +7,19 @@ from umg_grpc.upstream.http1.request import Outgoing
 
 
 class Signer(Protocol):
-    """Source of the authentication headers of a request."""
+    """Source of the authentication headers of requests to a provider."""
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the headers that authenticate the request. Raise UmgError if there are no credentials."""
+        """Return the headers that authenticate a request. Raise UmgError if there are no credentials for it."""
         ...
 
     def discard(self) -> bool:
-        """Discard cached credentials that the provider rejected. Return whether new ones can be made, so that a retry
-        may succeed.
+        """Discard cached credentials because the provider rejected them. Return whether a retry with new ones may
+        succeed.
         """
         ...
 
     @property
     def token(self) -> str:
-        """Cached token, which must be masked in messages of the provider; "" if there is none."""
+        """Cached token, to be masked in messages of the provider; "" if there is none."""
         ...

@@ -31,7 +31,7 @@ class AccessKeySigner:
         service: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a signer for one service of the provider in one region."""
+        """Create a signer for one service of the provider in one region. `now`: returns the current time in UTC."""
         self._access_key = access_key
         self._secret = secret.encode()
         self._region = region
@@ -39,7 +39,7 @@ class AccessKeySigner:
         self._now = now
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the headers with the signature of a request."""
+        """Return the headers with the signature of a request, which include the time and the hash of its body."""
         time = self._now().strftime("%Y%m%dT%H%M%SZ")
         url, digest = URL(outgoing.url), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}
@@ -63,11 +63,13 @@ class AccessKeySigner:
         }
 
     def discard(self) -> bool:
-        """Return False: there is nothing to discard, since each request has its own signature."""
+        """Return False, because no credentials are cached and a retry would not succeed."""
         return False
 
     def _key(self, date: str) -> bytes:
-        """Return the signing key for a day, derived from the secret, the region and the service."""
+        """Return the signing key for a day (`date`: `20250131`), derived from the secret, the region and the
+        service.
+        """
         key = self._secret
         for part in (date, self._region, self._service, "request"):
             key = hmac.digest(key, part.encode(), "sha256")
@@ -75,9 +77,8 @@ class AccessKeySigner:
 
 
 def canonical_request(method: str, url: URL, headers: Mapping[str, str], digest: str) -> str:
-    """Return the normalized text of a request whose hash is signed.
-
-    `headers`: signed headers by lower-case name, in alphabetical order; `digest`: hash of the body.
+    """Return the canonical form of a request, whose hash is signed. `headers`: signed headers by lower-case name, in
+    alphabetical order; `digest`: SHA-256 of the body in hexadecimal digits.
     """
     query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in sorted(url.query.items()))
     lines = "".join(f"{name}:{value.strip()}\n" for name, value in headers.items())

@@ -32,7 +32,9 @@ class AwsSigner:
         service: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a signer for one service in one region; `session_token` is "" for permanent credentials."""
+        """Create a signer for one service in one region. `session_token`: "" for permanent credentials; `now`:
+        returns the current time in UTC.
+        """
         self._access_key = access_key
         self._secret = secret
         self._session_token = session_token
@@ -41,7 +43,7 @@ class AwsSigner:
         self._now = now
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the headers with the signature of a request."""
+        """Return the headers with the signature of a request, which include the time and the hash of its body."""
         time, digest = self._now().strftime("%Y%m%dT%H%M%SZ"), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}
         added = {"X-Amz-Date": time, "X-Amz-Content-Sha256": digest}
@@ -55,9 +57,8 @@ class AwsSigner:
         return {**added, "Authorization": self.authorization(outgoing.method, outgoing.url, signed, digest)}
 
     def authorization(self, method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-        """Return the value of the `Authorization` header, with the signature.
-
-        `headers`: signed headers by lower-case name, including `x-amz-date`; `digest`: SHA-256 of the body.
+        """Return the value of the header `Authorization`. `headers`: signed headers by lower-case name, including
+        `x-amz-date`; `digest`: SHA-256 of the body in hexadecimal digits.
         """
         time = headers["x-amz-date"]
         scope = f"{time[:8]}/{self._region}/{self._service}/aws4_request"
@@ -70,13 +71,13 @@ class AwsSigner:
         return f"{ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
 
     def discard(self) -> bool:
-        """Return False: there is nothing to discard, since each request has its own signature."""
+        """Return False, because no credentials are cached and a retry would not succeed."""
         return False
 
 
 def canonical_request(method: str, url: str, headers: Mapping[str, str], digest: str) -> str:
-    """Return the normalized text of a request whose hash is signed. The path is URL-encoded twice, as all services
-    except S3 require.
+    """Return the canonical form of a request, whose hash is signed. `headers`: signed headers by lower-case name;
+    `digest`: SHA-256 of the body. The path is URL-encoded twice, as all AWS services except S3 require.
     """
     sent = URL(url)
     query = sorted(

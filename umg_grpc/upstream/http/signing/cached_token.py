@@ -12,20 +12,22 @@ from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.v1 import pb
 
 RENEWED_SECONDS = 300.0
-"""Time before the end of a token at which it is renewed; at most half of the time for which it is valid."""
+"""Seconds before the expiry of a token at which it is replaced, but at most half of its lifetime."""
 NEW_SECONDS = 10.0
-"""Age up to which a token that is rejected is not replaced: the next one would be rejected too."""
+"""Age of a token in seconds up to which it is not replaced after a rejection, as the next one would be rejected too."""
 
 
 class Token(NamedTuple):
-    """Access token, and the seconds after which it should be replaced."""
+    """Access token. `seconds`: time after which it should be replaced."""
 
     text: str
     seconds: float
 
 
 class CachedTokenSigner(ABC):
-    """Base class of signers that send a cached token. Calls wait while a new token is requested, one at a time."""
+    """Base class of signers that send a cached token and replace it before it expires. Calls that need a new token
+    wait for one request of it.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.token = ""
@@ -36,16 +38,17 @@ class CachedTokenSigner(ABC):
 
     @abstractmethod
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request and return a new token. Raise UmgError if that fails."""
+        """Request a new token from its issuer, and return it. `deadlines`: time limits of the call that needs it.
+        Raise UmgError if there is no token.
+        """
 
     def header(self, token: str) -> Mapping[str, str]:
-        """Return the authentication header with a token."""
+        """Return the authentication header with `token`."""
         return {"Authorization": f"Bearer {token}"}
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the authentication header, with a new token if the cached one is old.
-
-        Raise UmgError if no token can be obtained; nothing was sent to the provider then.
+        """Return the authentication header for a request, with a new token if the cached one is due for replacement.
+        Raise UmgError if there is none; the request was not sent then.
         """
         if self._now() >= self._renewal:
             try:
@@ -57,7 +60,9 @@ class CachedTokenSigner(ABC):
         return self.header(self.token)
 
     def discard(self) -> bool:
-        """Discard the cached token that the provider rejected. Return False, and keep it, if it is only seconds old."""
+        """Discard the cached token because the provider rejected it, and return True; return False, and keep it, if
+        it is only seconds old.
+        """
         if self._renewal and self._now() - self._made < NEW_SECONDS:
             return False
         self._renewal = 0.0
@@ -70,12 +75,14 @@ class CachedTokenSigner(ABC):
 
 
 def seconds_of_use(valid: float) -> float:
-    """Return the seconds after which to replace a token that is valid for `valid` seconds."""
+    """Return the seconds after which to replace a token that expires in `valid` seconds."""
     return valid - min(RENEWED_SECONDS, valid / 2)
 
 
 def unavailable(cause: str) -> UmgError:
-    """Return the error if no token can be obtained; another channel may then be tried."""
+    """Return the error for a call without a token, after which another channel may be tried. `cause`: text for the
+    log.
+    """
     message = "the provider's token could not be got; try again"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
     return error.with_failure(Failure.NOT_SENT, cause).with_facts(ProviderFailure(FailureKind.UNREACHABLE))

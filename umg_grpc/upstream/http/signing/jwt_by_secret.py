@@ -14,7 +14,7 @@ slow.
 
 
 class ShortTokenSigner:
-    """Signer with an access key and its secret, which makes a new token for each request."""
+    """Signer that makes a new JSON web token for each request, from an access key and its secret."""
 
     token = ""  # each is different, and valid for a short time
 
@@ -28,11 +28,11 @@ class ShortTokenSigner:
         return {"Authorization": f"Bearer {short_token(self._access_key, self._secret, int(self._now()))}"}
 
     def discard(self) -> bool:
-        """Return False: no token is cached."""
+        """Return False, because no token is cached and a retry would not succeed."""
         return False
 
 
 def short_token(access_key: str, secret: str, now: int) -> str:
-    """Return a signed token for an access key; `now`: Unix seconds."""
+    """Return a signed JSON web token for an access key. `now`: Unix seconds."""
     claims = {"iss": access_key, "exp": now + VALID_SECONDS, "nbf": now - EARLIER_SECONDS}
     return jwt.encode(claims, secret, algorithm="HS256")

@@ -53,7 +53,9 @@ class ServiceAccount:
 
 
 def read_service_account(path: str) -> ServiceAccount:
-    """Return the service account in a key file. Raise OSError if it cannot be read."""
+    """Return the service account in the JSON key file at `path`. Raise OSError if the file cannot be read or has
+    other content.
+    """
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
         key = load_pem_private_key(found.private_key.encode(), password=None)
@@ -66,7 +68,7 @@ def read_service_account(path: str) -> ServiceAccount:
 
 
 class ServiceAccountSigner(CachedTokenSigner):
-    """Signer that sends OAuth tokens of a service account."""
+    """Signer that sends OAuth access tokens of a service account."""
 
     def __init__(
         self,
@@ -78,7 +80,9 @@ class ServiceAccountSigner(CachedTokenSigner):
         tls: SSLContext | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer. `proxy` and `tls`: the channel's settings, used for token requests too."""
+        """Create a signer. `client`: HTTP client for token requests; `scope`: requested OAuth scope; `proxy`, `tls`:
+        settings of the channel, used for token requests too; `now`: returns the Unix time.
+        """
         super().__init__(now)
         self._account = account
         self._client = client
@@ -87,7 +91,9 @@ class ServiceAccountSigner(CachedTokenSigner):
         self._tls = tls
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request and return a new token from the token server of the provider. Raise UmgError if it issues none."""
+        """Request a new token from the token server of the provider, and return it. `deadlines`: time limits of the
+        request. Raise UmgError if the server issues none.
+        """
         now = int(self._now())
         claims = {
             "iss": self._account.email,

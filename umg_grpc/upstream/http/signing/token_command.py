@@ -24,16 +24,16 @@ MAX_OUTPUT_BYTES = 64 * 1024
 RETRY_SECONDS = 5.0
 """Seconds after a failed run in which the program is not run again."""
 TOKEN_NAMES = ("access_token", "accessToken", "token", "id_token")
-"""Names of the token in JSON: those of OAuth and of the command lines of cloud vendors."""
+"""Members of JSON output that may contain the token, in order: names of OAuth and of cloud vendors' command lines."""
 SECONDS_NAMES = ("expires_in", "expiresIn")
 END_NAMES = ("expires_on", "expires_at", "expirationTimestamp", "expiration", "expiry")
-"""Names of the end of the token, in Unix seconds or as an ISO 8601 time."""
+"""Members of JSON output that may contain the expiry of the token, in Unix seconds or as an ISO 8601 time."""
 
 logger = structlog.get_logger()
 
 
 class CommandSigner(CachedTokenSigner):
-    """Signer that sends tokens which a program prints."""
+    """Signer that sends tokens printed by a program which the operator configures."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class CommandSigner(CachedTokenSigner):
         channel: str = "",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer that runs `command`.
+        """Create a signer that runs `command` (program and arguments) for at most `timeout_seconds`.
 
         `ttl`: seconds of use of a token without a stated expiry; `header`: header for the bare token, None for
-        `Authorization: Bearer`; `channel`: name for the log.
+        `Authorization: Bearer`; `channel`: name for the log; `now`: returns the Unix time.
         """
         super().__init__(now)
         self._command = tuple(command)
@@ -64,9 +64,8 @@ class CommandSigner(CachedTokenSigner):
         return super().header(token) if self._header is None else {self._header: token}
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Run the program, and return the token. Raise UmgError if it fails, prints no token or takes too long.
-
-        After a failure, calls fail for RETRY_SECONDS without another run.
+        """Run the program, and return the token that it prints. Raise UmgError if it fails, prints no token or takes
+        too long; for RETRY_SECONDS after that, without running it again.
         """
         if self._reason and self._now() - self._failed_at < RETRY_SECONDS:
             raise _no_token(self._reason)
@@ -99,7 +98,9 @@ class CommandSigner(CachedTokenSigner):
         return token
 
     def _failed(self, reason: str, problems: bytes = b"") -> UmgError:
-        """Log a run without a token, and return the error. Only the log contains the program's standard error."""
+        """Log a run without a token, and return its error. `problems`: standard error of the program, which only the
+        log contains.
+        """
         printed = clean(problems.decode("utf-8", "replace"))
         logger.warning(
             "the command of a channel made no token", channel=self._channel, reason=reason, stderr=printed or None
@@ -122,8 +123,8 @@ def find_program(command: Sequence[str]) -> None:
 
 
 def token_in(output: bytes, now: float, ttl: float) -> Token | None:
-    """Return the token in a program's output; None if it has none. `ttl`: seconds of use if the output states no
-    expiry.
+    """Return the token in a program's output, bare or in JSON; None if there is none. `now`: Unix time; `ttl`:
+    seconds of use if the output states no expiry.
     """
     text = output.decode("utf-8", "replace").strip()
     end: float | None = None
@@ -145,8 +146,8 @@ def token_in(output: bytes, now: float, ttl: float) -> Token | None:
 
 
 def _end(fields: Mapping[str, object], now: float) -> float | None:
-    """Return the Unix time at which the token expires, from the fields of the JSON output; None if they do not state
-    it.
+    """Return the Unix time at which a token expires, by the members of JSON output; None if they do not state it.
+    `now`: Unix time.
     """
     for name in SECONDS_NAMES:
         if (seconds := _number(fields.get(name))) is not None:
@@ -172,7 +173,9 @@ def _time(value: object) -> float | None:
 
 
 def _jwt_end(token: str) -> float | None:
-    """Return the Unix time at which a JSON web token expires, without verifying it; None for other tokens."""
+    """Return the Unix time at which a JSON web token expires, without verifying its signature; None for a token of
+    another kind.
+    """
     parts = token.split(".")
     if len(parts) != 3 or not token.startswith("ey"):
         return None
@@ -184,7 +187,9 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Return the output of a program up to MAX_OUTPUT_BYTES; the rest is read and ignored."""
+    """Return the first MAX_OUTPUT_BYTES bytes of a program's output; b"" for None. The rest is read and ignored, so
+    that the program can end.
+    """
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import WordLlamaModel
 
 BATCH_COST = 64 * 2**10
-"""Maximum cost of the texts of one batch: about 10 ms of Latin script, 100 ms of emoji. Another call waits at most this
-long for the next batch.
+"""Maximum cost (characters and TEXT_COST) of the texts of one batch: about 10 ms for Latin script, 100 ms for emoji.
+Other calls wait at most so long for the next batch.
 """
 TEXT_COST = 128
-"""Cost of each text in addition to its characters: a batch has at most 512 texts."""
+"""Cost of each text in addition to its characters, so that a batch has at most 512 texts."""
 INLINE_COST = 1536
-"""Maximum cost of a batch that runs on the event loop: 0.3 ms of Latin script, 1 ms of emoji; waking the thread takes
-0.1 ms.
+"""Maximum cost of a batch that is computed on the event loop: 0.3 ms for Latin script, 1 ms for emoji; waking the
+thread takes 0.1 ms.
 """
 
 Made = TypeVar("Made")
@@ -37,31 +37,31 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Work(Protocol[Made_co]):
-    """Function that the engine applies to the texts of calls, for example embedding.
+    """Function that the engine applies to the texts of a call, for example embedding.
 
-    Calls may share an instance: a batch then runs it once for all of them, at half the cost of separate runs, and
-    separately only if that fails.
+    Calls that share an instance are computed together: one run for all their texts in a batch, at half the cost, and
+    separate runs only if this one fails.
     """
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> Sequence[Made_co]:
-        """Return the result for each text. Raise UmgError.
-
-        The texts begin at position `first` of their call, which may be processed in several portions.
+        """Return one result for each text. `first`: position of the first text in its call, which may be processed in
+        several parts. Raise UmgError for a text that cannot be processed.
         """
         ...
 
 
 class WordLlamaEngine:
-    """Owner of the wordllama model, loaded at the first call, and of its thread. For one event loop.
+    """Owner of the wordllama model and of the thread in which it runs, for all calls of one event loop.
 
-    Calls that arrive while the thread works form its next batch, each with a portion of its texts, so that a call with
-    many texts does not block the others. While the thread is idle, small batches run on the event loop, one for all
-    calls that arrive in one of its iterations; but not work that runs for the first time, which may load more code.
+    Calls that arrive while the thread works form its next batch, each with a part of its texts, so that a call with
+    many texts does not delay the others. While the thread is idle, small batches are computed on the event loop,
+    except work that runs for the first time and may load code.
     """
 
     def __init__(self, load: "Callable[[], WordLlamaModel] | None" = None, *, retry_seconds: float = 30) -> None:
-        """Create an engine. `load`: returns the model, called in the thread; after a failure it is not called again for
-        `retry_seconds`.
+        """Create an engine, which loads its model at the first call. `load`: returns the model, called in the thread,
+        None for the installed package; `retry_seconds`: time after a failed load in which calls fail without
+        another attempt.
         """
         self.batches = 0
         """Number of batches that ran."""
@@ -85,12 +85,13 @@ class WordLlamaEngine:
         seconds: float,
         total_seconds: float = math.inf,
     ) -> None:
-        """Apply `work` to all texts. `take` receives the results portion by portion, in the thread that computes them.
+        """Apply `work` to all texts. `take` is called with the results of one part of the texts after the other, in
+        the thread that computed them.
 
-        The caller's time limit is `seconds`, that of the channel `total_seconds`. If the caller is cancelled, the
-        remaining portions are not processed. Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be
-        loaded, UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED after the channel's or the caller's limit, UPSTREAM_FAILED for an
-        unexpected error, which is logged.
+        `seconds`: time until the caller's deadline; `total_seconds`: time limit of the channel. After a cancellation
+        the remaining texts are not processed. Raise the errors of `work`, or UmgError: UNAVAILABLE if the model
+        cannot be loaded, DEADLINE_EXCEEDED or UPSTREAM_TIMEOUT at one of the limits, UPSTREAM_FAILED for any other
+        exception, which is logged.
         """
         if self._closed:
             raise _closing()
@@ -111,7 +112,7 @@ class WordLlamaEngine:
             timer.cancel()
 
     async def aclose(self) -> None:
-        """Stop the engine after the running batch; the remaining calls fail."""
+        """Stop the engine after the current batch; waiting calls fail."""
         self._closed = True
         if self._running is not None:
             await asyncio.wait([self._running])
@@ -122,7 +123,7 @@ class WordLlamaEngine:
         self._model = None
 
     def _start_batch(self) -> None:
-        """Process the next portions of the waiting calls, oldest first, on the event loop or in the thread."""
+        """Process the next batch of the waiting calls, the oldest first, on the event loop or in the thread."""
         jobs, left = list["_Job[Any]"](), BATCH_COST
         while self._waiting and left > 0:
             job = self._waiting.popleft()
@@ -141,8 +142,8 @@ class WordLlamaEngine:
         self._running.add_done_callback(lambda _: self._finish_batch(jobs))
 
     def _run_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """Process one batch. It raises nothing, and also catches panics of the tokenizer, which are not of the class
-        `Exception`.
+        """Process one batch. Raises nothing: errors, also panics of the tokenizer that are no `Exception`, are stored
+        in the calls.
         """
         try:
             self._process(jobs, self._loaded())
@@ -151,7 +152,9 @@ class WordLlamaEngine:
                 job.error = job.error or error
 
     def _loaded(self) -> "WordLlamaModel":
-        """Return the model, loaded once. A failure to load is raised again for a while before another attempt."""
+        """Return the model, which is loaded once. After a failed load the same error is raised for some time before
+        another attempt.
+        """
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure
         try:
@@ -176,7 +179,7 @@ class WordLlamaEngine:
                 self._has_run.add(group[0].work)
 
     def _finish_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """Complete the calls that are done after a batch, and queue the others again."""
+        """End the calls whose texts are all processed, and queue the others again."""
         self._running = None
         self._waiting += [job for job in jobs if not job.finish()]
         if not self._closed:
@@ -184,7 +187,7 @@ class WordLlamaEngine:
 
 
 class _Job(Generic[Made]):
-    """Call in the engine: its texts, and how many of them are processed."""
+    """Call of the engine: its texts, and the number of texts that are processed."""
 
     def __init__(
         self,
@@ -202,7 +205,7 @@ class _Job(Generic[Made]):
 
     @property
     def portion(self) -> Sequence[str]:
-        """Texts of the call in the current batch."""
+        """Texts of the call that belong to the current batch."""
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:

@@ -19,7 +19,7 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 from umg_grpc.v1 import pb
 
 TOKENS_TOGETHER = 8192
-"""Tokens whose vectors are gathered at once: 8 MiB."""
+"""Maximum tokens whose vectors are looked up at once, which takes 8 MiB."""
 
 Vectors: TypeAlias = NDArray[np.float32]
 """Matrix with one vector in each row."""
@@ -33,10 +33,9 @@ class _Library(Protocol):
 
 
 class WordLlamaModel:
-    """Tokenizer and token vectors of wordllama, for one thread at a time.
+    """Tokenizer and token vectors of the wordllama model, for use in one thread at a time.
 
-    The library's own `embed` is not used: it does not return the number of tokens, and pads every text of a batch to
-    the longest.
+    The library's own `embed` is not used, because it returns no token counts and pads all texts to the longest.
     """
 
     def __init__(self, library: _Library) -> None:
@@ -45,14 +44,14 @@ class WordLlamaModel:
         self._tokenizer.no_padding()  # padding would make all texts of a batch as long as the longest
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text; none for an empty text. About 2 million tokens a second."""
+        """Return the token ids of each text, an empty list for an empty text. Processes about 2 million tokens a
+        second.
+        """
         return [read.ids for read in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return, for each text, the sum of its tokens' vectors, which has the direction of their mean; zeros without
-        tokens.
-
-        About 10 million tokens a second.
+        """Return a row for each list of token ids: the sum of the tokens' vectors, whose direction is that of their
+        mean; zeros for an empty list. Processes about 10 million tokens a second.
         """
         sums = np.zeros((len(tokens), DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):
@@ -62,7 +61,7 @@ class WordLlamaModel:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Return the vectors scaled to length 1; a zero vector stays unchanged."""
+    """Return the vectors (rows) scaled to the length 1; a row of zeros stays unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     scaled: Vectors = vectors / lengths
@@ -70,9 +69,8 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def load() -> WordLlamaModel:
-    """Load the model from its package. Takes about 0.4 s and 110 MB, with its imports.
-
-    Raise UmgError(UNAVAILABLE) if it is not installed, OSError and others if the package is broken.
+    """Load the model from its installed package, which takes about 0.4 s and 110 MB. Raise UmgError(UNAVAILABLE) if
+    it is not installed, OSError and other exceptions if it is damaged.
     """
     if (why := embedding_unavailable()) is not None:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, why).with_failure(Failure.DOWN)
@@ -86,9 +84,7 @@ def load() -> WordLlamaModel:
 
 @contextmanager
 def _preserve_logging() -> Iterator[None]:
-    """Return a context manager in which imports cannot configure logging, since the root logger has a handler
-    meanwhile.
-    """
+    """Return a context manager in whose block imported libraries cannot configure the root logger."""
     root, configured = logging.getLogger(), logging.NullHandler()
     root.addHandler(configured)
     try:
