@@ -201,10 +201,11 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: _Lease, least: int, most: int) -> Grant | None:
-        """Lease more of the budget from the database. Return None if it granted some, otherwise its answer with the
-        budget's balance.
+        """Lease more of the budget from the database. Return None, or its answer with the budget's balance if it
+        granted nothing.
 
-        Raise UmgError(UNAVAILABLE) if the lease does not suffice for `least` and the database does not answer.
+        None also if the database does not answer but the lease suffices for `least`; otherwise raise
+        UmgError(UNAVAILABLE).
         """
         # in a task, since a caller that leaves must not lose the leased amount
         task = asyncio.create_task(self._extend_in_database(lease, least, most), name="budget lease")
