@@ -31,10 +31,10 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address and key of one run of the child process; port and key change with a restart."""
+    """Address and API key of one run of the child process; port and key change with each restart."""
 
     base_url: str
-    """Prefix of a format's own path: `http://127.0.0.1:PORT/v1`."""
+    """Prefix of the URLs of all calls: `http://127.0.0.1:PORT/v1`."""
     api_key: str = field(repr=False)
     pid: int
 
@@ -52,6 +52,7 @@ class LocalModel:
     """Text model that runs in a child process, from `start` to `close`."""
 
     def __init__(self, model: TextModel, weights: Path) -> None:
+        """Create the supervisor of a model. `weights`: path of its GGUF file."""
         self._model = model
         self._weights = weights
         self._log = logger.bind(model=model.model)
@@ -64,10 +65,9 @@ class LocalModel:
         return self._latest.value
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
-        """Return the address of the child process as soon as it is ready. Raise UmgError(UNAVAILABLE) after `seconds`.
-
-        `after`: address whose connection failed, which may happen a moment before the process ends; another one is
-        awaited.
+        """Return the address of the child process as soon as it is ready. `after`: address to which a connection
+        failed, None for none; as the process may still be ending, the next address is awaited. Raise
+        UmgError(UNAVAILABLE) after `seconds`.
         """
         return await self._latest.wait(seconds, after=after)
 
@@ -149,7 +149,7 @@ class LocalModel:
             await process.wait()
 
     async def _relay_log(self, log: asyncio.StreamReader) -> str:
-        """Log the output of llama.cpp. Return its last part, which shows why the child process ended."""
+        """Log the output of llama.cpp. Return its last part, which shows why the child process has ended."""
         tail = ""
         while chunk := await log.read(4096):
             text = chunk.decode(errors="replace")

@@ -8,8 +8,8 @@ from umg_grpc.v1 import pb
 
 
 def reject_unsupported_content(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for tools and media: the local server would ignore tools silently and fail on
-    media.
+    """Raise UmgError(UNSUPPORTED_FIELD) for a request with tools, which the local server would ignore, or with media,
+    on which it would fail.
     """
     if request.tools:
         raise UmgError(

@@ -26,34 +26,37 @@ if TYPE_CHECKING:
 TEXT_FIELD = "inputs[{}].text"
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 SLOW_BYTES = 64 * 2**10
-"""Size of a request that is encoded in a millisecond."""
+"""Size of a request in bytes from which encoding it takes a millisecond."""
 
 
 class LocalEmbedding:
-    """Channel operation for embeddings by the local model `wordllama-256`.
+    """Embedding by the local model `wordllama-256`.
 
-    Its vectors stay meaningful when they are cut to 128 or 64 numbers. A title is embedded as the first line of its
+    Its vectors stay meaningful if they are cut to 128 or 64 numbers. A title is embedded as the first line of its
     text. Task types have no effect.
     """
 
     def __init__(
         self, engine: WordLlamaEngine, *, lengths: Mapping[str, int] = NO_LENGTHS, total_seconds: float = 600
     ) -> None:
-        """Create the embedding of a channel. `lengths`: operator's default vector length by model. `total_seconds`:
-        time limit.
+        """Create the embedding of a channel. `lengths`: model -> vector length that the operator has set as the
+        default; `total_seconds`: time limit of a call.
         """
         self._engine = engine
         self._lengths = lengths
         self._total_seconds = total_seconds
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
-        """Check the request, and return a call for the engine.
+        """Check the request, and return a call for the engine. `notes`: facts about the caller's body.
 
-        Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a vector length, CONTEXT_TOO_LONG.
+        Raise UmgError: UNSUPPORTED_FIELD for token ids, INVALID_FIELD for a vector length above the maximum,
+        CONTEXT_TOO_LONG for a text.
         """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
@@ -76,15 +79,15 @@ class LocalEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Compute and return the vectors, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the
-        engine.
+        """Compute and return the vectors. `seconds`: time until the caller's deadline. Raise UmgError:
+        CONTEXT_TOO_LONG for a text, and errors of the engine.
         """
         embedding = shared_embedding(self.model, self.lengths, cut)
         return await embed(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
 
 class Vector(NamedTuple):
-    """Embedding of one text: the vector's bytes and the number of tokens."""
+    """Embedding of one text, and the number of tokens of the text."""
 
     values: bytes
     """Bytes of `Embedding.values` of the schema."""
@@ -92,8 +95,8 @@ class Vector(NamedTuple):
 
 
 class Embedding:
-    """Function for the engine that turns texts into vectors; calls with the same single vector length share an
-    instance.
+    """Computation that turns texts into vectors, which the engine calls. Calls with the same vector length for all
+    texts share an instance.
     """
 
     def __init__(
@@ -103,10 +106,10 @@ class Embedding:
         transform: "Callable[[Vectors, str, int], Vectors]",
         count: Callable[[str], int] | None = None,
     ) -> None:
-        """Create the function. `lengths`: vector length of all texts, or of each.
+        """Create the computation. `lengths`: vector length of all texts, or of each.
 
-        `transform`: turns wordllama's vectors into vectors of the model with a given length. `count`: counts the tokens
-        of a text, by default wordllama's tokens.
+        `transform`: (wordllama's vectors, model, length) -> vectors of the model with this length. `count`: returns
+        the number of tokens of a text, None for wordllama's tokens.
         """
         self._model = model
         self._max_tokens = max_tokens(model)
@@ -115,7 +118,9 @@ class Embedding:
         self._count = count
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of the texts, see `Work`. Raise UmgError(CONTEXT_TOO_LONG)."""
+        """Return the vector of each text. `first`: position of the first text in the request. Raise
+        UmgError(CONTEXT_TOO_LONG) for a text that is too long.
+        """
         counts = [self._count(text) for text in texts] if self._count else None
         if counts is not None:
             self._check(counts, first)  # before wordllama tokenizes the texts
@@ -135,7 +140,7 @@ class Embedding:
                 raise too_long(TEXT_FIELD.format(position), f"{tokens} tokens", self._model)
 
     def _pack(self, vectors: "Vectors", length: int) -> list[bytes]:
-        """Return each vector, transformed to this length, as bytes."""
+        """Return each vector, transformed to `length` numbers, as little-endian float32 bytes."""
         from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         return [
@@ -143,7 +148,7 @@ class Embedding:
         ]
 
     def _pack_each(self, vectors: "Vectors", lengths: Sequence[int]) -> list[bytes]:
-        """Return each vector, transformed to its own length, as bytes."""
+        """Return each vector, transformed to its own length, as little-endian float32 bytes."""
         packed = [b""] * len(lengths)
         for length in set(lengths):
             places = [place for place, requested in enumerate(lengths) if requested == length]
@@ -158,7 +163,12 @@ def shared_embedding(
     transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
 ) -> Embedding:
-    """Return the `Embedding` for a call with these vector lengths; calls with the same single length share one."""
+    """Return the computation for a call with these vector lengths; calls with the same model and one length for all
+    texts share an instance.
+
+    `transform`: (wordllama's vectors, model, length) -> vectors of the model with this length. `count`: returns the
+    number of tokens of a text, None for wordllama's tokens.
+    """
     if lengths.count(lengths[0]) == len(lengths):
         return _cached_embedding(model, lengths[0], transform, count)
     return Embedding(model, lengths, transform, count)
@@ -170,9 +180,9 @@ _cached_embedding = lru_cache(256)(Embedding)
 async def embed(
     engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
-    """Compute the vectors of the texts in the engine. Return the response.
-
-    Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine.
+    """Compute the vectors of the texts in the engine, and return the response. `seconds`: time until the caller's
+    deadline; `total_seconds`: time limit of the channel. Raise UmgError: CONTEXT_TOO_LONG for a text, and errors
+    of the engine.
     """
     response = pb.EmbedResponse(usage=pb.EmbeddingUsage())
     await engine.run(texts, embedding, partial(_fill, response), seconds, total_seconds)
@@ -189,9 +199,8 @@ def _fill(response: pb.EmbedResponse, vectors: Sequence[Vector]) -> None:
 
 
 def embedded_texts(request: pb.EmbedRequest) -> list[str]:
-    """Return the text to embed for each input: its title, if it has one, and below it its text.
-
-    Raise UmgError(UNSUPPORTED_FIELD) for inputs that are tokens.
+    """Return the text to embed for each input: its title, if it has one, on a line before its text. Raise
+    UmgError(UNSUPPORTED_FIELD) for inputs that are token ids.
     """
     return [
         f"{given.title}\n{given.text}" if given.title else given.text or _text_of(given, place)
@@ -200,8 +209,8 @@ def embedded_texts(request: pb.EmbedRequest) -> list[str]:
 
 
 def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[int]:
-    """Return the vector length for each input: the requested one, `own` by default. Raise UmgError(INVALID_FIELD) above
-    `maximum`.
+    """Return the vector length for each input: the requested one, or `own` without a request. Raise
+    UmgError(INVALID_FIELD) for a length above `maximum`.
     """
     every = request.dimensions or own
     lengths = [given.dimensions or every for given in request.inputs]
@@ -213,7 +222,7 @@ def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[
 
 
 def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
-    """Report requested task types as ignored, for a model on which they have no effect."""
+    """Record requested task types as dropped in `report`, for a model on which they have no effect."""
     if request.task_type:
         report.drop("task_type")
     for place, given in enumerate(request.inputs):

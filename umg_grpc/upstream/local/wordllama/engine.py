@@ -209,7 +209,9 @@ class _Job(Generic[Made]):
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
-        """Select the next texts to process, of about the given cost. Return their actual cost."""
+        """Select the next texts of the call for a batch. `cost`: maximum cost; the selected texts may exceed it only
+        if there is one. Return their cost.
+        """
         self._from = self._to
         self._to, taken = portion(self._texts, self._from, cost)
         return taken
@@ -224,7 +226,7 @@ class _Job(Generic[Made]):
             self.receive(made)
 
     def receive(self, made: Sequence[Made]) -> None:
-        """Pass the results of the selected texts to the caller's `take`."""
+        """Pass the results of the selected texts to the function `take` of the call."""
         try:
             self._take(made)
         except Exception as error:
@@ -239,8 +241,8 @@ class _Job(Generic[Made]):
         return self.done.done()
 
     def expire(self, callers: bool) -> None:
-        """Fail the call because its time limit passed. `callers`: whether the limit was the caller's, not the
-        channel's.
+        """End the call with the error of its time limit: DEADLINE_EXCEEDED if `callers` is true, UPSTREAM_TIMEOUT for
+        the limit of the channel.
         """
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
         if callers:
@@ -250,7 +252,7 @@ class _Job(Generic[Made]):
             self.fail(error.with_failure(Failure.AMBIGUOUS))
 
     def fail(self, error: BaseException) -> None:
-        """Fail the call with an error, unless its caller was cancelled."""
+        """End the call with an error; do nothing if its caller was cancelled."""
         if not isinstance(error, UmgError):
             logger.error("the local embedding model failed", exc_info=error)
             message = "the local model failed; the gateway's log says why"
@@ -261,7 +263,7 @@ class _Job(Generic[Made]):
 
 
 def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
-    """Process the selected texts of calls that share one `Work`."""
+    """Process the selected texts of calls that share one `Work`, by one run for all."""
     if len(jobs) > 1:
         portions = [job.portion for job in jobs]
         with suppress(Exception):  # an error of one call: it is raised again below, with the call's own positions
@@ -275,9 +277,8 @@ def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """Select texts, from position `first` on, of a total cost of at most `cost`, but at least one text.
-
-    Return the position after the last of them, and their cost.
+    """Select texts from the position `first` on, with a total cost of at most `cost` but at least one text. Return
+    (position behind the last one, their cost).
     """
     end, taken = first, 0
     while end < len(texts):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel
 
 CHUNK_TOKENS = 64
-"""Tokens of one chunk, about three sentences: the vector of a longer text on several subjects is similar to none of
-them.
+"""Tokens of one chunk of a document, about three sentences; the vector of a longer text on several subjects is
+similar to none of the subjects.
 """
 STEP_TOKENS = CHUNK_TOKENS // 2
 QUERY_FIELD = "query"
@@ -25,24 +25,25 @@ UNLIMITED = 2**31 - 1
 
 
 class LocalRerank:
-    """Channel operation for rerankings by the local model `wordllama-rerank`.
+    """Reranking by the local model `wordllama-rerank`.
 
-    The score of a document is that of its most relevant chunk, (1 + cosine to the query) / 2, which orders short
-    documents by cosine. An empty document has the score 0. Documents are cut off at the model's limit, as other
-    rerankers do, or at `max_tokens_per_document`.
+    The score of a document is that of its most relevant chunk, (1 + cosine to the query) / 2; that of an empty
+    document is 0. Documents are cut off at the model's limit, as other rerankers do, or at `max_tokens_per_document`.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
-        """Create the reranking of a channel. `total_seconds`: the channel's time limit."""
+        """Create the reranking of a channel. `total_seconds`: time limit of a call."""
         self._engine = engine
         self._total_seconds = total_seconds
 
     def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalRerankCall":
-        """Check the request, and return a call for the engine.
+        """Check the request, and return a call for the engine. `notes`: facts about the caller's body.
 
         Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
         """
@@ -70,9 +71,8 @@ class LocalRerankCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """Compute and return the ranking, see `PreparedCall`.
-
-        Raise UmgError: CONTEXT_TOO_LONG for the query, and the errors of the engine.
+        """Compute and return the ranking. `seconds`: time until the caller's deadline. Raise UmgError:
+        CONTEXT_TOO_LONG for the query, and errors of the engine.
         """
         ranking = Ranking(self.request, self.model, self.max_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
@@ -80,10 +80,12 @@ class LocalRerankCall:
 
 
 class Ranking:
-    """Function for the engine that computes the scores of one call's documents, portion by portion."""
+    """Computation of the scores of one call's documents, which the engine calls with one part of the documents after
+    the other.
+    """
 
     def __init__(self, request: pb.RerankRequest, model: str, max_document_tokens: int) -> None:
-        """Create the function. `max_document_tokens`: number of tokens after which a document is cut off."""
+        """Create the computation. `max_document_tokens`: number of tokens after which a document is cut off."""
         self.scores = list[float]()
         """Score of each document that was processed."""
         self._request = request
@@ -93,7 +95,9 @@ class Ranking:
         self._tokens = 0
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[float]:
-        """Return the scores of the documents, see `Work`. Raise UmgError(CONTEXT_TOO_LONG)."""
+        """Return the score in [0, 1] of each document in `texts`. `first`: position of the first one in the request.
+        Raise UmgError(CONTEXT_TOO_LONG) for a query that is too long.
+        """
         from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         if self._query is None:
@@ -110,7 +114,9 @@ class Ranking:
         return scores
 
     def response(self) -> pb.RerankResponse:
-        """Return the response, best score first; documents with equal scores keep their order."""
+        """Return the response with the best document first; documents with equal scores are in the order of the
+        request.
+        """
         order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
@@ -126,8 +132,8 @@ class Ranking:
 
 
 def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
-    """Split a document's tokens into chunks, each of which overlaps the previous one by half; none for an empty
-    document.
+    """Return the tokens of a document in chunks, each of which overlaps the previous one by half; an empty list for
+    an empty document.
     """
     if not tokens:
         return []
@@ -135,5 +141,5 @@ def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
 
 
 def _score(cosines: Sequence[float]) -> float:
-    """Return a document's score from the cosines of its chunks to the query."""
+    """Return the score of a document in [0, 1] from the cosines of its chunks to the query; 0 without chunks."""
     return min(max((1 + max(cosines)) / 2, 0.0), 1.0) if cosines else 0.0

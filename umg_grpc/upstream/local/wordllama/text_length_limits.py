@@ -21,10 +21,8 @@ def max_tokens(model: str) -> int:
 
 
 def check_characters(texts: Sequence[str], model: str, characters: int, field: str) -> None:
-    """Raise UmgError(CONTEXT_TOO_LONG) for a text with too many characters to fit, before it is tokenized.
-
-    `characters`: number of characters of the longest token. `field`: path of a text, with a placeholder for its
-    position.
+    """Raise UmgError(CONTEXT_TOO_LONG) for a text that has too many characters for the model's token limit, before it
+    is tokenized. `characters`: length of the longest token; `field`: path of a text, with `{}` for its position.
     """
     limit = max_tokens(model)
     for position, text in enumerate(texts):
@@ -33,8 +31,8 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
 
 
 def too_long(field: str, length: str, model: str) -> UmgError:
-    """Return the error for a text that exceeds the model's limit. `length`: the text's length in words, `9000
-    tokens`.
+    """Return the error CONTEXT_TOO_LONG for a text above the model's limit. `field`: path of the text; `length`: its
+    length in words, for example `9000 tokens`.
     """
     maximum = max_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {maximum} tokens; split it"
