@@ -28,16 +28,15 @@ if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
 
 UNKNOWN = pb.ModelEmbedding(default_dimensions=1536)
-"""Default for a model id that is only in the configuration, not in the catalogue."""
+"""Properties of a model that the catalogue does not list."""
 LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
 
 class SandboxEmbedding:
-    """Channel operation for embeddings by simulated models.
+    """Embedding by simulated models.
 
-    Similar texts have similar vectors at any requested length; vectors of two models are unrelated. Task types have no
-    effect, since the documents do not state one. `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault of
-    the call.
+    Similar texts have similar vectors at any requested length; vectors of two models are unrelated. Task types have
+    no effect. The marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault.
     """
 
     def __init__(
@@ -49,10 +48,12 @@ class SandboxEmbedding:
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
-        """Create the simulated embedding of a channel. `lengths`: operator's default vector length by model.
+        """Create the embedding of a channel. `lengths`: model -> vector length that the operator has set as the
+        default.
 
-        `count`: counts the tokens of a text, in the engine's thread; by default as these models' vendors.
-        `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds the first.
+        `count`: returns the number of tokens of a text, called in the engine's thread; None counts as the models'
+        vendors do. `first_byte_seconds`, `total_seconds`: time limits of a call; the mark `[[slow]]` exceeds the
+        first.
         """
         self.engine = engine
         self._lengths = lengths
@@ -60,13 +61,15 @@ class SandboxEmbedding:
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxEmbeddingCall":
-        """Check the request, and return a call for the engine.
-
-        Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a vector length, CONTEXT_TOO_LONG.
+        """Check the request, and return a call for the engine. `notes`: facts about the caller's body. Raise
+        UmgError: UNSUPPORTED_FIELD for token ids, INVALID_FIELD for a vector length that the model does not have,
+        CONTEXT_TOO_LONG for a text.
         """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
@@ -92,9 +95,8 @@ class SandboxEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Compute and return the vectors, see `PreparedCall`.
-
-        Raise UmgError: CONTEXT_TOO_LONG, the errors of the engine, and a fault that the texts select.
+        """Compute and return the vectors. `seconds`: time until the caller's deadline. Raise UmgError:
+        CONTEXT_TOO_LONG for a text, errors of the engine, and the fault that a mark in the texts selects.
         """
         upstream = self.upstream
         await raise_in_unary_call(self.texts, seconds, upstream.deadlines)

@@ -1,4 +1,4 @@
-"""Usage that simulated image models report: tokens for the families G and C, numbers of images for the others."""
+"""Usage of simulated image models: tokens for the families G and C, numbers of images for all others."""
 
 from umg_grpc.image_family_rules import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
-"""Tokens of a square image of family C by its quality; others have half as many more."""
+"""Quality of an image of family C -> tokens of a square image; other shapes take half as many more."""
 INPUT_TOKENS = 323
 """Tokens of an input image."""
 BYTES_PER_TOKEN = 4
@@ -16,7 +16,9 @@ BYTES_PER_TOKEN = 4
 def usage_of(
     request: pb.GenerateImageRequest, rules: ImageRules | None, drawing: Drawing, images: int
 ) -> pb.ImageUsage:
-    """Return the usage of a call that made `images` images with the parameters `drawing`."""
+    """Return the usage of a call. `rules`: rules of the model's family, None for an unknown family; `drawing`:
+    parameters of the images; `images`: number of images that were made.
+    """
     usage = pb.ImageUsage(image_count=images)
     if rules is None or rules.family not in ("famG", "imgC"):
         return usage

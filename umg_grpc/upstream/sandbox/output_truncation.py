@@ -1,4 +1,4 @@
-"""Limits of simulated answers: truncation at token limits and stop sequences, and division into pieces for streams."""
+"""Truncation of simulated answers at token limits and stop sequences, and their division into pieces for streams."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,9 @@ _PIECE = re.compile(rf"\s*\S{{1,{LONGEST_PIECE}}}|\s+")
 
 
 def truncate(text: str, tokens: int, count: Count) -> str:
-    """Return the longest beginning of the text that has at most `tokens` tokens."""
+    """Return the longest beginning of a text with at most `tokens` tokens. `count`: returns the number of tokens of a
+    text.
+    """
     if tokens <= 0:
         return ""
     if count(text) <= tokens:
@@ -29,9 +31,7 @@ def truncate(text: str, tokens: int, count: Count) -> str:
 
 
 def cut_at_stop(text: str, sequences: Iterable[str]) -> tuple[str, str]:
-    """Return the text before the first stop sequence in it, and that sequence; the whole text and "" if it contains
-    none.
-    """
+    """Return (text in front of the first stop sequence in it, this sequence); (whole text, "") if it contains none."""
     places = [(at, sequence) for sequence in sequences if (at := text.find(sequence)) >= 0]
     if not places:
         return text, ""
@@ -40,9 +40,7 @@ def cut_at_stop(text: str, sequences: Iterable[str]) -> tuple[str, str]:
 
 
 def pieces(text: str, ends: Sequence[int] = ()) -> list[str]:
-    """Split the text into small pieces for a stream. A piece also ends at each of the positions `ends`, in code
-    points.
-    """
+    """Return a text in small pieces for a stream. `ends`: positions in code points at which a piece must end."""
     result, begin = list[str](), 0
     for end in sorted({*(end for end in ends if 0 < end < len(text)), len(text)}):
         result += _PIECE.findall(text[begin:end])

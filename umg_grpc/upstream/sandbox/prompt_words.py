@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 READ = 4000
-"""Characters at the end of a prompt from which words are taken."""
+"""Maximum characters, from the end of a prompt, from which words are taken."""
 OCCURRENCES = 20
-"""Maximum occurrences of a name in the prompt that are looked at, since it may be a part of many words."""
+"""Maximum occurrences of a name in the prompt that are checked for being whole words."""
 NUMBERS = 50
 """Maximum numbers of a prompt that are used as values."""
 
@@ -24,7 +24,7 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 def digest(*parts: str) -> bytes:
-    """Return a hash of the texts, 16 bytes."""
+    """Return a hash of 16 bytes of the texts and their order."""
     hashed = blake2b(digest_size=16)
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -33,14 +33,13 @@ def digest(*parts: str) -> bytes:
 
 
 class Words:
-    """Source of words, numbers and choices for one simulated answer; the same prompt gives the same ones.
-
-    Each call of `phrase` continues with the next word.
+    """Source of words, numbers and choices for one simulated answer, which depend only on the prompt. Each call of
+    `phrase` returns the next word.
     """
 
     def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
-        """Extract the words of a text. `salt` varies the choices; `without`: words to exclude, for example names of
-        tools.
+        """Extract the words of `text`. `salt`: varies the words and choices for the same text; `without`: words to
+        leave out, for example names of tools.
         """
         self.text = _MARK.sub(" ", text[-READ:])
         self._lower = self.text.lower()
@@ -51,17 +50,19 @@ class Words:
         self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:NUMBERS]
 
     def topics(self, maximum: int) -> list[str]:
-        """Return up to `maximum` of the most significant words of the prompt, best first; at least one."""
+        """Return at least one and at most `maximum` significant words of the prompt, the most significant first."""
         return self._salient[:maximum]
 
     def pick(self, place: str, among: int) -> int:
-        """Return a number in [0, among) that depends only on the prompt and on `place`, the path of the value to
-        generate.
+        """Return a number from 0 to `among` - 1 that depends only on the prompt and on `place`, the path of the value
+        that is generated.
         """
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, minimum: int = 0, maximum: int | None = None) -> str:
-        """Return the next word, extended by further words to `minimum` characters and cut to `maximum`."""
+        """Return the next word, with further words appended to have at least `minimum` characters, cut to at most
+        `maximum`; None for no maximum.
+        """
         phrase = self._word()
         while len(phrase) < minimum:
             phrase += " " + self._word()
@@ -71,11 +72,13 @@ class Words:
         return cut + "x" * (max(minimum, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
-        """Return the first of the values that occurs in the prompt as whole words, ignoring case; None without one."""
+        """Return the first of the values that the prompt contains as whole words, ignoring case; None if it contains
+        none.
+        """
         return next((value for value in values if value and self._has(value.lower())), None)
 
     def _has(self, words: str) -> bool:
-        """Return whether the text contains these lower-case words as whole words."""
+        """Return whether the prompt contains `words`, in lower case, as whole words."""
         start = -1
         for _ in range(OCCURRENCES):
             start = self._lower.find(words, start + 1)
@@ -93,8 +96,8 @@ class Words:
 
 
 def _salient(text: str, without: frozenset[str]) -> list[str]:
-    """Return the significant words of a text: quoted phrases, then names (capitalised inside a sentence), then uncommon
-    words.
+    """Return the significant words of a text, first quoted phrases, then names (capitalized inside a sentence), then
+    uncommon words. `without`: words to leave out.
     """
     quoted = [phrase.strip() for phrase in _QUOTED.findall(text) if phrase.strip()]
     names, others = list[str](), list[str]()

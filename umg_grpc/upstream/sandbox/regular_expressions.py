@@ -1,7 +1,7 @@
-"""Regular expressions (ECMA 262) in callers' JSON schemas: search, and generation of matching texts, in linear time by
-RE2.
+"""Regular expressions (ECMA 262) in callers' JSON schemas: matching, and generation of matching texts, by RE2, whose
+time is linear.
 
-RE2 has no look-arounds and no back references; a pattern with these matches nothing.
+RE2 has neither look-arounds nor back references; a pattern with these is treated as matching nothing.
 """
 
 import re
@@ -16,12 +16,12 @@ from umg_grpc.upstream.sandbox.schema_work_budget import Budget
 MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""
 MAX_PATTERNS = 32
-"""Maximum different patterns of one schema."""
+"""Maximum number of different patterns in one schema."""
 MAX_REPEAT = 1_000
-"""Maximum count of one repeat, `{1000}`; the limit of RE2, which reads some larger counts as literal text."""
+"""Maximum count of a repetition (`{1000}`), by the limit of RE2, which treats some larger counts as literal text."""
 MAX_SAMPLE = 1_000
 MAX_MEMORY = 2**20
-"""Maximum bytes of RE2 for one pattern; a pattern that needs more is not supported."""
+"""Maximum bytes that RE2 may use for one pattern; a pattern that needs more is not supported."""
 
 _CODE = re.compile(r"(\\[^u])|\\u([0-9a-fA-F]{4})", re.DOTALL)
 _REPEAT = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[*+]", re.DOTALL)  # group 1: where * and + are literal
@@ -43,18 +43,20 @@ class Expression(Protocol):
         ...
 
     def possiblematchrange(self, max_bytes: int) -> tuple[bytes, bytes]:
-        """Return the first `max_bytes` bytes of the smallest and the greatest possible match."""
+        """Return the first `max_bytes` bytes of (the smallest, the greatest) text that may match."""
         ...
 
 
 def compiled(pattern: str) -> Expression | None:
-    """Compile a pattern; None for a pattern that RE2 does not support."""
+    """Return a compiled pattern; None for a pattern that RE2 does not support."""
     expression = _compile(pattern)
     return None if isinstance(expression, str) else expression
 
 
 def problem(pattern: str) -> str | None:
-    """Return the reason why a pattern is malformed, for an error message; None for a valid or unsupported one."""
+    """Return the reason why a pattern is malformed, for an error message; None for a valid pattern and for one that
+    is only unsupported.
+    """
     if _repeats_too_often(pattern):
         return f"expected repeats of at most {MAX_REPEAT}; lower their counts"
     failure = _compile(pattern)
@@ -65,7 +67,7 @@ def problem(pattern: str) -> str | None:
 
 @lru_cache(maxsize=2 * MAX_PATTERNS)  # twice: `samples` rewrites a pattern
 def _compile(pattern: str) -> Expression | str:
-    """Compile a pattern, or return the error message of RE2."""
+    """Return the compiled pattern, or the error message of RE2."""
     if len(pattern) > MAX_PATTERN or _repeats_too_often(pattern):
         return "too large"
     options = re2.Options()
@@ -84,8 +86,8 @@ def _repeats_too_often(pattern: str) -> bool:
 
 
 def matches(pattern: str, text: str, budget: Budget) -> bool:
-    """Return whether the pattern is supported and matches a part of the text. Raise Exhausted if the budget is
-    spent.
+    """Return whether the pattern is supported and matches any part of the text. Raise Exhausted if the budget has no
+    steps left.
     """
     expression = compiled(pattern)
     if expression is None:
@@ -95,7 +97,7 @@ def matches(pattern: str, text: str, budget: Budget) -> bool:
 
 
 def samples(pattern: str) -> Iterator[str]:
-    """Yield texts that may match the pattern: first its smallest and greatest match with as few repetitions as
+    """Yield texts that may match the pattern: the smallest and the greatest match with as few repetitions as
     possible, then those of the unchanged pattern.
     """
     if compiled(pattern) is None:
@@ -111,7 +113,7 @@ def samples(pattern: str) -> Iterator[str]:
 
 
 def matching_sample(pattern: str) -> str | None:
-    """Return a text that matches the pattern; None if none is found."""
+    """Return a text that matches the pattern; None if none was found."""
     expression = compiled(pattern)
     return next((text for text in samples(pattern) if expression and expression.search(text)), None)
 

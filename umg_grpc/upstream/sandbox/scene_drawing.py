@@ -15,12 +15,12 @@ from PIL import Image, ImageDraw
 Color = tuple[int, int, int]
 
 SKY_COLORS = 24
-"""Number of the first colours of a scene, those of its background."""
+"""Number of colours, the first of a scene, that its background uses."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Picture of a scene: an image of mode L whose pixels are indexes into `colors`."""
+    """Picture of a scene. `image`: image of mode L whose pixels are indexes into `colors`."""
 
     image: Image.Image
     colors: tuple[Color, ...]
@@ -32,23 +32,23 @@ class Scene:
 
 
 class Choices:
-    """Source of pseudo-random numbers, each determined by the seed and the name of the choice."""
+    """Source of pseudo-random numbers, each of which depends only on the seed and on the name of the choice."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed
 
     def share(self, name: str) -> float:
-        """Return a number in [0, 1) for a name."""
+        """Return the number in [0, 1) for the choice `name`."""
         digest = blake2b(name.encode(), key=self._seed, digest_size=6).digest()
         return int.from_bytes(digest, "big") / 2**48
 
     def between(self, name: str, low: float, high: float) -> float:
-        """Return a number in [low, high) for a name."""
+        """Return the number in [low, high) for the choice `name`."""
         return low + (high - low) * self.share(name)
 
 
 def draw_scene(width: int, height: int, seed: bytes) -> Scene:
-    """Draw the scene that a seed of 1 to 64 bytes determines."""
+    """Return the scene of a size in pixels. `seed`: 1 to 64 bytes that determine it."""
     choices = Choices(seed)
     hue = choices.share("hue")
     sky = [color(hue, 0.45 + 0.43 * step / (SKY_COLORS - 1), 0.55) for step in range(SKY_COLORS)]
@@ -65,7 +65,7 @@ def draw_scene(width: int, height: int, seed: bytes) -> Scene:
 
 
 def color(hue: float, lightness: float, saturation: float) -> Color:
-    """Return a colour from its hue in turns, and its lightness and saturation in [0, 1]."""
+    """Return a colour. `hue`: position on the colour wheel in turns; `lightness`, `saturation`: from 0 to 1."""
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
     return round(red * 255), round(green * 255), round(blue * 255)
 
@@ -84,17 +84,21 @@ class _Painter:
     choices: Choices
 
     def circle(self, x: float, y: float, radius: float, fill: int) -> None:
-        """Draw a filled circle; the radius is a fraction of the shorter edge."""
+        """Draw a filled circle around (`x`, `y`). `radius`: fraction of the shorter edge; `fill`: index of the
+        colour.
+        """
         length = radius * min(self.width, self.height)
         x, y = x * self.width, y * self.height
         self.pen.ellipse((x - length, y - length, x + length, y + length), fill=fill)
 
     def polygon(self, points: list[tuple[float, float]], fill: int) -> None:
-        """Draw a filled polygon."""
+        """Draw a filled polygon with these corners. `fill`: index of the colour."""
         self.pen.polygon([(x * self.width, y * self.height) for x, y in points], fill=fill)
 
     def trapezoid(self, x: float, top: tuple[float, float], bottom: tuple[float, float], fill: int) -> None:
-        """Draw a symmetric trapezoid around `x`. `top` and `bottom`: height of the edge, and half its width."""
+        """Draw a symmetric trapezoid around `x`. `top`, `bottom`: (height of the edge, half its width); `fill`: index
+        of the colour.
+        """
         (upper, wide), (lower, narrow) = top, bottom
         self.polygon([(x - wide, upper), (x + wide, upper), (x + narrow, lower), (x - narrow, lower)], fill)
 

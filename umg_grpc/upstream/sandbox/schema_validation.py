@@ -34,9 +34,8 @@ Check = Callable[[Validator, object, object, Schema], Iterable[ValidationError] 
 
 
 def unfit(value: object, schema: Schema, budget: Budget) -> str:
-    """Return the path of a keyword that the value does not satisfy, in backticks; "" for a valid value.
-
-    `format` is not checked, since it is an annotation. Raise Exhausted, RecursionError.
+    """Return the path of a keyword that the value violates, in backticks; "" for a valid value. `format` is not
+    checked, as it is an annotation. Raise Exhausted at the end of the budget, and RecursionError for deep nesting.
     """
     before = _BUDGET.set(budget)
     try:

@@ -21,13 +21,15 @@ from umg_grpc.upstream.sandbox.string_formats import FORMATS, slug
 from umg_grpc.wire.core.json import invalid
 
 RICH_DEPTH = 4
-"""Depth down to which optional properties are included; below only required ones."""
+"""Depth of nesting down to which optional properties are generated; below it only required ones are."""
 RICH_NODES = 1000
-"""Number of values of one instance with optional properties; all further values have required ones only."""
+"""Number of generated values up to which optional properties are included in a value; after it only required ones
+are.
+"""
 MAX_DEPTH = 40
 TRIES = 12
 NUMBERS = 100
-"""Maximum number of numbers tried for one value."""
+"""Maximum candidates that are tried for a number."""
 STEPS = 40_000
 """Maximum steps for reading a schema, and for each of two attempts at a value (the second with required properties
 only). Each step takes some microseconds.
@@ -42,20 +44,21 @@ ABOUT: dict[Kind, tuple[str, ...]] = {
     "array": ("items", "prefixItems", "minItems", "uniqueItems"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""Keywords that apply to one type only."""
+"""JSON type -> keywords that apply to values of this type only."""
 TEXT = Schema(type=["string"])
 SIMPLEST: tuple[object, ...] = ({}, [], "", 0, True, None)
-"""Values that are tried last."""
+"""Candidates for a value that are tried last."""
 
 
 def instance(
     schema: object, words: Words, *, field: str = "schema", only_mentioned: bool = False, budget: Budget | None = None
 ) -> object:
-    """Generate a value that is valid for the schema. `field`: path of the schema in the request.
+    """Return a JSON value that is valid for a schema. `words`: source of its texts; `field`: path of the schema in
+    the request; `only_mentioned`: whether to leave out optional properties that the prompt does not name;
+    `budget`: remaining work for the values of the request, None for one of its own.
 
-    `only_mentioned`: include only optional properties that the prompt names. `budget`: work for all values of the
-    request. Raise UmgError(INVALID_FIELD) with the path of a malformed keyword, or with `field` if no valid value is
-    found within the budget; the message names the keyword that no value satisfies.
+    Raise UmgError(INVALID_FIELD): for a malformed keyword with its path, and if no valid value is found within the
+    budget; the message then names the keyword that no value satisfies.
     """
     budget = budget or Budget(REQUEST_STEPS)
     try:
@@ -77,12 +80,14 @@ def instance(
 
 
 def json_of(value: object) -> str:
-    """Return the value as JSON without spaces."""
+    """Return a value as JSON text without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class _Generator:
-    """Generator of one JSON value for a schema. Its methods raise Exhausted and RecursionError."""
+    """Generator of one JSON value for a schema. Its methods raise Exhausted at the end of the budget, and
+    RecursionError for schemas that are nested too deep.
+    """
 
     def __init__(self, budget: Budget, words: Words, *, only_mentioned: bool, is_minimal: bool) -> None:
         self._budget = budget
@@ -93,9 +98,8 @@ class _Generator:
         self._used = set[object]()  # numbers of the prompt that were used; each is used once
 
     def attempt(self, root: Schema) -> tuple[object, str]:
-        """Return a value, and the path of a keyword that it does not satisfy; "" for a valid value.
-
-        If a value with only its required properties is invalid, the simplest values of some types are tried.
+        """Return (a value, path of a keyword that it violates, "" for a valid one). If a value with only its required
+        properties is not valid, the simplest values of some types are tried.
         """
         try:
             made = self._make([root], "", 0)
@@ -115,11 +119,11 @@ class _Generator:
         return unfit(value, schema, self._budget)
 
     def _make(self, schemas: Sequence[Schema], at: str, depth: int, others: Collection[object] = ()) -> object:
-        """Generate the value at the path `at`: the first candidate that all schemas accept and that is not among
-        `others`.
+        """Return a value for which all schemas are valid: the first candidate that they accept and that is not in
+        `others`, or the first of all if there is none.
 
-        If there is none, it is the first candidate. Plain texts, objects and arrays are validated only within the whole
-        value.
+        `at`: path of the value; `depth`: depth of nesting. Texts, objects and arrays without special keywords are
+        checked only as parts of the whole value.
         """
         self._budget.spend(1)
         self._nodes += 1
@@ -143,11 +147,11 @@ class _Generator:
     def _alternatives(
         self, schemas: Sequence[Schema], depth: int, chosen: frozenset[int]
     ) -> Iterator[tuple[Sequence[Schema], Sequence[Schema]]]:
-        """Yield each way to choose branches of `anyOf` and `oneOf`: the schemas with the chosen branches, and the same
-        with all schemas of `$ref` and `allOf`.
+        """Yield each way to choose branches of `anyOf` and `oneOf`: (schemas with the chosen branches, the same with
+        the schemas of `$ref` and `allOf`).
 
-        Null is chosen last; deep inside a value, branches with the least nesting come first. `chosen`: ids of the lists
-        of branches from which one was chosen already.
+        Null is chosen last, and deep inside a value the branches with the least nesting first. `chosen`: ids of the
+        lists of branches from which one was chosen before.
         """
         applied, waiting = dict[int, Schema](), [*schemas]
         while waiting:
@@ -168,11 +172,13 @@ class _Generator:
             yield from self._alternatives([*schemas, branch], depth, chosen | {id(branches)})
 
     def _is_flat(self, depth: int) -> bool:
-        """Return whether the value at this depth should have as little nesting as possible."""
+        """Return whether a value at this depth should have as little nesting as possible."""
         return self._is_minimal or depth >= RICH_DEPTH or self._nodes > RICH_NODES
 
     def _candidates(self, schemas: Sequence[Schema], names: Collection[str], at: str, depth: int) -> Iterator[object]:
-        """Yield values that may be valid, the most probable first. `names`: names of the keywords that apply."""
+        """Yield candidates for a value, the most probable first. `schemas`: all must accept the value; `names`:
+        keywords that apply to it; `at`: its path.
+        """
         known = [each.keywords for each in schemas]
         listed = next((each for each in known if each.const is not UNSET or each.enum is not None), None)
         if listed is not None:
@@ -197,7 +203,9 @@ class _Generator:
                 assert_never(unhandled)
 
     def _listed(self, values: list[object], at: str) -> Iterator[object]:
-        """Yield the values of `enum`: first one that the prompt mentions, then all, beginning at a chosen position."""
+        """Yield the values of `enum`: first one that the prompt contains, then all, from a position on that depends
+        on the prompt.
+        """
         self._budget.spend(len(values) + len(repr(values)) // STEP_SIZE)
         if (mentioned := self._words.mentioned(value for value in values if isinstance(value, str))) is not None:
             yield mentioned
@@ -230,7 +238,7 @@ class _Generator:
         return {name: made[name] for name in [*described, *made] if name in made}
 
     def _is_wanted(self, name: str, known: Sequence[Keywords]) -> bool:
-        """Return whether to include an optional property, if the object has room for it."""
+        """Return whether to generate the optional property `name` if the object may have it."""
         self._budget.spend(1 + len(name) // STEP_SIZE)
         if self._only_mentioned and self._words.mentioned([name]) is None:
             return False
@@ -297,10 +305,10 @@ class _Generator:
 
 
 def _kind_of(known: Sequence[Keywords], names: Collection[str], *, is_flat: bool) -> Kind | None:
-    """Return the JSON type to generate; None for any type.
+    """Return the JSON type of the value to generate; None for any type.
 
-    It is null if `is_flat` and null is allowed, else the first allowed type that is not null, else the type to which
-    the keywords apply.
+    It is null if `is_flat` and null is allowed; otherwise the first allowed type other than null; otherwise the type
+    to which the keywords `names` apply.
     """
     stated = [each.types for each in known if each.types]
     if stated:
@@ -310,6 +318,6 @@ def _kind_of(known: Sequence[Keywords], names: Collection[str], *, is_flat: bool
 
 
 def _bounds(known: Sequence[Keywords], *names: str) -> list[Fraction]:
-    """Return the values of these keywords as exact fractions of their decimal digits: 0.1 is a tenth."""
+    """Return the values of the numeric keywords `names` as exact fractions of their decimal digits (0.1 is a tenth)."""
     values = (getattr(each, name) for each in known for name in names)
     return [Fraction(str(value)) for value in values if value is not None]

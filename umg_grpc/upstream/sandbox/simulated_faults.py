@@ -1,4 +1,4 @@
-"""Simulated faults, which marks in the user's text select, for example `[[fail]]`."""
+"""Simulated faults, which callers select by marks in the text of the user, for example `[[fail]]`."""
 
 import asyncio
 import re
@@ -20,23 +20,23 @@ _MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
 
 
 def mark(text: str) -> str:
-    """Return the first fault mark in a text, for example `[[fail]]`; "" if it has none."""
+    """Return the first fault mark in a text, for example `[[fail]]`; "" if there is none."""
     found = _MARK.search(text)
     return found[1] if found else ""
 
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Time limits of a simulated channel, in seconds."""
+    """Time limits of a simulated channel, in seconds: until the first byte of a response, and in total."""
 
     first_byte: float
     total: float
 
 
 async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
-    """Raise the fault of a mark if it occurs before the first byte of the response.
-
-    `SLOW` first waits until the nearest time limit: the caller's, in `seconds`, or the channel's.
+    """Raise the UmgError of a fault mark if the fault occurs before the first byte of the response; do nothing for
+    other marks and "". `SLOW` first waits until the caller's deadline, in `seconds`, or the channel's, whichever
+    is earlier.
     """
     if mark == FAIL:
         raise failed()
@@ -50,15 +50,15 @@ async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
 
 
 async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: Deadlines) -> None:
-    """Raise the fault that the first mark in the texts selects, see `raise_early`; a unary response cannot break off
-    midway.
+    """Raise the UmgError that the first fault mark in the texts selects, if there is one, since a response that is
+    not streamed cannot break off. `seconds`: time until the caller's deadline.
     """
     selected = next((found for text in texts if "[[" in text and (found := mark(text))), "")
     await raise_early(FAIL if selected == CUT else selected, seconds, deadlines)
 
 
 def redacted(text: str) -> bool:
-    """Return whether the text has the mark for redacted reasoning."""
+    """Return whether a text contains the mark for redacted reasoning."""
     return f"[[{REDACTED}]]" in text
 
 
@@ -82,9 +82,8 @@ def cut() -> UmgError:
 
 
 def late(deadline: str, *, callers: bool) -> UmgError:
-    """Return the error for the exceeded time limit `first_byte` or `total`.
-
-    `callers`: whether it was the caller's own limit, which counts as no failure of the provider.
+    """Return the error for an exceeded time limit. `deadline`: `first_byte` or `total`; `callers`: whether the
+    caller's own deadline was the cause, which is no failure of the provider.
     """
     if callers:
         message = "the call's own deadline was over before the (simulated) answer; give it more time"

@@ -15,12 +15,12 @@ LEAST_TOKENS = 1024
 LEAST_TOKENS_OF_SMALL = 2048
 SMALL = ("mini", "flash")
 CACHED_CONTENT_TOKENS = 2048
-"""Tokens of a prefix that the caller references by its id (`cachedContent`); any id is accepted."""
+"""Tokens that a prefix referenced by `cachedContent` counts; any id is accepted."""
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Tokens of one prompt that were read from the cache and written to it."""
+    """Tokens of one prompt that were read from the cache, written to it, and written to it for an hour."""
 
     read: int = 0
     written: int = 0
@@ -28,24 +28,25 @@ class CacheUse:
 
 
 class PromptCache:
-    """Simulated cache of prompt prefixes, separate for each owner. Reading an entry restarts its lifetime."""
+    """Simulated cache of prompt prefixes, separate for each owner of prompts. Reading an entry restarts its
+    lifetime.
+    """
 
     def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
-        """Create a cache of at most `max_entries` prefixes, of which the least recently used are removed first.
-
-        `clock`: returns seconds since any fixed time.
+        """Create an empty cache. `clock`: returns the seconds since a fixed time; `max_entries`: number of prefixes
+        above which the least recently used is removed.
         """
         self._clock = clock
         self._max_entries = max_entries
         self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
-        """Return how many tokens of a prompt are in the cache, and how many are added to it. `scope`: owner of the
-        prompt.
+        """Return the number of tokens of a prompt that are read from the cache and written to it. `scope`: owner of
+        the prompt; `blocks`: content of the prompt, in order.
 
-        A cached prefix ends at each cache mark in the request; a mark of the whole request is at its end. Without marks
-        nothing is cached, except with a `prompt_cache_key`: then the whole prompt is, and it is shared with prompts of
-        the same key.
+        A cached prefix ends at each cache mark of the request, for a mark of the whole request at its end. Without
+        marks nothing is cached, unless there is a `prompt_cache_key`: then the whole prompt is, for prompts with the
+        same key.
         """
         marks = self._marks(request, blocks)
         if not marks:
@@ -71,7 +72,7 @@ class PromptCache:
         return CacheUse(read, written[False], written[True])
 
     def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
-        """Return the positions of the blocks at which a cached prefix ends, each with the lifetime of the prefix."""
+        """Return position of a block at which a cached prefix ends -> lifetime of the prefix in seconds."""
         marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
         if blocks and request.HasField("cache_control"):
             marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]

@@ -18,15 +18,15 @@ from umg_grpc.wire.dropped_fields_report import foreign
 
 _WORD = re.compile(r"[\w-]+")
 OWN_TOOLS = ("web_search", "file_search")
-"""Prefixes of the types of the tools that the sandbox runs itself and never requests the caller to run."""
+"""Prefixes of the types of tools that the sandbox simulates itself, and that callers do not run."""
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """Return the tools to call, with their positions in the request.
+    """Return (position in the request, tool) for each tool that the answer calls.
 
-    It is the forced tool, else the tools that the last user text names, in that order, else the first tool if a call is
-    required. After a tool result, tools are called only if a call is required. Raise UmgError: INVALID_FIELD for a
-    choice of a missing tool, UNSUPPORTED_FIELD for a choice that only another format supports.
+    These are the forced tool; otherwise the tools that the last text of the user names, in this order; otherwise the
+    first tool if a call is required. After a tool result, tools are called only if a call is required. Raise
+    UmgError: INVALID_FIELD if the forced tool does not exist, UNSUPPORTED_FIELD for a tool choice of another format.
     """
     choice = request.tool_choice
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):
@@ -55,12 +55,14 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
 
 
 def has_schema(request: pb.GenerateRequest) -> bool:
-    """Return whether the answer may contain values that a JSON schema or grammar of the caller constrains."""
+    """Return whether the answer may contain values for which the caller sends a JSON schema or grammar."""
     return bool(request.tools) or request.response_format.WhichOneof("kind") in {"json_schema", "enum_text"}
 
 
 def searches(request: pb.GenerateRequest) -> bool:
-    """Return whether to simulate a web search: a tool or an option requests it, and `tool_choice` permits it."""
+    """Return whether to simulate a web search: a tool or the field `search` requests it, and `tool_choice` allows
+    it.
+    """
     if request.HasField("search"):
         return request.search.mode != pb.SEARCH_MODE_OFF
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE:
@@ -69,16 +71,18 @@ def searches(request: pb.GenerateRequest) -> bool:
 
 
 def tool_words(request: pb.GenerateRequest) -> list[str]:
-    """Return the names of all tools, which generated values should not repeat."""
+    """Return the names of all tools of the request, which are left out of generated texts."""
     return [name for tool in request.tools if (name := _name(tool))]
 
 
 def call_part(
     request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str, budget: Budget
 ) -> pb.Part:
-    """Generate the call of one tool, within the budget of the request. Its id differs for each call of a conversation.
+    """Return the message part with the call of a tool. `position`: position of the tool in the request; `salt`:
+    varies the arguments; `budget`: remaining work for the values of the request.
 
-    `words`: words of the question only, since the caller may execute the arguments (a `command`, a `script`).
+    `words`: words of the question only, since the caller may execute the arguments (`command`, `script`). The id of
+    the call differs from those of earlier calls.
     """
     name = _name(tool)
     call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)
@@ -94,7 +98,9 @@ def call_part(
 
 
 def read_schema(schema_json: str, native: bool, field: str) -> object:
-    """Parse a JSON schema into plain values. Raise UmgError(INVALID_FIELD) for an invalid one."""
+    """Return a JSON schema as Python values. `native`: whether it has the spelling of the native format; `field`: its
+    path in the request. Raise UmgError(INVALID_FIELD) for an invalid one.
+    """
     schema = json_schema(schema_json, native, field)
     if isinstance(schema, msgspec.Raw):
         try:
@@ -116,7 +122,7 @@ def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: B
 
 
 def _free_text(tool: pb.CustomTool, words: Words) -> str:
-    """Return the input for a custom tool: a sample of its regular grammar, or words of the prompt."""
+    """Return the input for a custom tool: a text that its regular grammar accepts, otherwise words of the prompt."""
     try:
         grammar = msgspec.json.decode(tool.format_json or "{}")
     except (ValueError, RecursionError):
@@ -131,19 +137,19 @@ def _free_text(tool: pb.CustomTool, words: Words) -> str:
 
 
 def _own_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the built-in web search by which a tool choice may select it."""
+    """Return the names by which `tool_choice` may select the web search that the sandbox simulates."""
     declared = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
     return {"web_search", *declared} if declared else set()
 
 
 def _name(tool: pb.Tool) -> str:
-    """Return the name of a tool, prefixed by its namespace if it has one; "" for a tool that cannot be called."""
+    """Return the name of a tool with its namespace, if it has one; "" for a tool that callers do not run."""
     name = name_of(tool)
     return name.joined if name.name else ""
 
 
 def _named(text: str, names: Iterable[str]) -> list[str]:
-    """Return the names that occur in the text as whole words, in order of occurrence."""
+    """Return the names that a text contains as whole words, in the order of their first occurrence."""
     places = dict[str, int]()
     for found in _WORD.finditer(text):
         places.setdefault(found[0].strip("-"), found.start())

@@ -13,7 +13,7 @@ NAME = "web_search"
 PAGES = 2
 DOMAIN = "sandbox.example"
 OWN = "messages"
-"""Format whose web search fields are all simulated, for callers of that format."""
+"""Name of the format whose fields about web searches are all simulated."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,20 @@ class Page:
     """Sentence of the answer about the page."""
 
     encrypted: bool
-    """Whether the caller's format (messages) has encrypted pages, which the caller sends back with the conversation."""
+    """Whether the search result has encrypted content, which callers of the messages format send back with the
+    conversation.
+    """
 
     def citation(self, start: int, end: int) -> pb.Citation:
-        """Return a citation of the page as the source of a span of the answer."""
+        """Return a citation of the page for the answer's text from `start` to `end`, in code points."""
         web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
 def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
-    """Return result pages, on domains that the caller allows; none if the caller wants no sources."""
+    """Return the result pages, on domains that the caller allows; an empty list if the caller wants no sources.
+    `words`: source of their texts.
+    """
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
@@ -51,7 +55,7 @@ def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> lis
 
 
 def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[Page]) -> list[pb.Part]:
-    """Return the message parts for the search call and its results."""
+    """Return the message parts with the call of the web search and its results."""
     query, own = first_words(prompt.question), request.source.format == OWN
     call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"
     call = pb.ServerToolCall(call_id=call_id, name=NAME, queries=[query], status="completed")

@@ -10,15 +10,17 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 
 
 class Step(NamedTuple):
-    """Events of a stream that are sent together, and their simulated duration."""
+    """Events of a stream that are sent at the same time."""
 
     events: list[pb.GenerateEvent]
     tokens: int
-    """Duration of the step, in tokens of the answer."""
+    """Simulated duration of the step, in tokens of the answer."""
 
 
 def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
-    """Yield the steps of the stream. The first one states the prompt's tokens, which some formats send at the start."""
+    """Yield a complete response in steps. `count`: returns the number of tokens of a text. The first step states the
+    tokens of the prompt, which some formats send at the start.
+    """
     for event in response_to_events(response).events:
         match event.WhichOneof("kind"):
             case "started":
@@ -53,7 +55,9 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
 
 
 def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[Step]:
-    """Yield the text of an event of this kind in small pieces."""
+    """Yield the text of an event in small pieces. `kind`: kind of the event, whose text is divided; `count`: returns
+    the number of tokens of a text.
+    """
     is_summary = kind == "summary_delta"
     text: str = event.summary_delta.text if is_summary else getattr(event, kind)
     for piece in pieces(text):
@@ -67,7 +71,9 @@ def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[S
 
 
 def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
-    """Yield the text in small pieces, each with its log probabilities and the citations that end in it."""
+    """Yield the text of a part in small pieces, each with its log probabilities and the citations that end in it.
+    `count`: returns the number of tokens of a text.
+    """
     ends = [citation.end_index for citation in part.citations]
     at, cited = 0, 0
     for index, piece in enumerate(pieces(part.text, ends)):
@@ -86,5 +92,5 @@ def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Ite
 
 
 def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
-    """Return an event without content that refers to the same part of the message."""
+    """Return an event without content that refers to the same part of the message as `event`."""
     return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)

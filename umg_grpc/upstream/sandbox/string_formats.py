@@ -13,7 +13,7 @@ _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+")
 
 
 def slug(phrase: str) -> str:
-    """Return a phrase in lower case as one word."""
+    """Return a phrase in lower case as one word of letters, digits and hyphens."""
     plain = re.sub(r"[^a-z0-9]+", "-", phrase.lower().encode("ascii", "ignore").decode()).strip("-")
     return plain[:30].strip("-") or "simulated"
 
@@ -32,7 +32,7 @@ def _host(words: Words) -> str:
 
 
 def _quoted(pattern: re.Pattern[str], words: Words) -> str | None:
-    """Return the first match of the pattern in the prompt; None without one, or if it is not ASCII."""
+    """Return the first match of the pattern in the prompt; None if there is none or it is not ASCII."""
     found = pattern.search(words.text)
     return found[0] if found and found[0].isascii() else None
 

@@ -20,12 +20,14 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Pr
 
 QUEUE_SECONDS, RUN_SECONDS = 1.0, 3.0
 FAULT_SHARE = 0.6
-"""Share of the run after which a task fails or stalls."""
+"""Fraction of a task's duration after which a task with a simulated fault fails or stops to progress."""
 POLL_SECONDS = 1.0
 WAIT_SECONDS = 1.0
-"""Longest time that a poll waits for the file of a finished task; after it the task is still running."""
+"""Maximum seconds that a poll waits for the file of a finished task; if it is not ready then, the task is reported as
+running.
+"""
 MAX_ENCODINGS = 8
-"""Maximum number of files that are encoded or wait for their poll; further tasks are still running."""
+"""Maximum number of files that are encoded or wait to be polled; tasks beyond it are reported as running."""
 MAX_BATCH = 16
 
 _FAILED = pb.VideoTaskError(
@@ -42,7 +44,9 @@ FAILURES: Mapping[str, pb.VideoTaskError] = {
     simulated_faults.REFUSE: _BLOCKED,
     simulated_faults.BLOCK: _BLOCKED,
 }
-"""Reason of failure by the mark of the prompt. `[[fail:429]]` refuses the submission, `[[slow]]` never ends."""
+"""Fault mark in the prompt -> error of the task. `[[fail:429]]` rejects the submission, and with `[[slow]]` the task
+never ends.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,11 @@ class _Content:
 
 
 class SandboxVideo:
-    """Channel operation for video tasks of simulated models, a `VideoUpstream`. One video is encoded at a time, in a
-    thread.
-    """
+    """Video tasks of simulated models. One video is encoded at a time, in a thread."""
 
     def __init__(self, *, total_seconds: float, now: Callable[[], float] = time.time) -> None:
-        """Create the simulated video tasks of a channel. `total_seconds`: time after which an unfinished task is given
-        up.
+        """Create the video tasks of a channel. `total_seconds`: time from the submission after which an unfinished
+        task has failed; `now`: returns the Unix time.
         """
         self.max_batch = MAX_BATCH
         self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
@@ -80,7 +82,9 @@ class SandboxVideo:
         self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task, see `VideoUpstream`. `[[fail:429]]` in the prompt rejects it."""
+        """Return a new task, and the fields of the submission that have no effect. Raise UmgError for the mark
+        `[[fail:429]]` in the prompt, and for values that cannot be encoded.
+        """
         if simulated_faults.mark(submission.request.parameters.prompt) == simulated_faults.BUSY:
             raise simulated_faults.busy()
         # the loop's own threads, not the encoder's: a submission does not wait for videos
@@ -88,7 +92,9 @@ class SandboxVideo:
         return self._task(submission, plan), Report()
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission, see `VideoUpstream`; every submission that is not rejected has one."""
+        """Return the task of a submission whose outcome is unknown; None only if its prompt has the mark that rejects
+        it.
+        """
         try:
             task, _ = await self.submit(submission, seconds)
         except UmgError:
@@ -100,7 +106,7 @@ class SandboxVideo:
         return ProviderTask(id=task_id, model=submission.model, key_id="", facts=encode_plan(plan))
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return the status of each task, see `VideoUpstream`."""
+        """Return task id -> status of each task. `seconds`: time for the call."""
         return {task.id: await self._status(task, min(WAIT_SECONDS, seconds) / len(tasks)) for task in tasks}
 
     async def _status(self, task: ProviderTask, seconds: float) -> ProviderStatus:
@@ -123,7 +129,7 @@ class SandboxVideo:
         return ProviderStatus(state=pb.VIDEO_TASK_STATE_RUNNING, progress_percent=min(99, int(share * 100)))
 
     async def _results(self, task: ProviderTask, plan: VideoPlan, seconds: float) -> Sequence[ProviderResult] | None:
-        """Return the results of a finished task; None if they are not encoded within `seconds`."""
+        """Return the result files of a finished task; None if they are not encoded within `seconds`."""
         if (encoding := self._encodings.get(task.id)) is None:
             if not self._has_room():
                 return None
@@ -135,7 +141,7 @@ class SandboxVideo:
         return encoding.result()
 
     def _has_room(self) -> bool:
-        """Return whether another file may be encoded. To make room, discard the oldest file whose task was not polled
+        """Return whether another file may be encoded; if needed, discard the oldest file whose task was not polled
         again.
         """
         if len(self._encodings) < MAX_ENCODINGS:
@@ -144,14 +150,16 @@ class SandboxVideo:
         return done is not None and self._encodings.pop(done) is not None
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a queued task, see `VideoUpstream`."""
+        """Cancel a task that has not started. Return whether it was cancelled."""
         return self._now() < decode_plan(task.facts).submit_time + QUEUE_SECONDS
 
     @asynccontextmanager
     async def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AsyncGenerator[_Content, None]:
-        """Draw and open a thumbnail or spritesheet, see `VideoUpstream`. Ranges are not supported."""
+        """Return a context manager with the download of a thumbnail or spritesheet, which is drawn now. `headers`:
+        without effect, as ranges are not supported.
+        """
         plan, index = decode_plan(task.facts), int(result.needs_key.rpartition("/")[2])
         work = self._executor.submit(_encode, plan, result.variant, index)
         yield _Content(await wrap_future(work), result.mime_type)

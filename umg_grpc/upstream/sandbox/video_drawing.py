@@ -24,9 +24,9 @@ from umg_grpc.upstream.sandbox.video_task_parameters import Medium, VideoPlan
 
 LABEL = "Simulated video"
 PAN = 0.1
-"""Distance by which the camera moves, of the width."""
+"""Distance by which the camera moves in the video, as a fraction of the width."""
 FADE = (0.3, 0.7)
-"""Times of the first and the last picture between which one fades into the other, of the length."""
+"""Fractions of the video's length between which the first picture fades into the last one."""
 DARK, PALE, WHITE = 40, 180, 235
 """Brightness in the range of videos."""
 NEUTRAL = 128
@@ -41,16 +41,15 @@ _FULL_COLORS = [min(max(128 + round((value - 128) * 255 / 224), 0), 255) for val
 
 @dataclass(frozen=True)
 class Planes:
-    """Picture in YUV 4:2:0: a plane of brightness, and two colour planes of half its width and height.
-
-    Width and height are even.
+    """Picture in YUV 4:2:0: a plane of brightness, and two colour planes of half its width and height. Width and
+    height of the picture are even.
     """
 
     parts: tuple[Plane, Plane, Plane]
 
     @classmethod
     def of(cls, image: Image.Image) -> "Planes":
-        """Convert an image of mode RGB."""
+        """Return the picture of an image of mode RGB."""
         small = image.width // 2, image.height // 2
         first, *colors = image.convert("YCbCr").split()
         reduced = (each.point(_COLORS).resize(small, Image.Resampling.BOX) for each in colors)
@@ -59,20 +58,24 @@ class Planes:
 
     @classmethod
     def on(cls, frame: Plane, width: int, height: int) -> "Planes":
-        """Return the picture in the memory of an encoder's frame, so that drawing changes the frame."""
+        """Return a picture in the memory of `frame`, a frame of the encoder, so that drawing changes the frame."""
         size = width * height
         blue, red = (frame[size + place * size // 4 :][: size // 4] for place in range(2))
         half = height // 2, width // 2
         return cls((frame[:size].reshape(height, width), blue.reshape(half), red.reshape(half)))
 
     def window(self, left: int, width: int) -> "Planes":
-        """Return a part of the picture from an even column on, which shares its memory."""
+        """Return a part of the picture that shares its memory. `left`: first column, an even number; `width`: number
+        of columns.
+        """
         brightness, blue, red = self.parts
         half, end = left // 2, (left + width) // 2
         return Planes((brightness[:, left : left + width], blue[:, half:end], red[:, half:end]))
 
     def paste(self, other: "Planes", left: int = 0, top: int = 0, mask: Plane | None = None) -> None:
-        """Copy another picture into this one at even coordinates, where the mask is not 0."""
+        """Copy another picture into this one at (`left`, `top`), both even. `mask`: only pixels where it is not 0 are
+        copied; None copies all.
+        """
         for number, (own, new) in enumerate(zip(self.parts, other.parts, strict=True)):
             step = 2 if number else 1
             height, width = new.shape
@@ -83,7 +86,9 @@ class Planes:
                 np.copyto(place, new, where=mask[::step, ::step] > 0)
 
     def blend(self, first: "Planes", second: "Planes", share: float) -> None:
-        """Fill this picture with a mixture of two pictures of the same size; `share` is the fraction of the second."""
+        """Fill this picture with a mixture of two pictures of its size. `share`: fraction of the second, from 0
+        to 1.
+        """
         weight = round(share * 256)
         for own, one, other in zip(self.parts, first.parts, second.parts, strict=True):
             own[:] = (one * np.uint16(256 - weight) + other * np.uint16(weight)) >> 8
@@ -109,8 +114,8 @@ class FramePainter:
     """Painter of all frames of one simulated video."""
 
     def __init__(self, plan: VideoPlan, index: int = 0) -> None:
-        """Prepare the parts that all frames share; `index` is the video's position in its task. Takes some tenths of a
-        second.
+        """Draw the parts that all frames share, which takes some tenths of a second. `index`: position of the video
+        in its task.
         """
         self.plan, self.index = plan, index
         self._seed = digest(plan.scene, str(plan.seed), str(index))
@@ -122,7 +127,9 @@ class FramePainter:
         self._patches = [*self._layout.card(), *self._layout.watermark(), *self._thumbnails()]
 
     def frame(self, number: int) -> Plane:
-        """Return a frame for the encoder: the brightness and the two colour planes, one after the other."""
+        """Return the frame at the position `number` for the encoder: its brightness and two colour planes below each
+        other.
+        """
         width, height = self.plan.width, self.plan.height
         frame = np.empty(width * height * 3 // 2, np.uint8)
         planes = Planes.on(frame, width, height)
@@ -143,18 +150,20 @@ class FramePainter:
         return frame
 
     def picture(self, number: int) -> Image.Image:
-        """Return a frame as an image in mode RGB."""
+        """Return the frame at the position `number` as an image of mode RGB."""
         return Planes.on(self.frame(number), self.plan.width, self.plan.height).image()
 
     def _background(self, medium: Medium | None, role: str) -> Planes:
-        """Return an input image or the scene, wider than the video by the camera's movement."""
+        """Return the picture behind a frame, wider than the video by the movement of the camera: an input image, or a
+        generated scene if `medium` is None or has no image.
+        """
         size = self.plan.width + self._pan, self.plan.height
         if medium is not None:
             return Planes.of(draw_input(InputImage(role, data=medium.data, url=medium.url), *size))
         return Planes.of(PaletteCanvas(draw_scene(*size, self._seed), transparent=False).finish().convert("RGB"))
 
     def _draw_disc(self, planes: Planes, share: float) -> None:
-        """Draw the disc at its position on an arc; `share` is the elapsed fraction of the video."""
+        """Draw the moving disc. `share`: elapsed fraction of the video, from 0 to 1."""
         disc = self._disc
         room_x, room_y = self.plan.width - disc.left, self._layout.top - disc.top
         if room_x > 0 and room_y > 0:
@@ -163,7 +172,9 @@ class FramePainter:
 
     @cached_property
     def _disc(self) -> _Patch:
-        """Disc in a colour that depends on the seed. Its `left` and `top` are its diameter, not a position."""
+        """Return the disc in a colour that depends on the seed. Its `left` and `top` hold its diameter instead of a
+        position.
+        """
         edge = max(4, 2 * round(min(self.plan.width, self.plan.height) * 0.05))
         mask = Image.new("L", (edge, edge))
         ImageDraw.Draw(mask).ellipse((0, 0, edge - 1, edge - 1), fill=255)
@@ -187,7 +198,9 @@ class FramePainter:
         ]
 
     def _thumbnail(self, medium: Medium, number: int, edge: int) -> Image.Image:
-        """Return a framed thumbnail of an input; for a URL, video or audio a picture that names it."""
+        """Return a framed thumbnail of an input; for a URL, a video and audio a picture with its name. `number`:
+        number of the input that is shown; `edge`: size in pixels.
+        """
         if medium.data or (medium.url and medium.kind == "image"):
             image = draw_input(InputImage("reference", data=medium.data, url=medium.url), edge, edge)
         else:
@@ -201,7 +214,7 @@ class FramePainter:
 
 
 class _Layout:
-    """Card with the label, the prompt and the progress, and the watermark, all in shades of grey."""
+    """Positions and pictures of the card (label, prompt, progress) and of the watermark, in shades of grey."""
 
     def __init__(self, plan: VideoPlan, index: int) -> None:
         self._plan = plan
@@ -242,7 +255,7 @@ class _Layout:
         return [_Patch(_grey(image), self._plan.width - self._padding - image.width, self._padding)]
 
     def draw_progress(self, planes: Planes, number: int) -> None:
-        """Draw the progress bar and the time of a frame in the last row of the card."""
+        """Draw the progress bar and the time of the frame at the position `number`."""
         plan = self._plan
         top = plan.height - 2 * self._padding - self._row + self._padding // 2
         left, right = 2 * self._padding, plan.width - 3 * self._padding - self._clock_width
@@ -263,7 +276,7 @@ class _Layout:
 
 
 def _grey(image: Image.Image) -> Planes:
-    """Convert an image of mode L, with its pixels reduced to the brightness range of videos (16 to 235)."""
+    """Return the picture of an image of mode L, with its brightness reduced to the range of videos (16 to 235)."""
     neutral: Plane = np.full((image.height // 2, image.width // 2), NEUTRAL, np.uint8)
     return Planes((np.asarray(image), neutral, neutral))
 
@@ -273,7 +286,9 @@ def _clock(plan: VideoPlan, frames: int) -> str:
 
 
 def _labels(plan: VideoPlan, index: int) -> Sequence[str]:
-    """Return variants of the label of a video, the longest first."""
+    """Return texts for the label of a video with the same meaning, the longest first. `index`: position of the video
+    in its task.
+    """
     parts = [
         f"{LABEL}, a remix" if plan.remix else LABEL,
         clean(plan.model).replace("\n", " "),
@@ -289,7 +304,9 @@ def _labels(plan: VideoPlan, index: int) -> Sequence[str]:
 
 
 def tone(plan: VideoPlan, rate: int) -> NDArray[np.float32]:
-    """Return the audio samples: a quiet chord that begins again every second. `rate`: samples per second."""
+    """Return the samples of the video's sound: a quiet chord that begins again every second. `rate`: samples per
+    second.
+    """
     times = np.arange(int(plan.seconds * rate), dtype=np.float32) / rate
     base = Choices(digest(plan.scene, str(plan.seed))).between("tone", 180, 360)
     chord = sum(np.sin(times * np.float32(2 * np.pi * base * step)) for step in (1, 1.25, 1.5))

@@ -18,7 +18,7 @@ from umg_grpc.v1 import pb
 
 SAMPLE_RATE = 44_100
 SAMPLES = 1024
-"""Samples of a frame of AAC."""
+"""Sound samples in one frame of AAC."""
 ENCODER = {"preset": "ultrafast", "crf": "28"}
 THUMBNAIL_EDGE = 320
 SHEET_COLUMNS, SHEET_ROWS = 4, 3
@@ -32,7 +32,7 @@ MIME_TYPES = {
 
 
 def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
-    """Return the MP4 file of the video at this index in its task. Equal plans give equal bytes."""
+    """Return the MP4 file of a video. `index`: its position in the task. Equal parameters give equal bytes."""
     painter = FramePainter(plan, index)
     with TemporaryDirectory() as folder:  # the index of the file is moved to its beginning, which needs its name
         path = Path(folder) / "video.mp4"
@@ -64,8 +64,8 @@ def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, pla
 
 
 def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int = 0) -> bytes:
-    """Return the file of a variant (video, thumbnail, spritesheet or last frame): MP4, or a WebP, JPEG or PNG
-    picture.
+    """Return the file of a result (video, thumbnail, spritesheet or last frame): MP4, WebP, JPEG or PNG. `index`:
+    position of the video in the task.
     """
     return ENCODERS[variant](plan, index)
 
@@ -81,7 +81,7 @@ def _last_frame(plan: VideoPlan, index: int) -> bytes:
 
 
 def _spritesheet(plan: VideoPlan, index: int) -> bytes:
-    """Return a picture with frames of the video, at equal distances in time, in rows."""
+    """Return a picture with frames of the video in rows, at equal distances in time."""
     painter, count = FramePainter(plan, index), SHEET_COLUMNS * SHEET_ROWS
     scale = min(1, THUMBNAIL_EDGE / max(plan.width, plan.height))
     width, height = max(1, round(plan.width * scale)), max(1, round(plan.height * scale))
@@ -104,4 +104,4 @@ ENCODERS: "Mapping[pb.VideoVariant.ValueType, Callable[[VideoPlan, int], bytes]]
     pb.VIDEO_VARIANT_SPRITESHEET: _spritesheet,
     pb.VIDEO_VARIANT_LAST_FRAME: _last_frame,
 }
-"""Variant -> function that returns its file."""
+"""Variant of a result -> function (parameters of the task, position of the video) that returns its file."""

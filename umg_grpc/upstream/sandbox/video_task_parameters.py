@@ -18,15 +18,15 @@ from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.video.provider_task import Submission
 
 SECONDS = 5
-"""Length without one in the request, in seconds."""
+"""Length of a video in seconds if the request states none."""
 FRAME_RATE, FILM_RATE = 12, 24
 """Frames per second without a rate in the request; the second for a length in frames."""
 MAX_FRAME_RATE, MAX_SECONDS, MAX_EDGE = 60, 60, 4096
 RESOLUTIONS = {"480p": 480, "540p": 540, "720p": 720, "768p": 768, "1080p": 1080, "1k": 1080, "2k": 1152, "4k": 2160}
-"""Short side in pixels by resolution, in lower case (readings, 18)."""
+"""Resolution in lower case -> shorter edge in pixels."""
 RATIO = "16:9"
 MODES = {"pro": "1080p"}
-"""Resolution of a quality tier that names none (Entry E v1); "720p" for others."""
+"""Quality tier -> resolution, for tiers that do not name one; 720p for all others."""
 STORED_EDGE, THUMBNAIL_EDGE = 768, 256
 """Longer edge of the stored pictures: frames, and references."""
 
@@ -51,7 +51,7 @@ _WITH_PREVIEWS = re.compile(r"^vidA-")
 
 
 class Medium(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Input image, video or audio of a task."""
+    """Input image, video or audio of a task, reduced so that it can be stored."""
 
     role: Role
     kind: Kind = "image"
@@ -72,7 +72,7 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submit_time: float
     """Seconds since 1970."""
     scene: str = ""
-    """Text that selects the scene; that of the source for a remix."""
+    """Text from which the scene is drawn; for a remix that of the source task."""
     seed: int | None = None
     count: int = 1
     """Number of videos."""
@@ -86,7 +86,7 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     remix: bool = False
     media: tuple[Medium, ...] = ()
     fault: str = ""
-    """Mark of the prompt that selects a fault, see `simulated_faults`."""
+    """Fault mark in the prompt, for example `[[fail]]`; "" for none."""
 
     @property
     def seconds(self) -> float:
@@ -95,9 +95,9 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def plan_of(submission: Submission, time: float) -> VideoPlan:
-    """Return the parameters for a submission at a time. Decodes its images, which may take a tenth of a second each.
-
-    Raise UmgError(INVALID_FIELD) for an image that cannot be decoded, or a size, rate or length that cannot be encoded.
+    """Return the parameters for a submission. `time`: Unix time of it. Decoding an image may take a tenth of a
+    second. Raise UmgError(INVALID_FIELD) for an image that cannot be decoded, and for a size, rate or length that
+    cannot be encoded.
     """
     wanted, model = submission.request.parameters, submission.model
     source = decode_plan(submission.source.facts) if submission.source is not None else None
@@ -127,18 +127,18 @@ def plan_of(submission: Submission, time: float) -> VideoPlan:
 
 
 def encode_plan(plan: VideoPlan) -> str:
-    """Return the parameters as JSON, to be stored with the task."""
+    """Return the parameters as JSON text, which is stored with the task."""
     return msgspec.json.encode(plan).decode()
 
 
 def decode_plan(facts: str) -> VideoPlan:
-    """Return the parameters from the stored JSON."""
+    """Return the parameters from the JSON text that was stored with the task."""
     return msgspec.json.decode(facts, type=VideoPlan)
 
 
 def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
-    """Return whether the video has sound (readings, 18). The document does not state a default for family D; it has
-    sound, as in the vendor's own API.
+    """Return whether the video has sound. `wanted`: parameters of the request. If it states nothing, models of family
+    D have sound, as in the vendor's API; the specification does not define it.
     """
     if _WITHOUT_SOUND.search(model):
         return False
@@ -148,7 +148,7 @@ def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
 
 
 def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
-    """Return the requested frames per second, and the number of frames."""
+    """Return (frames per second, number of frames) for the parameters of a request."""
     rate = wanted.frames_per_second or (FILM_RATE if wanted.frames else FRAME_RATE)
     if rate > MAX_FRAME_RATE:
         raise invalid("parameters.frames_per_second", f"expected at most {MAX_FRAME_RATE}; send less")
@@ -159,9 +159,8 @@ def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
 
 
 def _size(wanted: pb.VideoParameters) -> tuple[int, int]:
-    """Return the width and height, both even, as H.264 requires.
-
-    The shorter side has the requested resolution; without a requested ratio, the first image determines it.
+    """Return (width, height) in pixels, both even as H.264 requires. The shorter edge has the requested resolution;
+    without a requested aspect ratio, that of the first image is used.
     """
     if wanted.size:
         found = _SIZE.fullmatch(wanted.size)
@@ -191,7 +190,9 @@ def _even(length: float) -> int:
 
 
 def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
-    """Return the size of the first frame or of the only image; None for a URL or several reference images."""
+    """Return (width, height) of the first frame or of the only image; None for a URL, for several reference images
+    and without images.
+    """
     images = [(place, each) for place, each in enumerate(media) if each.kind == pb.VIDEO_MEDIA_KIND_IMAGE]
     for place, each in images:
         is_first = each.role == pb.VIDEO_MEDIA_ROLE_FIRST_FRAME or (len(images) == 1 and not each.role)
@@ -203,7 +204,7 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
     """Return the input media with reduced images. An image without a role is the first frame if it is the only one,
-    else a reference.
+    otherwise a reference. `width`, `height`: size of the video.
     """
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
@@ -223,7 +224,7 @@ def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Med
 
 
 def _reduced(image: InputImage, width: int, height: int) -> bytes:
-    """Return an image reduced to a size, as a JPEG file."""
+    """Return the JPEG file of an image that is scaled and cropped to a size in pixels."""
     file = BytesIO()
     draw_input(image, width, height).save(file, "JPEG", quality=85)
     return file.getvalue()
