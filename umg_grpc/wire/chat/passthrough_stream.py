@@ -20,7 +20,9 @@ PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
 class PassedChoice(Struct):
-    """Choice of a passed-through chunk, with only the fields that the gateway reads."""
+    """Choice of a passed-through chunk, of which the gateway decodes the index and the finish reason; the delta is kept
+    as raw JSON.
+    """
 
     index: Index | None = None
     finish_reason: str | UnsetType | None = UNSET
@@ -28,7 +30,9 @@ class PassedChoice(Struct):
 
 
 class PassedChunk(Head, kw_only=True):
-    """Chunk of a passed-through stream, with only the fields that the gateway reads."""
+    """Chunk of a passed-through stream, with the members that the gateway decodes. `obfuscation` is padding of any
+    length.
+    """
 
     choices: list[PassedChoice] | None = None
     obfuscation: str | None = None

@@ -128,7 +128,7 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: boo
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
     """Return the member by which the model's family turns reasoning on or off (`thinking`, `enable_thinking` or vendor
     G's config); {} if the family has none, or if the request neither enables nor disables reasoning.
-    `words`: members of the body that the family accepts.
+    `words`: members of the body that the family accepts. `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     match words.thinking:
@@ -156,6 +156,7 @@ def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
     For an amount of reasoning that the model chooses, which the member has no value for, `enabled` without a budget is
     sent.
+    `report`: collects the options that are left out or changed.
     """
     if _is_disabled(reasoning):
         return {"thinking": {"type": "disabled"}}
@@ -188,6 +189,7 @@ def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
 def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
     """Return `thinking_level` as the member of vendor G's config; {} if the request disables reasoning, for which there
     is no level, or has no options. A budget or unlimited reasoning becomes the highest level.
+    `report`: collects the options that are left out or changed.
     """
     if _is_disabled(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}

@@ -253,7 +253,8 @@ def encode_request(
     the necessary changes, that of any other format anew.
 
     Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body.
+    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
+    provider's model.
     """
     report, source = Report(), request.source
     if source.format == "chat":
@@ -296,6 +297,7 @@ def _encode_edits(
 ) -> dict[str, JsonObject]:
     """Return canonical field -> members of the body with its present value, for the `fields` that were changed after a
     chat body was decoded.
+    `report`: collects the options that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     edited = dict.fromkeys(fields)
     if "messages" in edited:

@@ -169,14 +169,14 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response, with only the fields that the gateway reads."""
+    """Choice of a passed-through response: its index and finish reason, which the gateway decodes."""
 
     index: Index | None = None
     finish_reason: str | None = None
 
 
 class PassedResponse(Head, kw_only=True):
-    """Body of a passed-through response, with only the fields that the gateway reads."""
+    """Body of a passed-through response, of whose choices the gateway decodes only the endings."""
 
     choices: list[Ending] | None = None
 

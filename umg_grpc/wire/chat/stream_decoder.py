@@ -83,7 +83,9 @@ class _Call:
 
 
 class _Candidate(PartEmitter):
-    """Decoder of the deltas of one candidate (one of several alternative answers)."""
+    """Decoder of the deltas of one candidate (one of several alternative answers), with the state of its parts: the
+    open text or reasoning, its tool calls, its audio.
+    """
 
     def __init__(self, index: int, request: pb.GenerateRequest, has_halves: bool, inputs: ToolInputs) -> None:
         super().__init__(index, has_halves=has_halves, keeps_texts=False)
@@ -185,9 +187,10 @@ class _Candidate(PartEmitter):
         yield event
 
     def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of all open parts, then the end of the candidate.
+        """Yield the ends of all open parts, then the end of the candidate with its finish reason.
 
-        `citations`: members of the extension `citations`, used only if the text cites no sources itself.
+        `citations`: elements of the extension `citations` (addresses of sources), used only if the text has no citation
+        of its own.
         """
         if self._text is not None and not self._cited:
             for raw in citations:
@@ -271,7 +274,10 @@ class _Candidate(PartEmitter):
             yield event
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of audio. Each piece is base64 of its own; the expiry time comes last."""
+        """Yield the canonical events of one piece of audio: the start of the part with the first piece, its bytes and
+        transcript, and at the end its expiry time. Each piece is base64 of its own. Raises UmgError(UPSTREAM_FAILED)
+        for broken base64.
+        """
         part = pb.Part()
         decode_audio(piece, part.media, self._request)
         if self._audio is None:
@@ -352,7 +358,9 @@ class TranslatingDecoder(EventDecoder):
         candidate.reason = choice.finish_reason or candidate.reason
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last events of a stream. Without an end marker every candidate must have a finish reason."""
+        """Yield the last canonical events of a stream that has no end marker. Raises UmgError(UPSTREAM_CUT) if a
+        candidate has no finish reason.
+        """
         if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
             raise cut_off()
         yield from self._finished()

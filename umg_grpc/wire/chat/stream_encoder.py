@@ -29,7 +29,9 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one choice (one of several alternative answers) whose chunks are being sent."""
+    """State of one choice (one of several alternative answers) whose chunks are being sent: its tool calls, the lengths
+    of its texts, and citations that are sent at the end.
+    """
 
     def __init__(self) -> None:
         self.has_role = False  # whether its role was sent
@@ -69,7 +71,9 @@ class StreamEncoder(msgspec.Struct, eq=False):
     _closed: bool = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the chunks for the events of one message, joined, so that one write sends them."""
+        """Return the chunks for the events of one message, joined, so that one write sends them; a provider's own
+        frames unchanged.
+        """
         if message.source_frames:
             self._passed = True
             return message.source_frames

@@ -78,7 +78,9 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 
 def is_search(function: FunctionDefinition) -> bool:
-    """Return whether a declared function stands for the provider's web search, and is not the caller's own function."""
+    """Return whether a function in `tools` is not the caller's own but selects the provider's web search: it has the
+    name `vendorgSearch`, or `googleSearch` without parameters.
+    """
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 
@@ -117,7 +119,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; the older `functions` and
     `function_call` if the caller used these. {} without tools.
     Raises UmgError(UNTRANSLATABLE) for tools that only another format has. `report`: collects the tools that are left
-    out.
+    out. `quirks`: restrictions of the provider's model.
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
@@ -215,6 +217,7 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
     """Return the value of `tool_choice`; None for the default. `functions`: whether custom tools are sent as functions.
     Raises UmgError(UNTRANSLATABLE) for a choice that only another format has.
+    `names`: the caller's tool names -> the provider's. `report`: collects a chosen search, which is left out.
     """
     choice = request.tool_choice
     if choice.HasField("opaque"):

@@ -94,6 +94,7 @@ def encode_search(
 ) -> JsonObject:
     """Return the search options and the member `parameters` in the members that the model's family accepts (`words`);
     {} without options. Options without a member in that family are reported.
+    `quirks`: restrictions of the provider's model.
     """
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()

@@ -25,7 +25,7 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Encode a canonical request of any format as all members of the body except `model` and `stream`.
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express. `report`: collects
-    the fields that are left out or changed.
+    the fields that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
@@ -59,6 +59,7 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 
     Any JSON without a schema is required by a line that is appended to the system prompt of `turns`. Raise
     UmgError(UNTRANSLATABLE) for a format of the answer that is an enumeration.
+    `report`: collects the settings that are left out or changed.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
@@ -90,6 +91,7 @@ def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quir
 
     Reasoning tokens count as part of the answer: a limit of the caller below the reasoning budget is raised, and
     reported.
+    `quirks`: restrictions of the provider's model.
     """
     maximum, requested = quirks.max_output_tokens, output_limit(request, quirks, report)
     limit = requested if requested is not None else maximum or quirks.default_output_tokens or DEFAULT_MAX_TOKENS

@@ -105,6 +105,7 @@ def _encode_again(
 ) -> None:
     """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of the fields
     to be replaced, since the rules of the model's family changed them or the provider rejects the caller's value.
+    `report`: collects the options that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     own = Report()
     fresh = encode_fields(request, own, quirks)
@@ -161,6 +162,7 @@ def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
     and searches that providers of other formats ran.
 
     If the last answer loses its reasoning by that, thinking is disabled too: the provider would reject its tool calls.
+    `report`: collects the content that is removed.
     """
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False

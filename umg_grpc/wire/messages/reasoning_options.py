@@ -83,7 +83,7 @@ OFF: JsonObject = {"type": "disabled"}
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
     """Return the values of `thinking` and of the effort that express the reasoning options of the request, or come
     nearest to them.
-    `report`: collects the options that are changed or left out.
+    `report`: collects the options that are changed or left out. `quirks`: restrictions of the provider's model.
     """
     reasoning = request.reasoning
     if reasoning.summary:
@@ -127,7 +127,8 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget:
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
     """Return adaptive thinking with an effort, for a model that accepts no reasoning budget; an empty plan if the
     request has no reasoning options.
-    `requested`: effort of the request, "" for none; then a budget of the request becomes the nearest effort.
+    `requested`: effort of the request, "" for none; then a budget of the request becomes the nearest effort. `report`:
+    collects the options that are left out or changed.
     """
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
@@ -147,7 +148,7 @@ def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report
     """Return thinking with a budget that corresponds to the effort or level of the request, or the default budget if
     the request only enables thinking; without either, a plan that has only `own_effort`.
     `effort`: effort that has to become a budget, "" for none. `own_effort`: effort that the provider accepts as it is,
-    "" for none.
+    "" for none. `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     level = effort or reasoning.level

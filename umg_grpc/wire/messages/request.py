@@ -175,7 +175,8 @@ def encode_request(
     necessary changes, that of any other format anew.
 
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body.
+    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
+    provider's model.
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}
@@ -193,6 +194,7 @@ def encode_request(
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
     """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field of another format without which the answer would be
     different; report the other fields that this format does not have in `report`.
+    `notes`: facts that the decoder recorded about the caller's body.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     reject_several_candidates(request)

@@ -65,7 +65,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """Encode the body of the answer to a token counting call."""
+    """Return the body of the answer to a token counting call."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 

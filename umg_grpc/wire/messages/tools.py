@@ -115,6 +115,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     """Return the members `tools` and `tool_choice`; {} without tools. Raise UmgError(UNTRANSLATABLE) for a tool that
     only another format has.
     `names`: the caller's tool names -> the provider's. `report`: collects the tools and options that are left out.
+    `quirks`: restrictions of the provider's model.
     """
     tools = list[object]()
     allowed = _offered_names(request)
@@ -238,8 +239,9 @@ def _location(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """Encode the request's option `search` as the web search tool; return None without the option, or if a tool of the
-    request is a web search already.
+    """Return the request's option `search` as the web search tool; None without the option, or if a tool of the request
+    is a web search already.
+    `report`: collects the options that are left out or changed.
     """
     search = request.search
     for name in ("region", "recency_days"):

@@ -47,6 +47,7 @@ def encode_body(
     """Return a request of another format as all members of a provider's body.
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts
     that the decoder recorded about the caller's body. `report`: collects the fields that are left out or changed.
+    `quirks`: restrictions of the provider's model.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
@@ -62,6 +63,7 @@ def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return all members of a provider's body other than `contents` and `systemInstruction`. `report`: collects the
     options that are left out or changed.
+    `quirks`: restrictions of the provider's model.
     """
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):

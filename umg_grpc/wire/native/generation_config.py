@@ -151,6 +151,7 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the options of a request as `generationConfig`; {} if it has none. Raise UmgError(INVALID_FIELD) for a
     schema that is not JSON. `report`: collects the options that are left out or changed.
+    `quirks`: restrictions of the provider's model.
     """
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
@@ -235,6 +236,7 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) ->
     rejects; {} without options.
 
     The text of reasoning is requested if the caller's format can contain it, unless the caller decides otherwise.
+    `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
@@ -258,6 +260,7 @@ def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, repor
     A level or budget in the request takes precedence over its effort, since the rules of the model's family set it. An
     effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
     generation, since the newer models still accept budgets.
+    `report`: collects the options that are left out or changed.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

@@ -115,7 +115,8 @@ def encode_request(
     body of this format with only the necessary changes, that of any other format anew.
 
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body.
+    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
+    provider's model.
     """
     report = Report()
     if request.source.format == "native":

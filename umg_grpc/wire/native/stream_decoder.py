@@ -66,7 +66,9 @@ def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
 
 
 def chunk_error(head: Head) -> UmgError | None:
-    """Return the error that a chunk contains; None for a chunk without one."""
+    """Return the error that a chunk of a provider's stream contains; None for a chunk without one. `head`: decoded from
+    the chunk.
+    """
     if head.error is not ABSENT and is_error(head.error):
         return stated_error(head.error)
     return None

@@ -119,7 +119,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     """Return the members `tools`, with one kind of tool per element, and `toolConfig` with the tool choice; {} without
     tools.
     Raise UmgError(UNTRANSLATABLE) for a tool that only another format has. `names`: the caller's tool names -> the
-    provider's. `report`: collects the tools and options that are left out.
+    provider's. `report`: collects the tools and options that are left out. `quirks`: restrictions of the provider's
+    model.
     """
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches)
@@ -146,7 +147,8 @@ def _encode_each(
 ) -> tuple[list[JsonObject], list[object]]:
     """Return (declarations of the functions of a request, all its other tools).
     `searches`: whether web search tools are sent, which the provider may reject. Raise UmgError(UNTRANSLATABLE) for a
-    tool that only another format has.
+    tool that only another format has. `names`: the caller's tool names -> the provider's. `report`: collects the tools
+    and fields that are left out or changed.
     """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
@@ -202,6 +204,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
     """Return a function as an element of `functionDeclarations`. A full JSON schema goes unchanged into
     `parametersJsonSchema`: the older `parameters` accepts a subset, so parts of the schema would be lost to the model.
     Raise UmgError(INVALID_FIELD) for a schema that is not JSON. `at`: canonical path of the function, for that error.
+    `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
     """
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
@@ -215,6 +218,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
     """Return a custom tool, which takes free text, as a function with one text as its argument; the decoder of the
     answer turns the argument into the text again.
+    `names`: the caller's tool names -> the provider's. `report`: collects the tool, as changed.
     """
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
@@ -251,6 +255,7 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
     """Return the tool choice as `functionCallingConfig`; {} without a choice, and without functions to choose from.
     `callable_`: whether functions are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
+    `names`: the caller's tool names -> the provider's. `report`: collects a choice that cannot be expressed.
     """
     choice = request.tool_choice
     if choice.HasField("opaque"):

@@ -55,14 +55,14 @@ class SeenContent(Struct):
 
 
 class SeenItem(Struct):
-    """Members of a passed-through item that the gateway reads."""
+    """Item of a passed-through response, of which the gateway decodes the type, and the types of its content parts."""
 
     type: str | None = None
     content: list[SeenContent] | None = None
 
 
 class PassedResponse(Head, kw_only=True):
-    """Response object that is passed through, with the fields that are decoded."""
+    """Response object that is passed through, of whose items the gateway decodes only the types."""
 
     output: list[SeenItem] | None = None
 

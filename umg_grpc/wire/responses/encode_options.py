@@ -92,7 +92,7 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return all members of a provider's body except `model`, `input` and `stream`.
     Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning. `report`: collects
-    the options that are left out or changed.
+    the options that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report):
@@ -126,6 +126,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
 def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     """Return the fields that have the same name in the body and in the canonical request, with values that the provider
     accepts: for callers of other formats a low `max_output_tokens` is raised to the minimum, and reported.
+    `quirks`: restrictions of the provider's model.
     """
     fields = copied_fields(request, COPIED_NAMES, SERVICE_TIERS, quirks, report)
     if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
@@ -225,6 +226,7 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     For callers of other formats, which cannot read stored responses, nothing is stored unless they request it. If
     nothing is stored, `include` requests the reasoning state as part of the response, but only for a request with
     reasoning: models without reasoning reject that.
+    `quirks`: restrictions of the provider's model.
     """
     include, fields = list(request.include), JsonObject()
     if request.logprobs and LOGPROBS not in include:

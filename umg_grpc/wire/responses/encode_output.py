@@ -214,6 +214,8 @@ def _item(
 ) -> object:
     """Return one part of an answer, other than text, as an item. `kind`: result of `kind_of`. `index`: position of the
     item. `results`: id of a call of a provider's tool -> its result.
+    `ids`: ids of the items of the response. `status`: `completed` or `incomplete`. `shown`: optional content that the
+    caller gets.
     """
     match kind:
         case "reasoning":

@@ -85,6 +85,7 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
     """Edit `input` for a provider, in place: group content parts without an item into user messages, and remove
     reasoning of providers of other formats, whose state this provider cannot decode.
+    `report`: collects the reasoning that is removed.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):

@@ -226,7 +226,8 @@ def encode_request(
     necessary changes, that of any other format anew.
 
     Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body.
+    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
+    provider's model.
     """
     report = Report()
     if request.source.format == "responses":
@@ -250,6 +251,7 @@ def _edited(
 ) -> JsonObject:
     """Return the members of the body for the canonical fields in `edited`, encoded from the request.
     `changed`: the fields among them that the provider rejects as the caller sent them; their changes are reported.
+    `quirks`: restrictions of the provider's model.
     """
     names, own = {name for field in edited for name in passthrough_request.wire_names(field)}, Report()
     fields = encode_options(request, own, quirks)

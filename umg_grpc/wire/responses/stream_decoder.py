@@ -188,6 +188,7 @@ class TranslatingDecoder(EventDecoder):
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
         """Yield the delta of one text of a part; nothing for an empty text (None or ""), and after the end of the part.
         `key`: (kind, index) of the text. `whole`: whether `text` is the complete text, used only without deltas before.
+        `streamed`: state of the part.
         """
         if not text or streamed.ended or (whole and key in streamed.sent):
             return

@@ -56,7 +56,7 @@ def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, not
     """Add the tools that items of the conversation declare to the request, except tools that it declares already.
 
     `added`: each tool as (JSON, path in the body). Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the
-    field.
+    field. `notes`: receives the members of tools that have no canonical form.
     """
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
@@ -79,6 +79,7 @@ def _identity(tool: pb.Tool) -> ToolName | bytes:
 def _decode_declared(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: str) -> None:
     """Decode an element of `tools` into `request.tools`: one tool, or all tools of a namespace. `at`: path of the
     element.
+    `notes`: receives the members of tools that have no canonical form.
     """
     if parse(schema.Kind, raw, at).type == "namespace":
         group = parse(schema.NamespaceTool, raw, at)
@@ -163,7 +164,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     """Return the tools of a request as `tools`, and the web search that an option of another format requests.
 
     Raises UmgError(UNTRANSLATABLE) for a tool that only another format has. `report`: collects the tools and options
-    that are left out.
+    that are left out. `quirks`: restrictions of the provider's model.
     """
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
@@ -212,6 +213,7 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
 def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report) -> object:
     """Return one tool as an element of `tools`. `own`: whether the caller's format is this one, in which an absent
     `strict` means true; in other formats it means false. `at`: canonical path of the tool, for errors.
+    `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
     """
     if tool.HasField("cache_control"):
         report.drop("cache_control")
