@@ -21,11 +21,11 @@ from umg_grpc.upstream.sandbox.token_limits import max_output_tokens
 from umg_grpc.v1 import pb
 
 QUOTED = 600
-"""Maximum characters of the question that an answer repeats."""
+"""Maximum characters of the question that an answer quotes."""
 RESULT = 4000
-"""Maximum characters of a tool's result that an answer repeats."""
+"""Maximum characters of a tool's result that an answer quotes."""
 SEEN = 20
-"""Maximum number of media that an answer describes one by one."""
+"""Maximum number of media that an answer describes individually."""
 
 REFUSAL = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
 RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)
@@ -40,7 +40,9 @@ FILLERS = (
 
 @dataclass
 class Draft:
-    """Generated response whose images are still to be drawn, with the parameters of the drawings."""
+    """Generated response whose images are not drawn yet. `drawings`: (part that gets the image, parameters for
+    drawing it).
+    """
 
     response: pb.GenerateResponse
     drawings: list[tuple[pb.MediaPart, Drawing]] = field(default_factory=list)
@@ -48,7 +50,7 @@ class Draft:
 
 @dataclass
 class _Text:
-    """Text of the answer that is being composed, with citations, whose spans count code points."""
+    """Text of an answer while it is composed, with its citations, whose positions are in code points."""
 
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
@@ -63,9 +65,8 @@ class _Text:
 
 
 def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count: Count) -> Draft:
-    """Generate the response to a prompt, with its usage except for cache tokens.
-
-    Raise UmgError for invalid tool choices and JSON schemas.
+    """Return the generated response to a prompt with its usage, except for cache tokens. `count`: returns the number
+    of tokens of a text. Raise UmgError for an invalid tool choice or JSON schema.
     """
     draft = Draft(pb.GenerateResponse(model=model))
     usage = draft.response.usage
@@ -86,7 +87,7 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
 
 @dataclass
 class _Candidate:
-    """Generator of one of the candidates (alternative answers) of a response."""
+    """Generator of one candidate (alternative answer) of a response. `index`: position of the candidate."""
 
     request: pb.GenerateRequest
     model: str
@@ -95,7 +96,7 @@ class _Candidate:
     draft: Draft
     index: int
     budget: Budget
-    """Steps for the JSON values of all candidates."""
+    """Remaining work for the JSON values of all candidates."""
 
     def __post_init__(self) -> None:
         request, prompt, response = self.request, self.prompt, self.draft.response
@@ -108,7 +109,7 @@ class _Candidate:
         self._call_words = Words(prompt.question, str(self.index), tool_words(request))
 
     def make(self) -> None:
-        """Generate the candidate: reasoning, then a refusal, tool calls, or text and images."""
+        """Add the candidate to the response: reasoning, then a refusal, tool calls, or text and images."""
         has_reasoning = self._add_reasoning()
         called = called_tools(self.request, self.prompt)
         if self._left <= 0:
@@ -139,7 +140,9 @@ class _Candidate:
         return True
 
     def _attach_state(self) -> None:
-        """Attach the reasoning state, as the native format does, to the first tool call or else to the last text."""
+        """Attach the signed opaque data of the reasoning to the first tool call or, without one, to the last text, as
+        the native format does.
+        """
         calls = [part for part in self._parts if part.HasField("tool_call")]
         texts = [part for part in self._parts if part.HasField("text")]
         for part in calls[:1] or texts[-1:]:
@@ -156,8 +159,8 @@ class _Candidate:
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
     def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """Add tool calls. A call that exceeds the token limit is left out, since truncated arguments would be invalid
-        JSON.
+        """Add tool calls to the candidate. `called`: (position in the request, tool). A call above the token limit is
+        left out, since truncated arguments are no valid JSON.
         """
         for position, tool in called:
             salt = f"{self.index}.{position}"
@@ -214,8 +217,8 @@ class _Candidate:
         self.draft.drawings.append((media, plan))
 
     def _logprobs(self, text: str, ends: list[int]) -> Iterator[pb.TokenLogprob]:
-        """Yield log probabilities for the pieces in which a stream sends the text, since the simulated model has no
-        tokens.
+        """Yield a log probability for each piece in which a stream sends the text, as the simulated model has no
+        tokens. `ends`: positions in code points at which a piece must end.
         """
         if not self.request.logprobs:
             return
@@ -254,7 +257,7 @@ class _Candidate:
         return instance(schema, self._words, field=field, budget=self.budget)
 
     def _object(self) -> dict[str, object]:
-        """Return a JSON object about the question, its topics, tool results and media, as the answer in JSON mode."""
+        """Return the JSON object for an answer in JSON mode, about the question, its topics, tool results and media."""
         made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
         if self.prompt.results:
@@ -289,7 +292,7 @@ class _Candidate:
         return answer
 
     def _describe(self, answer: _Text) -> None:
-        """Add a sentence about each image, document or other medium of the prompt to the answer."""
+        """Append a sentence about each image, document or other medium of the prompt to the answer."""
         documents = 0
         for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
             answer.append(f"{name}: {description.words}.", between="\n")
@@ -305,7 +308,10 @@ class _Candidate:
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """Return a citation of the beginning of a document, as the source of a span of the answer."""
+    """Return a citation of the beginning of a document for the answer's text from `start` to `end`, in code points.
+    `text`: text of the document; `blocks`: number of pieces in which it was sent; `index`: its position among the
+    documents.
+    """
     unit = pb.DOCUMENT_UNIT_BLOCK if blocks else pb.DOCUMENT_UNIT_CHARACTER
     last = 1 if blocks else min(len(text), end - start)
     source = pb.DocumentSource(document_index=index, unit=unit, start=0, end=last)

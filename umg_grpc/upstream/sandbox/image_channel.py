@@ -34,13 +34,13 @@ from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
 CONCURRENT_DRAWINGS = 2
-"""Maximum images that a channel draws at once: each takes up to a second of CPU and some 100 MB."""
+"""Maximum number of images that a channel draws at once; each takes up to a second of CPU and about 100 MB."""
 EDGE = 1024
-"""Edge of a square image whose size neither the request nor an input determines."""
+"""Edge in pixels of a square image if neither the request nor an input image determines the size."""
 MAX_EDGE = 4096
-"""Longest edge of an image whose size an input determines."""
+"""Longest edge in pixels of an image whose size an input image determines."""
 BYTES_PER_PIXEL = 0.25
-"""Estimated size of a drawn file, for the memory budget."""
+"""Estimated bytes of a drawn file for each pixel, for the memory budget."""
 VARIATION = "A variation of the image"
 
 _NUMBER = re.compile(r"(?<![\w.])[1-9](?![\w.])")
@@ -49,31 +49,32 @@ _PIXELS = re.compile(r"([1-9][0-9]{0,4})[x*]([1-9][0-9]{0,4})", re.ASCII)
 
 
 class SandboxImages:
-    """Channel operation that draws images for simulated models. Equal requests give equal images.
+    """Image generation by simulated models. Equal requests give equal images.
 
-    Input images at URLs are not downloaded: a placeholder is drawn. Marks in the prompt select a fault: `[[fail]]`
-    (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a stream breaks off and the second half of several
-    images fails.
+    Input images given as URLs are not downloaded: a placeholder is drawn. Marks in the prompt select a fault:
+    `[[fail]]` (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a stream breaks off and the second
+    half of several images fails.
     """
 
     def __init__(self, budget: AnswerBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
-        """Create the simulated image generation of a channel. `first_byte_seconds`, `total_seconds`: the channel's time
-        limits; `[[slow]]` exceeds the first.
+        """Create the image generation of a channel. `budget`: memory for large responses; `first_byte_seconds`,
+        `total_seconds`: time limits of a call, of which the mark `[[slow]]` exceeds the first.
         """
         self.budget = budget
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self.slots = asyncio.Semaphore(CONCURRENT_DRAWINGS)
 
     def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= BIG_BYTES
 
     def prepare(
         self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "SandboxImageCall":
-        """Check the request, and return a call that draws its images.
-
-        Raise UmgError(INVALID_FIELD) for an invalid size, type or input, and for `extra_json` that is not JSON.
+        """Check the request, and return a call that draws its images. `notes`: facts about the caller's body. Raise
+        UmgError(INVALID_FIELD) for an invalid size, type or input image, and for `extra_json` that is no JSON.
         """
         report = Report()
         for name in extra_fields(request):
@@ -92,7 +93,9 @@ class SandboxImageCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Draw and return all images, see `PreparedCall`."""
+        """Draw and return all images. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
+        the prompt selects, and for an input image that cannot be decoded.
+        """
         mark, drawings = await self._begin(seconds), self.drawings
         if mark == simulated_faults.CUT:
             drawings = drawings[: len(drawings) // 2]
@@ -103,7 +106,10 @@ class SandboxImageCall:
         return pb.GenerateImageResponse(result=self._result(images))
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Draw and yield the images and their previews, see `ImageCall`."""
+        """Draw the images, and yield an event for each draft and each finished image. `seconds`: time until the
+        caller's deadline. Raise UmgError for a fault that the prompt selects, and for an input image that cannot
+        be decoded.
+        """
         mark = await self._begin(seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(seconds, self.upstream.deadlines.total)
@@ -128,8 +134,8 @@ class SandboxImageCall:
         yield _message(pb.ImageEvent(finished=pb.ImageFinished(result=result)))
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the fault mark in the
-        prompt.
+        """Raise the fault that a mark in the prompt selects, if it occurs before the first byte. Return the mark, ""
+        without one. `seconds`: time until the caller's deadline.
         """
         mark = simulated_faults.mark(_words(self.request))
         await simulated_faults.raise_early(mark, seconds, self.upstream.deadlines)
@@ -137,7 +143,7 @@ class SandboxImageCall:
 
     @asynccontextmanager
     async def _deadline(self, seconds: float) -> AsyncGenerator[None, None]:
-        """Return a context manager that raises the timeout error at the caller's time limit (`seconds`) or at the
+        """Return a context manager that raises the timeout error at the caller's deadline, in `seconds`, or at the
         channel's.
         """
         total = self.upstream.deadlines.total
@@ -176,7 +182,7 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
-    """Return the parameters for drawing each image of a request."""
+    """Return the parameters for drawing each image of a request. Raise UmgError(INVALID_FIELD) for invalid ones."""
     rules, inputs = family_row(model), _inputs(request)
     mime_type = request.output_mime_type or PNG
     if mime_type not in FORMATS:
@@ -204,7 +210,7 @@ def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
 
 
 def _words(request: pb.GenerateImageRequest) -> str:
-    """Return the prompt, or the text of the last turn that has any."""
+    """Return the prompt of a request or, without one, the text of its last message that has a text."""
     if request.prompt:
         return request.prompt
     for turn in reversed(request.turns):
@@ -218,7 +224,9 @@ def _inputs(request: pb.GenerateImageRequest) -> tuple[InputImage, ...]:
 
 
 def _count(request: pb.GenerateImageRequest) -> int:
-    """Return the number of images to draw; for a group the first number in the prompt, or else the maximum."""
+    """Return the number of images to draw; for a group of images the first number in the prompt, or the maximum if it
+    contains none.
+    """
     most = max_images(request)
     if not is_grouped(request):
         return most
@@ -232,7 +240,9 @@ def _count(request: pb.GenerateImageRequest) -> int:
 def _pixels(
     request: pb.GenerateImageRequest, rules: ImageRules | None, inputs: Sequence[InputImage]
 ) -> tuple[int, int]:
-    """Return the width and height of the images: the requested ones, else those of the last input, else a square."""
+    """Return (width, height) of the images: the requested size, otherwise that of the last input image, otherwise a
+    square. `rules`: rules of the model's family, None for an unknown family.
+    """
     if (requested := requested_pixels(request, rules)) is not None:
         return requested
     if (written := _PIXELS.fullmatch(request.size)) is not None:
@@ -248,7 +258,9 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
-    """Return a width and height with this ratio: the same ones if they are usual, else ones of about a megapixel."""
+    """Return (width, height) in pixels with the ratio of `width` to `height`: the same numbers if they are a usual
+    size, otherwise about a megapixel.
+    """
     if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = EDGE / math.sqrt(width * height)

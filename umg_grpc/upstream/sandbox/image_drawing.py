@@ -24,9 +24,9 @@ LABEL = "Simulated image"
 WATERMARKS = ("AI generated (simulated)", "AI generated", "AI")
 """Texts of the visible watermark; the first that fits is drawn."""
 DRAFT_CELLS = (16, 48, 144)
-"""Cells of the drafts along their longer edge."""
+"""Number of squares along the longer edge of the first, second and third draft of an image."""
 QUALITY = 90
-"""Quality of JPEG and WebP in percent, where the call chooses none."""
+"""Quality of JPEG and WebP in percent, if the request states none."""
 
 DARK: Color = (22, 24, 32)
 WHITE: Color = (255, 255, 255)
@@ -43,7 +43,7 @@ _THUMBNAILS_PER_ROW = 5
 
 @dataclass(frozen=True)
 class Drawing:
-    """Parameters that determine one simulated image."""
+    """Parameters that determine one simulated image completely."""
 
     model: str
     prompt: str
@@ -62,9 +62,9 @@ class Drawing:
     """Number of images of the call."""
     inputs: tuple[InputImage, ...] = ()
     base: int = 0
-    """Index of the input that fills the picture, -1 for the last; the others are drawn as thumbnails."""
+    """Index of the input image that fills the picture, -1 for the last; the others are drawn as thumbnails."""
     mask: InputImage | None = None
-    """Mask of the base, whose transparent region is redrawn."""
+    """Mask of the input image that fills the picture, whose transparent region is redrawn; None without one."""
     watermark: bool = False
     """Whether there is a visible watermark in the bottom right corner."""
     renders_text: bool = False
@@ -72,9 +72,9 @@ class Drawing:
 
 
 def draw(drawing: Drawing, draft: int | None = None) -> bytes:
-    """Draw the image, and return its file; with `draft`, a number from 0, a preview with less detail.
-
-    Takes up to a second of CPU. Raise UmgError(INVALID_FIELD) with the field of an input that cannot be decoded.
+    """Draw an image, and return its file. `draft`: number from 0 of a draft with less detail, None for the finished
+    image. Takes up to a second of CPU. Raise UmgError(INVALID_FIELD) with the field of an input image that cannot
+    be decoded.
     """
     layout = _lay_out(drawing, draft)
     canvas = _compose(drawing, layout) if drawing.inputs else _paint(drawing)
@@ -92,7 +92,9 @@ def draw(drawing: Drawing, draft: int | None = None) -> bytes:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Positions of the texts in an image. The card is above the row of the watermark, even without a watermark."""
+    """Positions and font sizes of the texts in an image. The card is above the row of the watermark, also without a
+    watermark.
+    """
 
     width: int
     height: int
@@ -105,7 +107,7 @@ class _Layout:
 
     @property
     def tag_height(self) -> int:
-        """Height of a short text (tag) in a corner."""
+        """Height in pixels of a short text in a corner, with its background."""
         return round(self.small * LINE_HEIGHT) + self.padding
 
     @property
@@ -130,7 +132,9 @@ def _lay_out(drawing: Drawing, draft: int | None) -> _Layout:
 
 
 def _labels(drawing: Drawing, draft: int | None) -> list[str]:
-    """Return variants of the label of an image, the longest first."""
+    """Return texts for the label of an image with the same meaning, the longest first. `draft`: number of the draft,
+    None for the finished image.
+    """
     size = f"{drawing.width} x {drawing.height}"
     number = f"image {drawing.index + 1} of {drawing.count}" if drawing.count > 1 else ""
     seed = f"seed {drawing.seed}" if drawing.seed is not None else ""
@@ -151,7 +155,7 @@ def _draw_card(canvas: Canvas, layout: _Layout) -> None:
 
 
 def _draw_tag(canvas: Canvas, layout: _Layout, texts: Sequence[str], *, bottom_right: bool = False) -> None:
-    """Draw a short text in the top left or bottom right corner: the first of the texts that fits."""
+    """Draw the first of the texts that fits into the top left or the bottom right corner."""
     block = fit_line(texts, layout.width - 2 * layout.margin - layout.padding, layout.small)
     width, height = block.width + layout.padding, layout.tag_height
     if not block.lines or (not bottom_right and layout.margin + height > layout.card[1]):
@@ -165,7 +169,7 @@ def _draw_tag(canvas: Canvas, layout: _Layout, texts: Sequence[str], *, bottom_r
 
 
 def _draw_sign(canvas: Canvas, drawing: Drawing, layout: _Layout) -> None:
-    """Draw the texts that the prompt quotes on a sign above the card."""
+    """Draw the texts that are in quotation marks in the prompt on a sign above the card."""
     if not drawing.renders_text:
         return
     quoted = ("".join(groups) for groups in _QUOTED.findall(drawing.prompt))
@@ -194,13 +198,13 @@ def _is_transparent(drawing: Drawing) -> bool:
 
 
 def _paint(drawing: Drawing) -> Canvas:
-    """Return a canvas with a generated scene."""
+    """Return a canvas with a generated scene as the picture."""
     scene = draw_scene(drawing.width, drawing.height, _seed(drawing))
     return PaletteCanvas(scene, transparent=_is_transparent(drawing))
 
 
 def _compose(drawing: Drawing, layout: _Layout) -> Canvas:
-    """Return a canvas with one of the input images, visibly changed, and thumbnails of the others."""
+    """Return a canvas with an input image as the picture, visibly changed, and thumbnails of the other input images."""
     size, edge = (drawing.width, drawing.height), min(drawing.width, drawing.height)
     base = drawing.base % len(drawing.inputs)
     image = draw_input(drawing.inputs[base], *size)
@@ -224,7 +228,7 @@ def _compose(drawing: Drawing, layout: _Layout) -> Canvas:
 
 
 def _draw_thumbnails(canvas: ColorCanvas, layout: _Layout, sources: Sequence[tuple[int, InputImage]]) -> None:
-    """Draw framed and numbered thumbnails of input images in rows above the card."""
+    """Draw framed and numbered thumbnails of input images in rows above the card. `sources`: (number, input image)."""
     if not sources:
         return
     columns = min(len(sources), _THUMBNAILS_PER_ROW)
@@ -251,7 +255,7 @@ def _draw_thumbnails(canvas: ColorCanvas, layout: _Layout, sources: Sequence[tup
 
 
 def _lights(drawing: Drawing) -> Image.Image:
-    """Return translucent circles, in mode L, whose places depend on the seed."""
+    """Return an image of mode L with translucent circles, whose positions depend on the seed."""
     choices = Choices(_seed(drawing))
     scale = max(1, max(drawing.width, drawing.height) // _MASK_PIXELS)
     image = Image.new("L", (max(1, drawing.width // scale), max(1, drawing.height // scale)))
@@ -276,7 +280,7 @@ def _colored(scene: Scene) -> Image.Image:
 
 
 def _cutout(size: tuple[int, int]) -> Image.Image:
-    """Return the mask of the opaque part of an image with a transparent background, in mode L."""
+    """Return the mask (mode L) of the opaque part of an image with a transparent background."""
     shape, inset = Image.new("L", size), min(size) // 24
     box = (inset, inset, size[0] - 1 - inset, size[1] - 1 - inset)
     ImageDraw.Draw(shape).rounded_rectangle(box, min(size) // 4, fill=255)
@@ -284,7 +288,7 @@ def _cutout(size: tuple[int, int]) -> Image.Image:
 
 
 def _encode(image: Image.Image, drawing: Drawing) -> bytes:
-    """Return the image as a file. The settings give nearly the smallest size in little time."""
+    """Return the file of an image in the requested type, with settings that give small files in little time."""
     file = BytesIO()
     quality = QUALITY if drawing.quality is None else drawing.quality
     match FORMATS[drawing.mime_type]:

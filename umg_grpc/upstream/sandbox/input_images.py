@@ -33,9 +33,8 @@ class InputImage:
 
 
 def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return an input image scaled and cropped to a size, in mode RGB; for a URL a placeholder that shows it.
-
-    Raise UmgError(INVALID_FIELD) for bytes that are no image.
+    """Return an input image scaled and cropped to a size in pixels, in mode RGB; for a URL a placeholder that shows
+    the URL. Raise UmgError(INVALID_FIELD) for bytes that are no image.
     """
     if source.url:
         return _draw_placeholder(source.url, width, height)
@@ -48,9 +47,9 @@ def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
 
 
 def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> Image.Image:
-    """Return the region to redraw, scaled and cropped as `draw_input` does: mode L, 255 where the mask is transparent.
-
-    Raise UmgError(INVALID_FIELD), also for a mask without transparency or of another size than the edited image.
+    """Return the region to redraw, scaled and cropped like the edited image: mode L, 255 where the mask is
+    transparent. Raise UmgError(INVALID_FIELD) for bytes that are no image, for a mask without transparency, and
+    for another size than that of the edited image.
     """
     if mask.url:
         return _unknown_region(width, height)
@@ -70,16 +69,15 @@ def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> 
 
 
 def _unknown_region(width: int, height: int) -> Image.Image:
-    """Return an ellipse in the middle, the region for a mask at a URL."""
+    """Return an ellipse in the middle of the image as the region to redraw, for a mask given as a URL."""
     region = Image.new("L", (width, height))
     ImageDraw.Draw(region).ellipse((width // 4, height // 6, width - width // 4, height // 2), fill=255)
     return region
 
 
 def _decode(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return the first frame of an image, upright, in mode RGB or RGBA. Raise UmgError(INVALID_FIELD).
-
-    A much larger image is reduced to at least twice the size in which it is drawn.
+    """Return the first frame of an image, upright, in mode RGB or RGBA; an image much larger than `width` x `height`
+    is reduced to at least twice this size. Raise UmgError(INVALID_FIELD) for bytes that are no image.
     """
     header = check_image(source.data, source.field)
     if header.mime_type == JPEG and source.data.count(b"\xff\xda") > MAX_SCANS:
@@ -97,7 +95,7 @@ def _decode(source: InputImage, width: int, height: int) -> Image.Image:
 
 
 def _reduced(image: Image.Image, width: int, height: int) -> Image.Image:
-    """Return the image in mode RGB or RGBA, reduced before further copies of it are made."""
+    """Return an image in mode RGB or RGBA, reduced to about the size that is needed before further copies are made."""
     factor = min(image.size) / (2 * max(width, height))
     if factor >= 2:
         image = image.resize((int(image.width / factor), int(image.height / factor)), Image.Resampling.NEAREST)
@@ -108,7 +106,7 @@ def _reduced(image: Image.Image, width: int, height: int) -> Image.Image:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Return the image rotated as its metadata states; broken metadata is ignored."""
+    """Return an image rotated as its metadata states, or unchanged if the metadata cannot be read."""
     with suppress(Exception):
         return ImageOps.exif_transpose(image)
     return image
@@ -138,7 +136,7 @@ def _draw_placeholder(url: str, width: int, height: int) -> Image.Image:
 
 
 def _draw_frame(pen: ImageDraw.ImageDraw, x: float, y: float, size: float, ink: Color) -> None:
-    """Draw the symbol of a missing picture around a point."""
+    """Draw the symbol of a missing picture around the point (`x`, `y`)."""
     wide, high = size * 0.6, size * 0.42
     left, top, right, bottom = x - wide, y - high, x + wide, y + high
     pen.rectangle((left, top, right, bottom), outline=ink, width=max(1, round(size / 14)))

@@ -1,4 +1,4 @@
-"""Inspection of images and other media in a prompt for simulated answers: reads headers, downloads nothing."""
+"""Inspection of images and other media in a prompt for simulated answers, by their headers and without downloads."""
 
 import re
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from umg_grpc.wire.dropped_fields_report import untranslatable
 IMAGE_TOKENS = 1000  # text document, Limits: estimate of token counting
 PAGE_TOKENS = 1000
 BYTES_A_TOKEN = 1000
-"""Bytes of audio and video for each token."""
+"""Bytes of audio and video that count as one token."""
 FIRST_WORDS = 80
-"""Maximum characters of a text that an answer repeats."""
+"""Maximum characters of a text that an answer quotes."""
 
 # Formats of Pillow for the types whose headers `image_files` does not read.
 _MEASURED = {BMP: "BMP", TIFF: "TIFF", AVIF: "AVIF"}
@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MediaDescription:
-    """Properties of one medium (image, document, audio or video) that the simulated answer mentions."""
+    """Properties of one medium (image, document, audio or video) that a simulated answer states."""
 
     kind: "pb.MediaKind.ValueType"
     words: str
@@ -45,7 +45,7 @@ class MediaDescription:
     text: str | None = None
     """Text of a text document; `tokens` does not include its tokens."""
     blocks: int = 0
-    """Number of pieces of a document that was sent in pieces."""
+    """Number of pieces in which a document was sent; 0 for one that was sent as a whole."""
     citable: bool = False
 
     @property
@@ -55,9 +55,8 @@ class MediaDescription:
 
 
 def inspect_media(media: pb.MediaPart, at: str) -> MediaDescription:
-    """Return the description of a medium.
-
-    Raise UmgError: INVALID_FIELD for a broken image, UNTRANSLATABLE for a file that is stored only at some provider.
+    """Return the description of a medium. `at`: its canonical path. Raise UmgError: INVALID_FIELD for an image that
+    cannot be decoded, UNTRANSLATABLE for a file that is stored only at a provider.
     """
     kind = media.kind
     match media.WhichOneof("source"):
@@ -93,7 +92,9 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 
 
 def _image(data: bytes, at: str) -> str:
-    """Return the type and size of an image as text. Only its header is read, so that a large image costs no time."""
+    """Return the type and size of an image as text, for example `image/png, 64 x 48 pixels`. Only its header is read.
+    `at`: its canonical path. Raise UmgError(INVALID_FIELD) for bytes that are no image.
+    """
     mime = sniff_image(data)
     if mime == HEIC:
         return "image/heic, whose size the sandbox cannot read"
@@ -105,7 +106,7 @@ def _image(data: bytes, at: str) -> str:
 
 
 def _measure(data: bytes, mime: str) -> tuple[int, int] | None:
-    """Return the width and height of an image as Pillow reads them; None if it cannot."""
+    """Return (width, height) of an image by its header; None if Pillow cannot read it."""
     Image.init()
     try:
         # not Image.open: it warns about or rejects images that would be large when decoded

@@ -1,5 +1,5 @@
-"""Reader of requests for simulated text models: finds the question, system prompt, tool results and media, counts
-tokens.
+"""Reader of requests for simulated text models: finds the question, the system prompt, tool results and media, and
+counts tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a tool call in the prompt."""
+    """Result of a tool call: name of the tool, and the text of the result."""
 
     name: str
     text: str
@@ -39,19 +39,17 @@ class Result:
 
 @dataclass(frozen=True)
 class Block:
-    """Part of the prompt at whose end a cached prefix may end: its token count and a fingerprint of its content."""
+    """Part of the prompt at whose end a cached prefix may end: hash of its content, and its tokens."""
 
     fingerprint: bytes
     tokens: int
     ttl: pb.CacheTtl.ValueType
-    """Lifetime of the prompt up to here in the cache; unspecified if it shall not be cached."""
+    """Lifetime for which the caller wants the prompt up to the end of this block cached; unspecified for no caching."""
 
 
 @dataclass
 class Prompt:
-    """Content of a request that the simulated answer depends on: question, system prompt, tool results, media, token
-    counts.
-    """
+    """Content of a request on which the simulated answer depends."""
 
     system: str = ""
     question: str = ""
@@ -59,13 +57,13 @@ class Prompt:
     descriptions of their environment before it or into it.
     """
     last_turn: str = ""
-    """All texts of the last user turn."""
+    """All texts of the user since the last answer of the model."""
     recent_text: str = ""
-    """Texts of the user since the last answer; "" in a turn with tool results only."""
+    """Texts of the user since the last answer or tool call of the model; "" if it is followed only by tool results."""
     opening: str = ""
-    """Question of the first turn."""
+    """Question in the first message of the user."""
     turns: int = 0
-    """Number of user turns."""
+    """Number of questions of the user, each with the answers and tool calls that follow it."""
     results: list[Result] = field(default_factory=list)
     """Tool results since the last answer."""
     calls: int = 0
@@ -73,7 +71,7 @@ class Prompt:
     media_descriptions: list[MediaDescription] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     family_fields: Sequence[str] = ()
-    """Fields of the caller's body that only some families accept."""
+    """Fields of the caller's body that only the models of some families accept."""
 
     @property
     def tokens(self) -> int:
@@ -81,15 +79,16 @@ class Prompt:
         return min(sum(block.tokens for block in self.blocks), MAX_COUNT)
 
     def media_tokens(self, kind: "pb.MediaKind.ValueType") -> int:
-        """Return the number of tokens of all media of one kind."""
+        """Return the number of tokens of all media of one kind (image, document, audio or video)."""
         return min(sum(media.tokens for media in self.media_descriptions if media.kind == kind), MAX_COUNT)
 
 
 def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, report: Report) -> Prompt:
-    """Read a request. Return its content; fields that are not supported are added to the report.
+    """Return the content of a request. `notes`: facts about the caller's body; `count`: returns the number of tokens
+    of a text; `report`: receives fields that have no effect.
 
-    Raise UmgError: UNTRANSLATABLE and UNSUPPORTED_FIELD for content that cannot be left out without changing the
-    meaning, INVALID_FIELD for a broken image, MISSING_FIELD for a message without a role.
+    Raise UmgError: UNTRANSLATABLE or UNSUPPORTED_FIELD for content that cannot be ignored, INVALID_FIELD for an image
+    that cannot be decoded, MISSING_FIELD for a message without a role.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(name, request.source) for name in notes.indispensable]
@@ -111,7 +110,7 @@ def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, 
 
 
 class _Reader:
-    """Reader of one request, which collects its content part by part."""
+    """Reader of one request that adds its content to a `Prompt`, part by part."""
 
     def __init__(self, count: Count, report: Report) -> None:
         self._report = report
@@ -121,8 +120,8 @@ class _Reader:
         self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """Add a declared tool to the prompt. Raise UmgError for a built-in tool that the simulated provider does not
-        have.
+        """Add a declared tool to the prompt. `at`: canonical path of the tool. Raise UmgError for a tool of the
+        provider's own that the sandbox does not simulate.
         """
         match tool.WhichOneof("kind"):
             case "opaque" if omits(tool.opaque, self._report):
@@ -148,7 +147,7 @@ class _Reader:
         self._block(fingerprint, self._count(text), _ttl(tool))
 
     def conversation(self, messages: Sequence[pb.Message]) -> None:
-        """Read all messages in order."""
+        """Add all messages, in order, to the prompt."""
         begin, end = _last_turn(messages)
         turn_texts = list[str]()  # texts of the user since the last answer
         for index, message in enumerate(messages):
@@ -177,7 +176,9 @@ class _Reader:
                 self._record_user_texts(texts, turn_texts, index >= begin)
 
     def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
-        """Record the texts of a user message. `turn_texts`: all texts of the same turn so far."""
+        """Record the texts of a user message in the prompt. `turn_texts`: texts of the user since the last answer;
+        `last`: whether the message comes after the last answer of the model.
+        """
         prompt = self.prompt
         if not turn_texts:
             prompt.turns += 1
@@ -190,8 +191,8 @@ class _Reader:
             prompt.recent_text = prompt.last_turn
 
     def part(self, part: pb.Part, role: str, at: str) -> str:
-        """Return the text of a message part and its inner parts, and add the part to the prompt's blocks. Raise
-        UmgError.
+        """Add a message part with its inner parts to the blocks of the prompt, and return its text. `at`: canonical
+        path of the part. Raise UmgError for content that cannot be ignored.
         """
         before, seen = _ttl(part), len(self.prompt.media_descriptions)
         text, extra = self._text(part, at)
@@ -204,7 +205,9 @@ class _Reader:
         return text
 
     def _text(self, part: pb.Part, at: str) -> tuple[str, bytes]:
-        """Return the text of a message part, and bytes that distinguish it from other parts with the same text."""
+        """Return (text of a message part, bytes that distinguish it from other parts with this text). `at`: canonical
+        path of the part.
+        """
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text, b""
@@ -237,7 +240,9 @@ class _Reader:
                 assert_never(unhandled)
 
     def _inner(self, part: pb.Part, at: str) -> str:
-        """Return the text of a part inside a tool result or document. Raise UmgError unless it is text or a medium."""
+        """Return the text of a part inside a tool result or document. `at`: canonical path of the part. Raise
+        UmgError unless it is a text or a medium.
+        """
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text
@@ -255,7 +260,9 @@ class _Reader:
                 assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> str:
-        """Return the text that stands for a medium, and add its description to the prompt."""
+        """Add the description of a medium to the prompt, and return the text of a text document; "" for any other
+        medium. `at`: canonical path of the medium.
+        """
         if media.WhichOneof("source") != "blocks":
             description = inspect_media(media, f"{at}.media")
             self.prompt.media_descriptions.append(description)
@@ -272,7 +279,9 @@ class _Reader:
 
 
 def _without_context(text: str) -> str:
-    """Return the text without blocks in `CONTEXT_TAGS`, which agents add; a block that is not closed is kept."""
+    """Return a text without the blocks in `CONTEXT_TAGS` that coding agents add; a block without an end is not
+    removed.
+    """
     for tag in CONTEXT_TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         pieces, rest = list[str](), 0
@@ -285,9 +294,8 @@ def _without_context(text: str) -> str:
 
 
 def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
-    """Return the range of the messages since the last assistant message.
-
-    Assistant messages at the end, which the model is to continue, are not counted.
+    """Return (first, last + 1) position of the messages since the last message of the model. Messages of the model at
+    the end, which it is to continue, do not count.
     """
     end = len(messages)
     while end and messages[end - 1].role == pb.ROLE_ASSISTANT:
@@ -299,9 +307,8 @@ def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
 
 
 def _ttl(marked: pb.Part | pb.Tool) -> pb.CacheTtl.ValueType:
-    """Return the cache lifetime that a part or tool marks for the prompt up to it.
-
-    A cache mark inside a tool result applies to the whole result.
+    """Return the lifetime for which a part or tool requests caching of the prompt up to its end. A cache mark inside
+    a tool result applies to the whole result.
     """
     if marked.HasField("cache_control"):
         return marked.cache_control.ttl or pb.CACHE_TTL_FIVE_MINUTES
@@ -316,13 +323,13 @@ def _unknown(at: str) -> UmgError:
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a text on one line."""
+    """Return the beginning of a text, on one line and of limited length."""
     line = " ".join(text.split())
     return line if len(line) <= FIRST_WORDS else line[:FIRST_WORDS].rsplit(" ", 1)[0] + " ..."
 
 
 def numbered(media_descriptions: list[MediaDescription]) -> Iterator[tuple[str, MediaDescription]]:
-    """Yield each medium with its number among media of its kind: `Image 1`, `Image 2`, `Document 1`."""
+    """Yield (name, medium) for each medium, numbered by kind: `Image 1`, `Image 2`, `Document 1`."""
     counted = dict[str, int]()
     for description in media_descriptions:
         counted[description.name] = counted.get(description.name, 0) + 1

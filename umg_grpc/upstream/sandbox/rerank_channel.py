@@ -12,26 +12,26 @@ from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 
 class SandboxRerank:
-    """Channel operation for rerankings by simulated models, with the scores and token counts of `wordllama-rerank`.
-
-    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in the query select a fault.
+    """Reranking by simulated models, with the scores and token counts of the local model `wordllama-rerank`. The
+    marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in the query select a fault.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, first_byte_seconds: float = 60, total_seconds: float = 600) -> None:
-        """Create the simulated reranking of a channel. `first_byte_seconds`, `total_seconds`: the channel's time
-        limits; `[[slow]]` exceeds the first.
+        """Create the reranking of a channel. `first_byte_seconds`, `total_seconds`: time limits of a call, of which
+        the mark `[[slow]]` exceeds the first.
         """
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self._local = LocalRerank(engine, total_seconds=total_seconds)
 
     def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread.
+        """
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxRerankCall":
-        """Check the request, and return a call for the engine.
-
-        Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
+        """Check the request, and return a call for the engine. `notes`: facts about the caller's body. Raise
+        UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
         """
         return SandboxRerankCall(self, request.query, self._local.prepare(request, model, notes))
 
@@ -46,13 +46,12 @@ class SandboxRerankCall:
 
     @property
     def report(self) -> Report:
-        """Parts of the caller's request that the channel cannot express."""
+        """Fields of the caller's request that have no effect."""
         return self.local.report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """Compute and return the ranking, see `PreparedCall`.
-
-        Raise UmgError: CONTEXT_TOO_LONG for the query, the errors of the engine, and a fault that the query selects.
+        """Compute and return the ranking. `seconds`: time until the caller's deadline. Raise UmgError:
+        CONTEXT_TOO_LONG for the query, errors of the engine, and the fault that a mark in the query selects.
         """
         await raise_in_unary_call([self.query], seconds, self.upstream.deadlines)
         return await self.local.send(seconds)

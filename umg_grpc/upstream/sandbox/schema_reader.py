@@ -1,7 +1,8 @@
-"""Reader of callers' JSON schemas: checks the form of keywords, resolves references, converts older drafts to 2020-12.
+"""Reader of callers' JSON schemas: checks the form of keywords, resolves references, converts older drafts to
+2020-12.
 
-Keywords not listed here are annotations and are ignored, as the standard requires for unknown keywords: formats are
-hints for the generator; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` have no effect.
+Keywords that are not listed here are ignored, as the standard requires for unknown keywords; so are `$id`, `$anchor`,
+`$dynamicRef` and `unevaluated*`. `format` is only a hint for the generator.
 """
 
 import math
@@ -23,7 +24,7 @@ MAX_PATH = 200
 """Maximum characters of a path inside a schema in an error."""
 
 EXACT = 2**53
-"""Least integer from which a float may stand for several."""
+"""Smallest integer from which one float may represent several integers."""
 
 Kind = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
 Count = Annotated[int, Meta(ge=0)]
@@ -32,7 +33,7 @@ Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
 
 
 class Schema(dict[str, object]):
-    """One JSON schema as a mapping of its keywords, in the form that jsonschema takes, with the resolved `$ref`."""
+    """JSON schema as a mapping of its keywords, as jsonschema requires, with `$ref` already resolved."""
 
     def __init__(self, raw: object = None, **keywords: object) -> None:
         super().__init__(keywords)
@@ -47,7 +48,7 @@ class Schema(dict[str, object]):
 
     @cached_property
     def size(self) -> int:
-        """Cost of reading the keywords, in steps of the budget."""
+        """Steps of the work budget that reading the keywords takes."""
         return 1 + sum(members(value) for value in self.values()) // 16
 
     def __repr__(self) -> str:
@@ -60,7 +61,7 @@ Branches = Annotated[list[Schema], Meta(min_length=1)]
 
 
 class Keywords(msgspec.Struct, rename="camel", kw_only=True):
-    """Typed keywords of one schema, with defaults for absent ones."""
+    """Keywords of one schema as typed attributes, with defaults for absent ones."""
 
     type: Kind | Annotated[list[Kind], Meta(min_length=1, max_length=7)] | None = None
     enum: list[object] | None = None
@@ -104,24 +105,27 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def types(self) -> list[Kind]:
-        """Allowed JSON types; empty for any type."""
+        """Allowed JSON types; an empty list for any type."""
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
     def of_pattern(self, name: str, budget: Budget) -> list[Schema]:
-        """Return the schemas in `patternProperties` that apply to a property with this name. Raise Exhausted."""
+        """Return the schemas in `patternProperties` that apply to the property `name`. Raise Exhausted if the budget
+        has no steps left.
+        """
         return [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
 
     def of_property(self, name: str, budget: Budget) -> list[Schema]:
-        """Return all schemas that apply to the value of a property with this name. Raise Exhausted."""
+        """Return all schemas that apply to the value of the property `name`. Raise Exhausted if the budget has no
+        steps left.
+        """
         found = self.of_pattern(name, budget)
         if name in self.properties:
             return [*found, self.properties[name]]
         return found or [self.additional_properties]
 
     def height(self, target: Schema | None) -> float:
-        """Return the nesting depth of the flattest valid value, computed from the heights of inner schemas.
-
-        `target`: schema that `$ref` refers to.
+        """Return the nesting depth of the valid value with the least nesting, from the depths of the inner schemas.
+        `target`: schema to which `$ref` refers, None without one.
         """
         if self.const is not UNSET or self.enum is not None:
             return 0 if self.enum != [] else math.inf
@@ -146,7 +150,7 @@ def members(value: object) -> int:
 
 
 def key(value: object) -> object:
-    """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, and true equals no number."""
+    """Return a hashable value that is equal for equal JSON values: 1 equals 1.0, true does not equal 1."""
     if isinstance(value, dict):
         return "object", frozenset((name, key(inner)) for name, inner in value.items())
     if isinstance(value, list):
@@ -155,11 +159,11 @@ def key(value: object) -> object:
 
 
 class Document:
-    """Caller's schema with all schemas inside it and the targets of its references."""
+    """JSON schema of a caller with all schemas inside it, whose references are resolved."""
 
     def __init__(self, raw: object, field: str, budget: Budget) -> None:
-        """Read the schema in the request field `field`. Raise Exhausted, or UmgError(INVALID_FIELD) with the path of a
-        malformed keyword.
+        """Read a schema. `raw`: decoded JSON; `field`: its path in the request. Raise UmgError(INVALID_FIELD) with
+        the path of a malformed keyword, and Exhausted if the budget has no steps left.
         """
         self.root = Schema(raw)
         self._field = field
@@ -175,8 +179,8 @@ class Document:
         self._measure(schemas)
 
     def _measure(self, schemas: list[Schema]) -> None:
-        """Compute the heights of all schemas, repeatedly until none changes. Inner schemas come after outer ones in the
-        list.
+        """Compute the nesting depth of each schema, repeatedly until no depth changes. `schemas`: outer ones before
+        inner ones.
         """
         for _ in range(MAX_LEVELS):
             before = [schema.height for schema in schemas]
@@ -217,7 +221,9 @@ class Document:
                 raise invalid(_path(at, names[pattern]), why)
 
     def _target(self, reference: str, at: str) -> Schema:
-        """Return the schema to which a reference, a JSON pointer like `#/$defs/x`, refers."""
+        """Return the schema to which `reference` refers, a JSON pointer like `#/$defs/x`. `at`: path of the
+        reference, for errors. Raise UmgError(INVALID_FIELD) if there is none.
+        """
         found, place = self.root.raw, self._field
         beginning, *steps = unquote(reference).split("/")
         try:
@@ -239,12 +245,14 @@ class Document:
 
 
 def _unread(kind: type, raw: object) -> object:
-    """Return a value for a field of type `kind`: a schema that is read later, or any other value unchanged."""
+    """Return the value of a field while keywords are decoded: for a field of the type Schema a schema that is read
+    later, otherwise the value unchanged.
+    """
     return Schema(raw) if kind is Schema else raw
 
 
 def _inner(value: object) -> Iterator[tuple[str, Schema]]:
-    """Yield the path and the schema of each schema in a keyword's value."""
+    """Yield (path, schema) for each schema in the value of a keyword."""
     if isinstance(value, Schema):
         yield "", value
     elif isinstance(value, dict):
@@ -254,8 +262,8 @@ def _inner(value: object) -> Iterator[tuple[str, Schema]]:
 
 
 def _modern(raw: dict[str, object]) -> dict[str, object]:
-    """Return the known keywords, with those of drafts 4 to 7 converted to 2020-12. A keyword that is null counts as
-    absent, except `const`.
+    """Return the known keywords of a schema, with those of the drafts 4 to 7 converted to 2020-12. A keyword that is
+    null counts as absent, except `const`.
     """
     modern = {name: value for name, value in raw.items() if value is not None or name == "const"}
     if isinstance(modern.get("items"), list):

@@ -1,25 +1,23 @@
-"""Budget of CPU work for a caller's JSON schemas and patterns."""
+"""Limit of the CPU work for JSON schemas and patterns of callers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 MAX_NESTED = 150
-"""Maximum keywords that are checked one inside another; each takes three frames of the stack, of which Python has
-1000.
-"""
+"""Maximum keywords whose checks are nested; each takes three frames of the stack, of which Python allows 1000."""
 STEP_SIZE = 64
-"""Characters of a value, as a message repeats it, for each step."""
+"""Characters of a value or of its JSON whose check costs one step."""
 
 
 class Exhausted(Exception):  # noqa: N818 - names the state of the budget
-    """Signal that a budget has no steps left."""
+    """Exception for a budget that has no steps left."""
 
 
 @dataclass
 class Budget:
-    """Number of steps that work on a caller's schemas and patterns may still take, so that it cannot block the
-    gateway.
+    """Limit of the work on a caller's schemas and patterns, so that they cannot block the gateway: a number of steps
+    of some microseconds each.
     """
 
     left: int
@@ -27,15 +25,15 @@ class Budget:
     """Number of keywords whose checks are running."""
 
     def spend(self, steps: int) -> None:
-        """Subtract steps from the budget. Raise Exhausted if none are left."""
+        """Subtract `steps` from the budget. Raise Exhausted if it has no steps left."""
         self.left -= steps
         if self.left < 0:
             raise Exhausted
 
     @contextmanager
     def part(self, max_steps: int) -> "Iterator[Budget]":
-        """Return a context manager with a separate budget of at most `max_steps`, whose spent steps are subtracted at
-        the end.
+        """Return a context manager with a budget of at most `max_steps` and at most the steps that are left; the
+        steps spent in the block are subtracted from this budget.
         """
         steps = min(max_steps, self.left)
         part = Budget(steps)

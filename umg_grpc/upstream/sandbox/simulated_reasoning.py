@@ -1,4 +1,4 @@
-"""Simulated reasoning before an answer, and the signed reasoning states with which callers send it back."""
+"""Simulated reasoning before an answer, with the signed opaque data (reasoning state) by which callers send it back."""
 
 import base64
 import binascii
@@ -26,25 +26,27 @@ LARGE_BUDGET = 8192
 
 @dataclass(frozen=True)
 class ReasoningPlan:
-    """Decision on the reasoning of one answer: how many tokens, and whether the caller sees them."""
+    """Amount of reasoning for one answer, and the form in which the response contains it."""
 
     sentences: int
+    """Number of sentences of the reasoning text."""
     budget: int | None
-    """Maximum tokens; None without a limit of its own."""
+    """Maximum tokens of the reasoning by the request; None without a limit of its own."""
     shown: bool
     """Whether the response has a reasoning part."""
     texts: bool
-    """Whether the reasoning part has the reasoning text itself."""
+    """Whether the reasoning part contains the reasoning text itself."""
     summaries: int
+    """Number of summaries in the reasoning part."""
 
 
 def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan | None:
-    """Return how much to reason; None for no reasoning. Simulated models reason only if a field of `reasoning` requests
-    it.
+    """Return the amount and form of reasoning; None for no reasoning, which is simulated only if a field of
+    `reasoning` requests it.
 
-    The documents do not state the meaning of an absent `include_thoughts`. In the native format, and in chat with
-    native's fields, reasoning is shown only if it is true (reference, 6.4; readings, 10); in the other formats always.
-    Responses shows summaries, and only on request.
+    The specification does not define an absent `include_thoughts`. In the native format, and in chat with fields of
+    the native format, the response has reasoning only if it is true; in the other formats always, in responses as
+    summaries on request.
     """
     options = request.reasoning
     if not _is_requested(options, bool(prompt.results)):
@@ -73,7 +75,9 @@ def _is_requested(options: pb.ReasoningOptions, after_tools: bool) -> bool:
 
 
 def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens: int, count: Count) -> str:
-    """Return the simulated reasoning, at most `max_tokens` tokens and within the requested budget."""
+    """Return the simulated reasoning with at most `max_tokens` tokens and within the plan's budget. `words`: source
+    of its words; `count`: returns the number of tokens of a text.
+    """
     subject = first_words(prompt.question or prompt.system) or "nothing"
     topics = ", ".join(words.topics(4))
     sentences = [
@@ -92,7 +96,7 @@ def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens
 
 
 def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, prompt: Prompt) -> pb.Part:
-    """Return the reasoning as a part of the response, with its signed state."""
+    """Return the message part with the reasoning `text` and its signed opaque data."""
     part = pb.Part(reasoning=pb.ReasoningPart(redacted=simulated_faults.redacted(prompt.last_turn)))
     if not part.reasoning.redacted:
         if plan.texts and text:
@@ -106,7 +110,9 @@ def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, 
 
 
 def signed(text: str, source_format: str) -> pb.ReasoningState:
-    """Return the signed state of a reasoning text for the caller's format, or for messages if the format is unknown."""
+    """Return the opaque data that belongs to a reasoning text, signed so that changes are noticed. `source_format`:
+    format of the caller; a format without this data gets that of messages.
+    """
     seed = digest(text)
     return pb.ReasoningState(
         data=base64.b64encode(seed + _seal(seed)).decode(),
@@ -115,11 +121,11 @@ def signed(text: str, source_format: str) -> pb.ReasoningState:
 
 
 def check_states(request: pb.GenerateRequest, report: Report) -> None:
-    """Check the reasoning states that the caller sent back. Raise UmgError(INVALID_FIELD) for a forged or altered one.
+    """Check the opaque data of reasoning that the caller sent back. Raise UmgError(INVALID_FIELD) for data of the
+    sandbox that was changed; data of an unknown format is recorded as dropped in `report`.
 
-    A state of an unknown format is reported as dropped. A tool turn without its thinking block is accepted, although
-    real providers of the messages format reject it: for these the codec repairs the conversation, and simulated models
-    have no codec.
+    A tool result without the reasoning before its call is accepted, although real providers of the messages format
+    reject it: their codec repairs the conversation, and the sandbox has none.
     """
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
@@ -139,7 +145,9 @@ def _seal(seed: bytes) -> bytes:
 
 
 def _seed_of(state: pb.ReasoningState) -> bytes | None:
-    """Return the seed in a state that was created here, b"" for a placeholder, None for a state of another provider."""
+    """Return the seed in opaque data of reasoning that the sandbox made; b"" for a placeholder of SDKs, None for data
+    of another provider.
+    """
     plain = state.data.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)

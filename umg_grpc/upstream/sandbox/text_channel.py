@@ -23,13 +23,13 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 COUNTED_BYTES = 16 * 2**10
-"""Size of a request whose tokens are counted in about a millisecond."""
+"""Size of a request in bytes from which counting its tokens takes more than about a millisecond."""
 MAX_EVENTS = 16
-"""Maximum events of one message of a stream without pacing."""
+"""Maximum events in one message of a stream that is sent without delays."""
 
 
 class SandboxText:
-    """Channel operation that generates text by simulated models. Streams take realistic time, whole responses none."""
+    """Text generation by simulated models. Streams take realistic time; complete responses take none."""
 
     def __init__(
         self,
@@ -42,11 +42,12 @@ class SandboxText:
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
-        """Create the simulated text generation of a channel. `count`: counts the tokens of a text, in several threads.
+        """Create the text generation of a channel. `count`: returns the number of tokens of a text, called in several
+        threads; `owner`: returns the owner of the current call, whose prompts are cached separately.
 
-        `owner`: returns the owner of the current call, which separates the entries of the simulated prompt cache; the
-        cache has at most `cached_prompts` and measures time by `clock`. `tokens_per_second`: speed of streams, 0 for no
-        delay. `first_byte_seconds`, `total_seconds`: the channel's time limits; `[[slow]]` exceeds the first.
+        `tokens_per_second`: speed of streams, 0 for no delays; `first_byte_seconds`, `total_seconds`: time limits of
+        a call, of which the mark `[[slow]]` exceeds the first; `clock`: returns the seconds since a fixed time;
+        `cached_prompts`: maximum entries of the simulated prompt cache.
         """
         self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
         self.count = count
@@ -56,9 +57,8 @@ class SandboxText:
         self.cache = PromptCache(clock, cached_prompts)
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, so that it should be called in a thread, see `TextUpstream`.
-
-        With a schema it does, since even a small one may take as much work as a large one.
+        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
+        thread: for many bytes, and for any JSON schema, since even a small one may take much work.
         """
         return not self.counted or size >= COUNTED_BYTES or has_schema(request)
 
@@ -71,9 +71,12 @@ class SandboxText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "SandboxCall":
-        """Generate the response, which validates the whole request. Return the call, which sends it later.
+        """Generate the response to the request, which checks the request completely, and return the call that sends
+        it.
 
-        Raise UmgError: UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD, CONTEXT_TOO_LONG.
+        `notes`: facts about the caller's body; `stream` and `quirks`: without effect. Raise UmgError:
+        UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD or CONTEXT_TOO_LONG for a request that cannot
+        be answered.
         """
         report = Report()
         if "audio" in request.output_modalities:
@@ -90,7 +93,7 @@ class SandboxText:
 
 @dataclass(frozen=True)
 class SandboxCall:
-    """Simulated text call whose response is already generated, except for images, which are drawn when it is sent."""
+    """Simulated text call. Its response is generated except for images, which are drawn when it is sent."""
 
     upstream: SandboxText
     request: pb.GenerateRequest
@@ -100,15 +103,17 @@ class SandboxCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.GenerateResponse:
-        """Return the complete response, see `TextCall`."""
+        """Return the complete response. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
+        the prompt selects.
+        """
         mark = await self._begin(seconds)
         if mark == simulated_faults.CUT:
             raise simulated_faults.failed()
         return await self._response()
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the response, see `TextCall`: one message for each piece, or for several events if streams have no
-        delay.
+        """Yield the response in small pieces with the configured delays, or in messages of several events without
+        delays. `seconds`: time until the caller's deadline. Raise UmgError for a fault that the prompt selects.
         """
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
         total = self.upstream.deadlines.total
@@ -134,15 +139,15 @@ class SandboxCall:
             raise simulated_faults.cut()
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the mark, which may
-        select a later fault.
+        """Raise the fault that a mark in the prompt selects, if it occurs before the first byte. Return the mark,
+        which may select a later fault; "" without one. `seconds`: time until the caller's deadline.
         """
         mark = simulated_faults.mark(self.prompt.recent_text)
         await simulated_faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
 
     async def _response(self) -> pb.GenerateResponse:
-        """Draw the images, and return the response with its complete usage."""
+        """Return the response with its images drawn and its usage complete."""
         for media, drawing in self.draft.drawings:
             media.data = await asyncio.to_thread(image_drawing.draw, drawing)
         request, response = self.request, self.draft.response
@@ -156,7 +161,9 @@ class SandboxCall:
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
-    """Raise UmgError if only audio output is requested; otherwise report audio output as dropped."""
+    """Raise UmgError if audio is the only requested output; otherwise record requested audio output as dropped in
+    `report`.
+    """
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")
@@ -164,7 +171,9 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _check_draws(model: str) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for a documented model without image output; other models can draw."""
+    """Raise UmgError(UNSUPPORTED_FIELD) for a model of the catalogue without image output; models that it does not
+    list can draw.
+    """
     known = describe(model)
     if known is not None and "image" not in known.capabilities.output_modalities:
         text = "`output_modalities`: this model makes no images; ask for text only, or choose a model that makes images"
@@ -179,15 +188,14 @@ def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> No
 
 
 def _first_half(steps: list[Step]) -> list[Step]:
-    """Return the steps before a simulated break: half of those with tokens, but at least one of them."""
+    """Return the steps of a stream before a simulated break: half of those with tokens, at least one of them."""
     timed = [index for index, step in enumerate(steps) if step.tokens]
     return steps[: timed[(len(timed) - 1) // 2] + 1] if timed else steps[:1]
 
 
 async def _until(due: float, deadline: float, *, callers: bool) -> None:
-    """Wait until the time `due` of the event loop's clock. Raise the timeout error if `deadline` comes first.
-
-    `callers`: whether it is the caller's time limit.
+    """Wait until the time `due` on the event loop's clock. If `deadline` is earlier, raise the timeout error then;
+    `callers`: whether it is the caller's deadline.
     """
     now = asyncio.get_running_loop().time()
     if due > deadline:

@@ -32,7 +32,7 @@ SYSTEM_FONTS = (
 )
 """File names of common fonts, searched in the system's folders for the scripts that the font of the package lacks."""
 SMALLEST = 9
-"""Font size in pixels below which text is not legible."""
+"""Smallest legible font size in pixels."""
 MAX_CHARACTERS = 600
 LINE_HEIGHT = 1.3  # of the font size
 ELLIPSIS = "…"
@@ -49,8 +49,8 @@ _NOT_FIRST = frozenset(",.;:!?)]}%…、。，．；：！？）】」』》〉�
 
 
 def clean(text: str) -> str:
-    """Return the text in composed form (NFC), with LF line ends, without control characters, at most
-    `MAX_CHARACTERS`.
+    """Return a text of at most `MAX_CHARACTERS` in composed form (NFC), with LF line ends and without control
+    characters.
     """
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + ELLIPSIS
@@ -61,14 +61,14 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Lines of text, and the font size at which they fit into their box."""
+    """Lines of a text with the font size in pixels at which they fit into their box."""
 
     lines: tuple[str, ...]
     size: int
 
     @property
     def height(self) -> int:
-        """Height in pixels."""
+        """Height of all lines in pixels."""
         return round(len(self.lines) * self.size * LINE_HEIGHT)
 
     @property
@@ -77,7 +77,9 @@ class TextBlock:
         return max((text_width(line, self.size) for line in self.lines), default=0)
 
     def draw(self, image: Image.Image, left: int, top: int, ink: int = 255, centered_in: int = 0) -> None:
-        """Draw the lines into an image of mode L, centered in the width `centered_in` if that is not 0."""
+        """Draw the lines into an image of mode L at (`left`, `top`). `ink`: brightness of the text; `centered_in`:
+        width in which each line is centered, 0 for alignment to the left.
+        """
         pen = ImageDraw.Draw(image)
         for index, line in enumerate(self.lines):
             indent = max(0, centered_in - text_width(line, self.size)) // 2
@@ -86,9 +88,11 @@ class TextBlock:
 
 
 def fit_text(text: str, width: int, height: int, largest: int) -> TextBlock:
-    """Return the text at the largest font size, up to `largest`, at which it fits into a box.
+    """Return the text at the largest font size, up to `largest` pixels, at which it fits into a box of `width` and
+    `height`.
 
-    A text that fits at no size is cut and ends in an ellipsis; a box that is too small for a character gives no lines.
+    A text that does not fit at any size is cut and ends in an ellipsis; a box that is too small for one character
+    gets no lines.
     """
     size = max(largest, SMALLEST)
     while True:
@@ -101,7 +105,7 @@ def fit_text(text: str, width: int, height: int, largest: int) -> TextBlock:
 
 
 def _breaks_words(lines: list[str], text: str, size: int) -> bool:
-    """Return whether a word is broken across lines that would stay whole at a smaller size."""
+    """Return whether `lines` break a word of `text` that a smaller font size than `size` would not break."""
     if size <= 2 * SMALLEST:
         return False
     whole = {word for word in text.split() if not any(_is_wide(each) for each in word)}
@@ -122,13 +126,17 @@ def _cut(lines: list[str], size: int, width: int, count: int) -> tuple[str, ...]
 
 
 def fit_line(candidates: Sequence[str], width: int, size: int) -> TextBlock:
-    """Return the first of the candidates that fits on one line; no lines if none fits."""
+    """Return the first of the candidates that fits on one line of `width` pixels at a font size; a block without
+    lines if none fits.
+    """
     found = next((text for text in candidates if text_width(text, size) <= width), None)
     return TextBlock((found,) if found else (), size)
 
 
 def wrap_text(text: str, size: int, width: int) -> list[str]:
-    """Split a text into lines of a width, at spaces and between ideographs; longer words are broken."""
+    """Return a text in lines of at most `width` pixels, divided at spaces and between ideographs; longer words are
+    broken. `size`: font size in pixels.
+    """
     lines = list[str]()
     for paragraph in text.split("\n"):
         line, length = "", 0.0
@@ -152,7 +160,7 @@ def wrap_text(text: str, size: int, width: int) -> list[str]:
 
 
 def _pieces(paragraph: str) -> list[str]:
-    """Split a paragraph into words, spaces and single ideographs. Closing punctuation belongs to the piece before
+    """Return a paragraph in words, spaces and single ideographs. Closing punctuation belongs to the piece in front of
     it.
     """
     pieces = list[str]()
@@ -174,7 +182,7 @@ def _is_wide(character: str) -> bool:
 
 
 def text_width(text: str, size: int) -> int:
-    """Return the width of a line in pixels."""
+    """Return the width of a line in pixels at a font size."""
     return int(sum(map(_advance, text)) * size) + 1
 
 
@@ -192,9 +200,8 @@ def _draw_line(pen: ImageDraw.ImageDraw, line: str, left: int, baseline: int, si
 
 
 def _runs(line: str) -> list[tuple[int, str]]:
-    """Split a line into parts of one font each, with the index of the font.
-
-    A character that modifies the previous one is in the same part, and is left out if the font lacks it.
+    """Return a line in parts with one font each: (index of the font, text). A character that modifies the previous
+    one stays with it, and is left out if the font lacks it.
     """
     runs = list[tuple[int, str]]()
     for each in line:
@@ -216,7 +223,7 @@ def _modifies(character: str) -> bool:
 
 
 def _draw_box(pen: ImageDraw.ImageDraw, code: int, left: float, baseline: int, size: int, ink: int) -> None:
-    """Draw a box with the hexadecimal digits of a code point in two rows, for a character that no font has."""
+    """Draw a box with the hexadecimal digits of the code point `code` in two rows, for a character that no font has."""
     gap, top = _BOX_GAP * size, baseline - 0.82 * size
     box = (left + gap, top, left + _BOX_ADVANCE * size - gap, baseline + 0.12 * size)
     pen.rectangle(box, outline=ink, width=max(1, size // 24))
@@ -232,7 +239,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, code: int, left: float, baseline: int, s
 
 @lru_cache(maxsize=4096)
 def _advance(character: str) -> float:
-    """Return the width of a character, as a fraction of the font size."""
+    """Return the width of a character as a fraction of the font size."""
     index = _font_of(character)
     if index is None or _modifies(character):
         return 0
@@ -241,7 +248,9 @@ def _advance(character: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _font_of(character: str) -> int | None:
-    """Return the index of the first font that has the character; `_BOX` if none has it, None if it is invisible."""
+    """Return the index of the first font that has a character; `_BOX` if none has it, None for an invisible
+    character.
+    """
     for index in range(len(_font_names())):
         if _has(index, character):
             return index
@@ -249,7 +258,7 @@ def _font_of(character: str) -> int | None:
 
 
 def _has(font_index: int, character: str) -> bool:
-    """Return whether the font has the character: its glyph differs from the font's glyph for missing characters."""
+    """Return whether a font has a character, that is, draws it differently from characters that it lacks."""
     if character.isspace():
         return True
     try:
@@ -267,14 +276,14 @@ def _missing_glyph(font_index: int) -> tuple[tuple[int, int], bytes]:
 
 @lru_cache
 def _plain_font(font_index: int) -> ImageFont.FreeTypeFont:
-    """Return the font without its rules that replace or add characters."""
+    """Return a font whose rules that replace or add characters are switched off."""
     return _font(font_index, _METRIC_SIZE).font_variant(layout_engine=ImageFont.Layout.BASIC)
 
 
 @lru_cache
 def _font_names() -> tuple[str, ...]:
-    """Return the available fonts in order of preference: that of the optional package, else Pillow's (ASCII only); then
-    those of the system.
+    """Return the file names of the available fonts in order of preference: that of the optional package or else
+    Pillow's (ASCII only), then those of the system.
     """
     return (_package_font(), *(name for name in SYSTEM_FONTS if _is_font(name)))
 

@@ -12,17 +12,16 @@ from umg_grpc.upstream.local.wordllama.model import Vectors
 from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 
 PARTS = ((0, 64), (64, 128), (128, 256))
-"""Ranges of a vector that are rotated separately. The model's vectors stay meaningful when they are cut to 64 or 128
-numbers, and so do the rotated ones.
+"""(start, end) of the parts of a vector that are rotated separately, so that also the rotated vectors stay meaningful
+if they are cut to 64 or 128 numbers.
 """
 
 
 def transform(vectors: Vectors, model: str, length: int) -> Vectors:
-    """Return the vectors of a simulated model with `length` numbers, not scaled to length 1.
+    """Return a row of `length` numbers for each row of the local model's vectors, not scaled to the length 1.
 
-    A vector of the simulated model is a sequence of rotations of the local model's vector, each different and
-    determined by the model id. Rotations preserve angles: exactly after every 256 numbers, approximately for other
-    lengths.
+    Each row consists of rotations of the vector, which are all different and depend on the model id. They preserve
+    the angles between vectors: exactly for multiples of 256 numbers, approximately for other lengths.
     """
     turns = -(-length // DIMENSIONS)
     turned = vectors[:, None, :] * _signs(model, turns)
@@ -34,15 +33,15 @@ def transform(vectors: Vectors, model: str, length: int) -> Vectors:
 
 @lru_cache(64)
 def _signs(model: str, turns: int) -> Vectors:
-    """Return 1 or -1 for every number of every rotation, determined by the model id."""
+    """Return a row of pseudo-random 1 and -1 for each of `turns` rotations, which depend only on the model id."""
     bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * DIMENSIONS // 8), np.uint8))
     return (1 - 2 * bits.astype(np.float32)).reshape(turns, DIMENSIONS)
 
 
 @cache
 def _hadamard(size: int) -> Vectors:
-    """Return an orthogonal matrix whose elements all have the same magnitude (Hadamard matrix). `size` is a power of
-    two.
+    """Return an orthogonal matrix whose elements have equal magnitudes (Hadamard matrix). `size`: number of rows, a
+    power of two.
     """
     made = np.ones((1, 1), np.float32)
     while len(made) < size:

@@ -92,9 +92,7 @@ class SandboxVideo:
         return self._task(submission, plan), Report()
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission whose outcome is unknown; None only if its prompt has the mark that rejects
-        it.
-        """
+        """Return the task of a submission whose outcome is unknown; None if the submission is one that is rejected."""
         try:
             task, _ = await self.submit(submission, seconds)
         except UmgError:
