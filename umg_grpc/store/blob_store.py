@@ -97,7 +97,7 @@ class Blob:
 
 
 class Entry(NamedTuple):
-    """Name and size in bytes of one stored object."""
+    """Name and size in bytes of one object in a folder or bucket."""
 
     name: str
     size: int
@@ -116,8 +116,8 @@ class BlobPlace(Protocol):
         ...
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
-        """Move the complete local file `file` into the storage under `name`. Readers find it only when it is
-        complete.
+        """Move the complete local file `file` into the storage under `name`. Readers find it only when it is complete.
+        `mime_type`: media type that object storage records with it.
         """
         ...
 
@@ -136,7 +136,7 @@ class BlobPlace(Protocol):
         ...
 
     def entries(self) -> AsyncIterator[Entry]:
-        """Yield the names and sizes of all stored objects."""
+        """Yield the names and sizes in bytes of all stored objects."""
         ...
 
 
@@ -291,7 +291,7 @@ class _Spooled:
         self.hash = hashlib.sha256()
 
     def add(self, chunk: bytes) -> int:
-        """Buffer a chunk. Return the number of buffered bytes."""
+        """Buffer a chunk of the blob. Return the number of bytes that are buffered and not written yet."""
         self._waiting.append(chunk)
         self._waiting_bytes += len(chunk)
         self.size += len(chunk)

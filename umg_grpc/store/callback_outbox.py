@@ -32,7 +32,9 @@ class Backlog(NamedTuple):
 
 
 class TaskCallbacks:
-    """Outbox table of notifications. Every method raises SQLAlchemyError if the database fails."""
+    """Outbox of undelivered notifications to callers, a table of the database. Every method raises SQLAlchemyError if
+    the database fails.
+    """
 
     def __init__(self, store: Store, process: str) -> None:
         """Open the outbox for a process; `process` is its unique name."""
@@ -82,7 +84,7 @@ class TaskCallbacks:
             return [Outgoing._make(row) for row in (await session.execute(taken)).all()]
 
     async def delivered(self, callback_id: str) -> None:
-        """Delete a notification that was delivered."""
+        """Delete a notification after its receiver has accepted it."""
         async with self._store.write() as session:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 

@@ -103,7 +103,9 @@ class Retained(Generic[Row]):
                 self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the pending rows within a bounded time, and stop the background tasks."""
+        """Write the queued rows within a bounded time, and stop the background tasks. Rows that are not written by then
+        are lost.
+        """
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -369,7 +371,7 @@ class RetainedStore(Generic[Row]):
         return self._rows.waiting
 
     def start(self) -> None:
-        """Start to write rows to the database."""
+        """Start the background tasks that write queued rows to the database and delete expired rows."""
         self._rows.start()
 
     async def aclose(self) -> None:

@@ -165,7 +165,7 @@ class Writes:
 
     @property
     def waiting(self) -> int:
-        """Number of pending writes."""
+        """Number of values that are queued and not written to Redis yet."""
         return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
@@ -185,7 +185,7 @@ class Writes:
         self._writer.wake()
 
     async def done(self) -> None:
-        """Wait until no writes are pending."""
+        """Wait until no writes are queued: each was sent or has failed."""
         await self._idle.wait()
 
     async def aclose(self) -> None:

@@ -56,11 +56,13 @@ class Cursor:
         await self.close()
 
     async def execute(self, sql: str, parameters: Iterable[Any] | None = None) -> Self:
-        """Execute a statement, and read all its rows."""
+        """Execute the statement `sql` with values for its placeholders, and read all its rows. Return the cursor
+        itself.
+        """
         return await self._step(sqlite3.Cursor.execute, sql, parameters or ())
 
     async def executemany(self, sql: str, parameters: Iterable[Iterable[Any]]) -> Self:
-        """Execute a statement once for each set of parameters."""
+        """Execute the statement `sql` once for each set of values for its placeholders. Return the cursor itself."""
         return await self._step(sqlite3.Cursor.executemany, sql, parameters)
 
     async def fetchall(self) -> list[Any]:
@@ -86,7 +88,7 @@ class Connection(aiosqlite.Connection):
         self.thread.daemon = True
 
     def cursor(self) -> Cursor:  # type: ignore[override]  # SQLAlchemy uses no more of one than this has
-        """Return a cursor, for `async with`."""
+        """Return a new cursor, a context manager for `async with`."""
         return Cursor(self.run)
 
     async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
@@ -103,7 +105,7 @@ class Connector:
         self._threads = WeakSet[Thread]()
 
     async def connect(self) -> aiosqlite.Connection:
-        """Open a connection to the file. Raise sqlite3.Error."""
+        """Open a connection to the file, with its own thread. Raise sqlite3.Error if that is not possible."""
         connection = Connection(self._file)
         self._threads.add(connection.thread)
         await connection

@@ -59,7 +59,9 @@ class Base(DeclarativeBase):
 
 
 class ApiKey(Base):
-    """Table of API keys; `umg.v1.Key` describes the columns."""
+    """Table of API keys: the hash of each key's secret, and the settings that administrators change
+    (`umg.v1.KeySettings`).
+    """
 
     __tablename__ = "api_keys"
     __table_args__ = (
@@ -198,7 +200,7 @@ class ReasoningRow(RetainedRow):
 
 
 class UsageRow(Base):
-    """Table of usage records, one for each call; `UsageRecord` in `usage_record_table.py` describes the columns."""
+    """Table of usage records, one for each admitted call: key, model, channel, outcome, counted units and cost."""
 
     __tablename__ = "usage_records"
     __table_args__ = (

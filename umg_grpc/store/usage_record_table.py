@@ -204,7 +204,7 @@ class UsageSum:
 
 
 class UsageRecords:
-    """Table of usage records in the database."""
+    """Table of usage records in the database: inserts them from the journal, finds, lists, sums and deletes them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -357,7 +357,7 @@ class VideoTasks:
                 await session.execute(_SET_PROGRESS, reported)
 
     async def make_due(self, task_id: str, now_micros: int) -> None:
-        """Schedule the next poll of an accepted task for now; do nothing for a task that has ended."""
+        """Schedule the next poll of an accepted task for `now_micros`; do nothing for a task that has ended."""
         table = MediaTask
         open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)
         async with self._store.write() as session:

@@ -91,7 +91,7 @@ class ResponseCache:
 
     @property
     def size(self) -> int:
-        """Bytes of memory in use."""
+        """Bytes of memory that the cached responses use."""
         return self._size
 
     @property
@@ -100,7 +100,7 @@ class ResponseCache:
         return self._writes.waiting if self._writes is not None else 0
 
     async def aclose(self) -> None:
-        """Finish the pending writes to Redis within a bounded time."""
+        """Finish the queued writes to Redis within a bounded time."""
         if self._writes is not None:
             await self._writes.aclose()
 

@@ -71,7 +71,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
 
     @property
     def size(self) -> int:
-        """Bytes of memory that the entries use."""
+        """Bytes of memory that the stored reasoning uses."""
         return self._size
 
     async def flushed(self, seconds: float = READ_SECONDS) -> bool:

@@ -41,7 +41,9 @@ ResponseT = TypeVar(
 
 @dataclass(frozen=True)
 class PipelineContext:
-    """Components of the process that all pipelines share."""
+    """Components of the process that the pipelines of all operations share: channels, limits, circuit breakers,
+    caches.
+    """
 
     channels: Channels
     limits: KeyLimits

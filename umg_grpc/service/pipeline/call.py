@@ -108,7 +108,9 @@ class CallCharges(msgspec.Struct, eq=False):
 
 
 class Call(msgspec.Struct, eq=False):
-    """State of one call, from its arrival to its log line."""
+    """State of one call, from its arrival to its log line: its properties, facts for the records, and the resources in
+    use.
+    """
 
     arrival: Arrival
     headers: dict[str, str] = {}

@@ -36,7 +36,7 @@ before, and another channel can then be tried.
 class ImagePipeline(
     Pipeline[pb.GenerateImageRequest, pb.GenerateImageResponse, AdmittedImages, Attempt[ImageCall]],
 ):
-    """Pipeline of the image operation."""
+    """Pipeline that the calls for images go through: admission, attempts at channels, and delivery of the images."""
 
     def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
         """Create the pipeline. `formats`: image format by name. `delivery`: converts images to the requested form."""

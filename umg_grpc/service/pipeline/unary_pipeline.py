@@ -17,7 +17,7 @@ from umg_grpc.wire.unary_format import UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
-    """Admitted call of an embedding or reranking operation."""
+    """Call of an embedding or reranking operation that the pipeline has admitted, with its request."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
     """Function that returns the request for a target, if it differs between targets; None if it does not."""

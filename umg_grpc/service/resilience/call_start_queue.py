@@ -47,7 +47,7 @@ class RecentMaximum:
         return max(self._latest, self._before)
 
     def add(self, value: float) -> None:
-        """Record a value."""
+        """Record a value now, which counts for the next 30 to 60 seconds."""
         self._rotate()
         self._latest = max(self._latest, value)
 

@@ -83,7 +83,7 @@ class Administration:
             return pb.GetKeyResponse(key=message)
 
     async def ListKeys(self, request: pb.ListKeysRequest, context: Context) -> pb.ListKeysResponse:
-        """Return one page of the keys, newest first."""
+        """Return one page of all API keys, without their secrets, newest first."""
         self._check(request)
         after, size = (
             decode_token(request.page_token).id,
@@ -96,7 +96,7 @@ class Administration:
         return pb.ListKeysResponse(keys=messages, next_page_token=token)
 
     async def UpdateKey(self, request: pb.UpdateKeyRequest, context: Context) -> pb.UpdateKeyResponse:
-        """Change the fields of a key that the update mask names."""
+        """Change the fields of a key that the update mask names. Return the changed key."""
         self._check(request)
         changes = changes_of(request.settings, request.update_mask.paths)
         self._check_limits(changes)
@@ -116,7 +116,7 @@ class Administration:
         return pb.RotateKeyResponse(key=message, secret=secret)
 
     async def RevokeKey(self, request: pb.RevokeKeyRequest, context: Context) -> pb.RevokeKeyResponse:
-        """Revoke a key."""
+        """Revoke a key, which then admits no further calls."""
         self._check(request)
         async with _errors():
             [message] = await self._messages([await self._keys.revoke(request.key_id)])
@@ -154,7 +154,9 @@ class Administration:
         return response
 
     async def ListUsage(self, request: pb.ListUsageRequest, context: Context) -> pb.ListUsageResponse:
-        """Return one page of the usage of all keys."""
+        """Return one page of usage: a sum for each group of calls (for example key and day), by the request's grouping
+        and filter.
+        """
         self._check(request)
         async with _errors():
             return await self._usage.list(request)
@@ -170,7 +172,7 @@ class Administration:
     async def ListRequestRecords(
         self, request: pb.ListRequestRecordsRequest, context: Context
     ) -> pb.ListRequestRecordsResponse:
-        """Return one page of the records of calls, newest first."""
+        """Return one page of the records of calls that match the request's filter, newest first."""
         self._check(request)
         async with _errors():
             return await self._records.list(request, current().caller)

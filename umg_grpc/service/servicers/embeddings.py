@@ -25,7 +25,7 @@ thread.
 
 
 class EmbeddingServicer(rpc.EmbeddingServiceServicer):
-    """Servicer of `umg.v1.EmbeddingService`."""
+    """Servicer of `umg.v1.EmbeddingService`: vectors for texts."""
 
     def __init__(self, pipeline: UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse], max_inputs: int) -> None:
         """Create the servicer; a call may have at most `max_inputs` inputs."""

@@ -17,7 +17,7 @@ from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 
 class GenerationServicer(rpc.GenerationServiceServicer):
-    """Servicer of `umg.v1.GenerationService`."""
+    """Servicer of `umg.v1.GenerationService`: text generation, token counts, stored responses."""
 
     def __init__(self, pipeline: GenerationPipeline, channels: Channels, memory: ConversationStores) -> None:
         self._pipeline = pipeline

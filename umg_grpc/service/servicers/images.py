@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb, rpc
 
 
 class ImageServicer(rpc.ImageServiceServicer):
-    """Servicer of `umg.v1.ImageService`."""
+    """Servicer of `umg.v1.ImageService`: generated and edited images."""
 
     def __init__(self, pipeline: ImagePipeline) -> None:
         self._pipeline = pipeline

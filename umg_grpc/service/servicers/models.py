@@ -14,7 +14,7 @@ from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_tok
 
 
 class ModelServicer(rpc.ModelServiceServicer):
-    """Servicer of `umg.v1.ModelService`."""
+    """Servicer of `umg.v1.ModelService`: the models that the calling key may use."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels

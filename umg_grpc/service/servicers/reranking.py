@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json import invalid
 
 
 class RerankServicer(rpc.RerankServiceServicer):
-    """Servicer of `umg.v1.RerankService`."""
+    """Servicer of `umg.v1.RerankService`: documents ranked by their relevance to a query."""
 
     def __init__(self, pipeline: UnaryPipeline[pb.RerankRequest, pb.RerankResponse], max_documents: int) -> None:
         """Create the servicer; a call may have at most `max_documents` documents."""

@@ -27,7 +27,7 @@ class Position(msgspec.Struct, array_like=True):
     until: int
 
     def token(self) -> str:
-        """Return the token of the next page."""
+        """Return the page token for the page that begins at this position."""
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:

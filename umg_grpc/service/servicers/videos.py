@@ -52,7 +52,7 @@ ANY_KEY = "*"
 
 
 class VideoServicer(rpc.VideoServiceServicer):
-    """Servicer of `umg.v1.VideoService`."""
+    """Servicer of `umg.v1.VideoService`: tasks that make videos, and their results."""
 
     def __init__(self, channels: Channels, tasks: Tasks, fetcher: Fetcher, blobs: BlobStore | None) -> None:
         """Create the servicer. `blobs` is None if the operator stores no files."""
@@ -236,7 +236,7 @@ class VideoServicer(rpc.VideoServiceServicer):
     async def DownloadVideo(
         self, request: pb.DownloadVideoRequest, context: Context
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
-        """Yield the metadata of a result of a task, then its bytes."""
+        """Yield the metadata of a result of a task, then the requested range of its bytes."""
         check(request)
         row = await self._own(current().caller, request.task_id)
         async with aclosing(self._content.open(row, request)) as messages:

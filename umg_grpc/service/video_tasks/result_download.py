@@ -55,7 +55,7 @@ class _Source(NamedTuple):
 
 
 class TaskContent:
-    """Reader of the result files of video tasks."""
+    """Reader of the result files of video tasks, each from the nearest source that has it."""
 
     def __init__(
         self,

@@ -30,7 +30,9 @@ def stored_prices(prices: Prices, model: pb.Model) -> bytes:
 
 
 def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
-    """Return the maximum cost of a task in micro-credits."""
+    """Return the maximum cost of a task in micro-credits, by the requested number, length, size and quality of its
+    videos.
+    """
     videos = parameters.sample_count or 1
     seconds = videos * _seconds(parameters)
     total = prices.highest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.highest(OUTPUT, INPUT)

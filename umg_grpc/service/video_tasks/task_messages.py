@@ -30,12 +30,12 @@ class TaskView:
     """Converter of database rows of video tasks to messages, with signed links to the results."""
 
     def __init__(self, links: FileLinks, now: Callable[[], int] = now_micros) -> None:
-        """Create a converter. `now` returns microseconds since 1970."""
+        """Create a converter. `links`: makes signed links to results. `now`: returns microseconds since 1970."""
         self._links = links
         self._now = now
 
     def task(self, row: MediaTask) -> pb.VideoTask:
-        """Return the task as a message for its owner."""
+        """Return the task as a message for its owner, with its results as signed links."""
         request = pb.CreateVideoTaskRequest.FromString(row.request)
         results = [self._result(result) for result in results_of(row)]
         task = pb.VideoTask(

@@ -12,7 +12,7 @@ CALLBACK_BACKLOG = Level("umg_video_callbacks", "Notifications that are not deli
 
 
 class TaskMetrics:
-    """Counters and gauges of video tasks of this process."""
+    """Counters and gauges of the video tasks of this process, by channel and outcome."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the counters and gauges of video tasks in `metrics`, the metrics of the process."""
@@ -34,11 +34,13 @@ class TaskMetrics:
         )
 
     def set_open(self, tasks: Mapping[str, int], lateness: float) -> None:
-        """Set the number of unfinished tasks of each channel, and the seconds by which the latest poll is overdue.
-        `tasks`: channel -> number.
+        """Set the gauges of unfinished tasks. `tasks`: channel -> number of its tasks. `lateness`: seconds by which the
+        latest poll is overdue.
         """
         self._open, self._lateness = tasks, lateness
 
     def set_backlog(self, backlog: Backlog) -> None:
-        """Set the number of notifications that are not delivered yet."""
+        """Set the gauges of undelivered notifications: `backlog` has the numbers of waiting and of given-up
+        notifications.
+        """
         self._backlog = backlog

@@ -84,7 +84,8 @@ def new_row(
     source_task_id: str | None = None,
 ) -> MediaTask:
     """Return the database row of a new task, which this process (`process`: its unique name) submits next. The channel
-    is set when the task is sent. `source_task_id`: for a remix, the task that it changes, else None.
+    is set when the task is sent. `now_micros`: current time in microseconds since 1970. `source_task_id`: for a remix,
+    the task that it changes, else None.
     """
     caller: Caller = call.caller
     return MediaTask(

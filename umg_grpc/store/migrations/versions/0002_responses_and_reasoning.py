@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables, in a transaction."""
+    """Create the tables `responses` and `reasoning`, in a transaction."""
     op.create_table(
         "responses",
         sa.Column("owner", sa.String(64), nullable=False),

@@ -12,7 +12,7 @@ OPEN = sa.text("next_poll_micros IS NOT NULL")
 
 
 def upgrade() -> None:
-    """Add the tables, in a transaction."""
+    """Create the tables `media_tasks` and `task_callbacks`, in a transaction."""
     _create_tasks()
     op.create_index(
         "ix_media_tasks_open",
