@@ -73,9 +73,9 @@ class ImageFormat:
     shape: ClientShape | None = None
     """Shape of all responses; None if it depends on the caller."""
     key_header: str = "authorization"
-    """Default header for a provider's key, as in `UnaryFormat`."""
+    """Header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key."""
     provider_name: str = ""
-    """Name in telemetry, as in `TextFormat`."""
+    """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
     key_headers: tuple[str, ...] = ()
     """Headers that hold a caller's key besides `Authorization`."""
     key_parameter: str = ""

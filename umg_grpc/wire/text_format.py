@@ -155,7 +155,9 @@ class TextFormat:
     """
     decode_request: BodyDecoder[FaceRequest]
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
-    """(response, its request). The response's own body when it has one of this format."""
+    """(response, its request) -> JSON body: the body that the response keeps, if it has this format, otherwise an
+    encoding.
+    """
     can_express: Callable[[pb.Part], bool]
     """Whether a response can express the part, possibly in another form."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
@@ -168,12 +170,13 @@ class TextFormat:
 
     # as an upstream
     encode_request: RequestEncoder
-    """(request, the provider's model id, whether to stream, the quirks of that model, the notes of its
-    decoding).
+    """(request, the provider's model id, whether to stream, values that the model rejects, facts about the caller's
+    body) -> HTTP request.
     """
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
-    """(body, request, pass). With pass the response keeps the body as `source`, under the caller's model id, and only
-    the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """(body, request, pass) -> response. If pass is true, the response keeps the body as `source`, under the caller's
+    model id, and only the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for a body
+    that cannot be decoded.
     """
     translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Decoder for callers of another format: it returns the whole stream as events."""
@@ -204,9 +207,9 @@ class TextFormat:
     rate_limit_headers: RateLimitHeaders = rate_limit_headers
     """Response headers from which clients of the format read the limits of their key."""
     rate_limit_prefix: str = RATE_LIMIT_PREFIX
-    """Beginning of the names of these headers."""
+    """First part of the names of the headers that state the rate limits of a caller's key."""
     key_headers: tuple[str, ...] = ()
-    """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
+    """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
@@ -216,16 +219,20 @@ class TextFormat:
     has_threads: bool = False
     """Whether a request may continue a message thread."""
     unreturned_reasoning: bytes = b""
-    """Mark, in the bytes of an answer, of reasoning that clients of the format do not send back."""
+    """Bytes by which an answer of a provider is known to contain reasoning that clients of the format do not send
+    back.
+    """
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
     decode_count: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
-    """Decoder of the body of a token counting call: the request whose tokens are counted, with its source."""
+    """Decoder of the body of a token counting call to the request whose tokens are counted; None for a format without
+    this call.
+    """
     encode_count: Callable[[int], bytes] | None = None
-    """Tokens of the prompt -> body."""
+    """(number of tokens in the prompt) -> JSON body of a token counting call; None for a format without this call."""
 
     @cached_property
     def key_header(self) -> str:

@@ -56,7 +56,9 @@ class UnaryFormat(Generic[Request, Response]):
     """
     decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
-    """(response, its request, shape). The response's own body when it has one of this format."""
+    """(response, its request, shape) -> JSON body: the body that the response keeps, if it has this format, otherwise
+    an encoding.
+    """
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
@@ -64,11 +66,11 @@ class UnaryFormat(Generic[Request, Response]):
 
     # as an upstream
     encode_request: UnaryRequestEncoder[Request]
-    """(request, the provider's model id, the notes of its decoding)."""
+    """(request, the provider's model id, facts about the caller's body) -> HTTP request."""
     decode_response: Callable[[bytes, Request, bool], Response]
-    """(body, request, pass). With pass the response keeps the body as `source`, under the caller's model id, if callers
-    can read it unchanged; then only the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for
-    a body that cannot be decoded.
+    """(body, request, pass) -> response. If pass is true and callers can read the body unchanged, the response keeps
+    it as `source`, under the caller's model id, and only the fields that the service needs are decoded. Raises
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
@@ -80,15 +82,15 @@ class UnaryFormat(Generic[Request, Response]):
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
     provider_name: str = ""
-    """Name in telemetry of providers that speak the format, as in `TextFormat`."""
+    """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
     key_headers: tuple[str, ...] = ()
-    """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
+    """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     takes_tokens: bool = False
-    """Whether the inputs may be tokens instead of texts."""
+    """Whether inputs may be token ids instead of texts."""
     max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None

@@ -1,4 +1,4 @@
-"""Usage of simulated image models: tokens for the families G and C, numbers of images for all others."""
+"""Usage of simulated image models: tokens for the families `famG` and `imgC`, numbers of images for all others."""
 
 from umg_grpc.image_family_rules import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
-"""Quality of an image of family C -> tokens of a square image; other shapes take half as many more."""
+"""Quality of an image of family `imgC` -> tokens of a square image; other shapes take half as many more."""
 INPUT_TOKENS = 323
 """Tokens of an input image."""
 BYTES_PER_TOKEN = 4

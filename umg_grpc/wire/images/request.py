@@ -1,6 +1,6 @@
 """Decoding of image requests from a caller's JSON body.
 
-A body is flat, or has its fields in `input` and `parameters`, as family D defines them. Which of the two a model
+A body is flat, or has its fields in `input` and `parameters`, as family `imgD` defines them. Which of the two a model
 accepts depends on its family: the notes record the fields that decide it (`RequestNotes.family`).
 """
 
@@ -204,8 +204,8 @@ def _decode_structured(
 
 
 def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the messages of `input` (family D): one message with at most one text becomes `prompt` and `inputs`, any
-    other conversation the list `turns` of messages.
+    """Decode the messages of `input` (family `imgD`): one message with at most one text becomes `prompt` and
+    `inputs`, any other conversation the list `turns` of messages.
     """
     paths, first = notes.opaque_paths, given.messages[0]
     if len(given.messages) > 1 or sum(item.text is not None for item in first.content) > 1:
@@ -272,7 +272,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
 
 
 def _decode_group(decoded: ImageBody, request: pb.GenerateImageRequest) -> None:
-    """Decode the options for groups of images, which the 4.x models of family A have."""
+    """Decode the options for groups of images, which the 4.x models of family `imgA` have."""
     if decoded.sequential_image_generation is not None:
         request.sequential_image_generation = SEQUENTIAL[decoded.sequential_image_generation]
     if (options := decoded.sequential_image_generation_options) is not None:

@@ -69,13 +69,13 @@ class StructuredMessage(Struct, kw_only=True):
 
 
 class StructuredInput(Struct, kw_only=True):
-    """Member `input` of a body for family D."""
+    """Member `input` of a body for family `imgD`."""
 
     messages: Annotated[list[StructuredMessage], Meta(min_length=1)]
 
 
 class StructuredParameters(Struct, kw_only=True):
-    """Member `parameters` of a body for family D."""
+    """Member `parameters` of a body for family `imgD`."""
 
     n: PositiveWhole | None = None
     negative_prompt: str | None = None

@@ -88,20 +88,20 @@ class RerankError(Struct, kw_only=True):
 
 
 class CodeAndMessage(Struct, kw_only=True):
-    """Member `error` of an error body of Entry D (the HTTP API of video family D)."""
+    """Member `error` of an error body of Entry D (the HTTP API of family `vidD`)."""
 
     code: str
     message: str
 
 
 class ErrorD(Struct, kw_only=True):
-    """Error body of Entry D (the HTTP API of video family D)."""
+    """Error body of Entry D (the HTTP API of family `vidD`)."""
 
     error: CodeAndMessage
 
 
 class EnvelopedError(Struct, kw_only=True):
-    """Error body of Entry E and Entry F (the HTTP APIs of video families E and F)."""
+    """Error body of Entry E and Entry F (the HTTP APIs of families `vidE` and `vidF`)."""
 
     code: int
     message: str
@@ -111,7 +111,7 @@ class EnvelopedError(Struct, kw_only=True):
 
 
 class ErrorDetailsG(Struct, kw_only=True):
-    """Member `error` of an error body of Entry G (the HTTP API of video family G)."""
+    """Member `error` of an error body of Entry G (the HTTP API of family `vidG`)."""
 
     type: str
     message: str
@@ -119,7 +119,7 @@ class ErrorDetailsG(Struct, kw_only=True):
 
 
 class ErrorG(Struct, kw_only=True):
-    """Error body of Entry G (the HTTP API of video family G)."""
+    """Error body of Entry G (the HTTP API of family `vidG`)."""
 
     type: Literal["error"]
     error: ErrorDetailsG

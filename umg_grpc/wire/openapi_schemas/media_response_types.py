@@ -105,20 +105,20 @@ class VideoDeleted(Struct, kw_only=True):
 
 
 class CreatedD(Struct, kw_only=True):
-    """Response to the submission of a task by Entry D (the HTTP API of video family D)."""
+    """Response to the submission of a task by Entry D (the HTTP API of family `vidD`)."""
 
     id: str
 
 
 class ContentD(Struct, kw_only=True):
-    """Member `content` of a succeeded task of Entry D (the HTTP API of video family D): the URLs of its result."""
+    """Member `content` of a succeeded task of Entry D (the HTTP API of family `vidD`): the URLs of its result."""
 
     video_url: str
     last_frame_url: str | None = None
 
 
 class TaskD(Struct, kw_only=True):
-    """Task in the responses of Entry D (the HTTP API of video family D)."""
+    """Task in the responses of Entry D (the HTTP API of family `vidD`)."""
 
     id: str
     model: str
@@ -130,8 +130,8 @@ class TaskD(Struct, kw_only=True):
 
 
 class OutputE(Struct, kw_only=True):
-    """Element of `outputs` of a task of Entry E (the HTTP API of video family E): the URL and length in seconds of
-    one video.
+    """Element of `outputs` of a task of Entry E (the HTTP API of family `vidE`): the URL and length in seconds of one
+    video.
     """
 
     url: str
@@ -139,7 +139,7 @@ class OutputE(Struct, kw_only=True):
 
 
 class ItemE(Struct, kw_only=True):
-    """Task in the responses of Entry E (the HTTP API of video family E); times are in Unix milliseconds."""
+    """Task in the responses of Entry E (the HTTP API of family `vidE`); times are in Unix milliseconds."""
 
     id: str
     status: Literal["submitted", "processing", "succeeded", "failed"]
@@ -151,7 +151,7 @@ class ItemE(Struct, kw_only=True):
 
 
 class TasksE(Struct, kw_only=True):
-    """Response of Entry E (the HTTP API of video family E), whose `data` has the task as its only item."""
+    """Response of Entry E (the HTTP API of family `vidE`), whose `data` has the task as its only item."""
 
     code: int
     message: str
@@ -160,7 +160,7 @@ class TasksE(Struct, kw_only=True):
 
 
 class DataF(Struct, kw_only=True):
-    """Member `data` of a response of Entry F (the HTTP API of video family F): the id of a new task, or the status of
+    """Member `data` of a response of Entry F (the HTTP API of family `vidF`): the id of a new task, or the status of
     a queried one.
     """
 
@@ -171,7 +171,7 @@ class DataF(Struct, kw_only=True):
 
 
 class TaskF(Struct, kw_only=True):
-    """Response of Entry F (the HTTP API of video family F)."""
+    """Response of Entry F (the HTTP API of family `vidF`)."""
 
     code: int
     message: str
@@ -180,19 +180,19 @@ class TaskF(Struct, kw_only=True):
 
 
 class CreatedG(Struct, kw_only=True):
-    """Response to the submission of a task by Entry G (the HTTP API of video family G)."""
+    """Response to the submission of a task by Entry G (the HTTP API of family `vidG`)."""
 
     task_id: str
 
 
 class ContentG(Struct, kw_only=True):
-    """Member `content` of a succeeded task of Entry G (the HTTP API of video family G): the URL of its result."""
+    """Member `content` of a succeeded task of Entry G (the HTTP API of family `vidG`): the URL of its result."""
 
     url: str
 
 
 class StateG(Struct, kw_only=True):
-    """Member `task` of a response of Entry G (the HTTP API of video family G): the task with its status."""
+    """Member `task` of a response of Entry G (the HTTP API of family `vidG`): the task with its status."""
 
     id: str
     model: str
@@ -204,7 +204,7 @@ class StateG(Struct, kw_only=True):
 
 
 class TaskG(Struct, kw_only=True):
-    """Response to the query of a task by Entry G (the HTTP API of video family G)."""
+    """Response to the query of a task by Entry G (the HTTP API of family `vidG`)."""
 
     task: StateG
 

@@ -1,6 +1,4 @@
-"""Video tasks: the seven HTTP APIs for callers (called entries in the video document), and the protocols of
-providers.
-"""
+"""Video tasks: the seven HTTP APIs for callers, and the protocols of providers."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat

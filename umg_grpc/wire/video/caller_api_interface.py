@@ -31,9 +31,9 @@ class EntryFormat:
     """Name of the API in logs, metrics and errors, for example `video_d`."""
     entry: "pb.VideoEntry.ValueType"
     decode_create: Callable[[bytes, Mapping[str, str]], pb.CreateVideoTaskRequest]
-    """(JSON body, parameters of the path and the query) -> request. That of a documented model has the documented
-    defaults and is checked against the rules of its model (`umg_grpc.video_request_checks`); the service checks all
-    others. Raises UmgError with the document's own text and the path of the field in the body.
+    """(JSON body, parameters of the path and the query) -> request. If its model is a documented one, it has the
+    documented defaults and is checked against the rules of the model; the service checks all other requests.
+    Raises UmgError with the text of the specification and the path of the field in the body.
     """
     encode_created: TaskEncoder
     """Task -> JSON body of the answer to its submission."""
@@ -54,7 +54,7 @@ class EntryFormat:
     notifies: bool = False
     """Whether a request may contain a `callback_url`, to which the gateway sends notifications about the task."""
     key_headers: tuple[str, ...] = ()
-    """Headers that hold a caller's key besides `Authorization`: none of the entries has one (readings, 2)."""
+    """Headers that may contain a caller's key besides `Authorization`: none in any of these APIs."""
     key_parameter: str = ""
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this API."""

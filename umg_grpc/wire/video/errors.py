@@ -48,28 +48,28 @@ TYPES_G = {
 
 
 def encode_error_d(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP API of video family D: `{error: {code, message}}`. `status`: HTTP status."""
+    """Return the error body of the HTTP API of family `vidD`: `{error: {code, message}}`. `status`: HTTP status."""
     default = "InternalServiceError" if status >= 500 else "InvalidParameter"
     code = REASONS_D.get(error.reason) or CODES_D.get(status, default)
     return msgspec.json.encode({"error": {"code": code, "message": error.message}})
 
 
 def encode_error_e(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP APIs of video family E: `{code, message, request_id, error}`, whose code is
+    """Return the error body of the HTTP APIs of family `vidE`: `{code, message, request_id, error}`, whose code is
     never 0 (success). `status`: HTTP status.
     """
     return _enveloped(error, status, CODES_E, 5000)
 
 
 def encode_error_f(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP API of video family F: `{code, message, request_id, data: null, error}`,
-    whose code is never 10000 (success). `status`: HTTP status.
+    """Return the error body of the HTTP API of family `vidF`: `{code, message, request_id, data: null, error}`, whose
+    code is never 10000 (success). `status`: HTTP status.
     """
     return _enveloped(error, status, CODES_F, 50500, data=None)
 
 
 def encode_error_g(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP API of video family G: `{type: error, error: {type, message, http_code},
+    """Return the error body of the HTTP API of family `vidG`: `{type: error, error: {type, message, http_code},
     request_id}`. `status`: HTTP status.
     """
     kind = TYPES_G.get(status, "server_error" if status >= 500 else "bad_request_error")

@@ -5,7 +5,7 @@ from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 
 SCHEMES = ("http", "https", "asset")
-"""URL schemes that callers may use; `asset` refers to a file in the library of the provider of family D."""
+"""URL schemes that callers may use; `asset` refers to a file in the library of the provider of family `vidD`."""
 _NAMES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video",

@@ -1,4 +1,4 @@
-"""Options that callers of the 1.x models of family D write inside the prompt: `--ratio 16:9 --dur 5`."""
+"""Options that callers of the 1.x models of family `vidD` write inside the prompt: `--ratio 16:9 --dur 5`."""
 
 import re
 

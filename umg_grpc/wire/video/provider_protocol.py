@@ -83,8 +83,10 @@ class VideoProtocol:
     result_seconds: float | None = None
     """Time for which a result's address is valid, where the provider does not state it."""
     first_poll_seconds: float = 10.0
+    """Seconds from the submission to the first query of a task."""
     poll_seconds: float = 10.0
+    """Seconds between two queries of a task."""
     deadline_seconds: float = 3600.0
-    """Time after which a task without an end fails as `task_expired` (reference, 14)."""
+    """Seconds from the submission after which a task that has not ended fails with the code `task_expired`."""
     provider_name: str = ""
     """Name in telemetry (`gen_ai.provider.name`); "" for `umg.<name>`."""

@@ -44,7 +44,7 @@ FIELDS = {
     "mode": Member("mode", str),
 }
 """Field of the body or of `metadata` -> canonical parameter. The specification does not name the fields for prompt
-extension and for the audio of family C; their names are those of the vendor's API.
+extension and for the audio of family `vidC`; their names are those of the vendor's API.
 """
 IMAGE_FIELDS = ("image", "images", "input_reference")
 AUDIO_FIELD = "audio_url"

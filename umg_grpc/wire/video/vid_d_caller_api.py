@@ -1,4 +1,4 @@
-"""HTTP API of video family D for callers: `/vidD/api/v3/contents/generations/tasks`."""
+"""HTTP API of family `vidD` for callers: `/vidD/api/v3/contents/generations/tasks`."""
 
 from collections.abc import Mapping
 

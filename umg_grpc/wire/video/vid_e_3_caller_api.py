@@ -1,4 +1,4 @@
-"""HTTP API of video family E, version 3.0, for callers: `/vidE/text-to-video/{model}` and other kinds, and
+"""HTTP API of family `vidE`, version 3.0, for callers: `/vidE/text-to-video/{model}` and other kinds, and
 `/vidE/tasks`.
 """
 

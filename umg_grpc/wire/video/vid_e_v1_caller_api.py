@@ -1,4 +1,4 @@
-"""HTTP API of video family E, version 1, for callers: `/vidE/v1/videos/text2video` and `/image2video`."""
+"""HTTP API of family `vidE`, version 1, for callers: `/vidE/v1/videos/text2video` and `/image2video`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""HTTP API of video family F for callers: `POST /vidF` for submissions and queries, between which the query parameter
+"""HTTP API of family `vidF` for callers: `POST /vidF` for submissions and queries, between which the query parameter
 `Action` chooses.
 """
 

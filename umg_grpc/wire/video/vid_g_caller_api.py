@@ -1,4 +1,4 @@
-"""HTTP API of video family G for callers: `/vidG/v2/video_generation`."""
+"""HTTP API of family `vidG` for callers: `/vidG/v2/video_generation`."""
 
 from collections.abc import Mapping
 

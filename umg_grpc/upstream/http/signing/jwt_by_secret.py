@@ -1,4 +1,4 @@
-"""Short-lived JSON web tokens that the gateway signs with a secret key by HS256 (reference, 6.1)."""
+"""Short-lived JSON web tokens that the gateway signs with a secret key by HS256."""
 
 import time
 from collections.abc import Callable, Mapping

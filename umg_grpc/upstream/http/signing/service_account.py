@@ -1,6 +1,4 @@
-"""OAuth access tokens of a service account: a JWT signed by RS256 is exchanged for a token, which is cached (reference,
-3.1).
-"""
+"""OAuth access tokens of a service account: a JWT that is signed by RS256 is exchanged for a token, which is cached."""
 
 import asyncio
 import time

@@ -1,5 +1,5 @@
-"""Protocol of the image providers of families A and B: `POST /images/generations`, whose successful response may
-contain failures of single images, and streams with the images of a group.
+"""Protocol of the image providers of families `imgA` and `imgB`: `POST /images/generations`, whose successful
+response may contain failures of single images, and streams with the images of a group.
 """
 
 import re
@@ -216,8 +216,8 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class ArkStreamDecoder(EventDecoder):
-    """Decoder of a stream of `image_generation.*` events of families A and B, in which `partial_succeeded` is a
-    finished image of a group and no draft.
+    """Decoder of a stream of `image_generation.*` events of families `imgA` and `imgB`, in which `partial_succeeded`
+    is a finished image of a group and no draft.
     """
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:

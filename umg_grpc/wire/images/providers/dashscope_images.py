@@ -1,5 +1,5 @@
-"""Protocol of the image provider of family D: a synchronous call with messages, or a task if the model requires one.
-Errors may have the HTTP status 200, and images are returned as URLs only.
+"""Protocol of the image provider of family `imgD`: a synchronous call with messages, or a task if the model requires
+one. Errors may have the HTTP status 200, and images are returned as URLs only.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Protocol of the image provider of family C: `POST /images/generations` as JSON, `/images/edits` and
+"""Protocol of the image provider of family `imgC`: `POST /images/generations` as JSON, `/images/edits` and
 `/images/variations` as forms, streams with drafts.
 """
 

@@ -1,5 +1,5 @@
-"""Protocol of the image provider of family G: `POST /models/{model}:generateContent` with an image as output. One
-call makes one image; input images are sent as bytes in the body.
+"""Protocol of the image provider of family `famG`: `POST /models/{model}:generateContent` with an image as output.
+One call makes one image; input images are sent as bytes in the body.
 """
 
 import re

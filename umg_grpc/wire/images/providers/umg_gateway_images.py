@@ -47,7 +47,7 @@ OPTIONS = {
 }
 """Canonical field -> member of the body."""
 STRUCTURED = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
-"""Fields that a request to family D has in the member `parameters` instead of the top level."""
+"""Fields that a request to family `imgD` has in the member `parameters` instead of the top level."""
 SUPPORTED = frozenset(
     {*OPTIONS, "output_mime_type", "sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"}
     | {"partial_images", "extra_json", "mask"}
@@ -120,7 +120,7 @@ def _scalars(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _groups(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members of the body for groups of images and for prompt optimization, which family A has."""
+    """Return the members of the body for groups of images and for prompt optimization, which family `imgA` has."""
     fields: JsonObject = {}
     if request.sequential_image_generation in SEQUENTIAL:
         fields["sequential_image_generation"] = SEQUENTIAL[request.sequential_image_generation]
@@ -159,7 +159,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[object]:
 
 
 def _structured(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members `input` and `parameters`, by which a body for family D differs from others."""
+    """Return the members `input` and `parameters`, by which a body for family `imgD` differs from others."""
     content: list[object] = [{"image": as_url(placed)} for placed in placed_images(request)]
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     content += [{"text": text} for text in (*texts, request.prompt) if text]

@@ -71,7 +71,7 @@ CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
 
 
 class Content(Struct):
-    """Member `content` of a task of Entries D and G (the HTTP APIs of video families D and G)."""
+    """Member `content` of a task of Entries D and G (the HTTP APIs of families `vidD` and `vidG`)."""
 
     url: str | None = None
     video_url: str | None = None
@@ -79,7 +79,7 @@ class Content(Struct):
 
 
 class Output(Struct):
-    """Item of `outputs` of a task of Entry E 3.0 (an HTTP API of video family E)."""
+    """Item of `outputs` of a task of Entry E 3.0 (an HTTP API of family `vidE`)."""
 
     url: str | None = None
     duration: Text = None
@@ -258,7 +258,7 @@ def _result(url: str, seconds: float | None) -> ProviderResult:
 
 def encode_find(submission: Submission) -> ProviderRequest:
     """Encode the look-up of a task by this gateway's id of it, which the other gateway stores only for tasks of Entry
-    E 3.0 (an HTTP API of video family E).
+    E 3.0 (an HTTP API of family `vidE`).
     """
     return get_request(f"/vidE/tasks?external_task_ids={quote(submission.task_id, safe='')}")
 

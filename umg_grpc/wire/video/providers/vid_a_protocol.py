@@ -1,4 +1,4 @@
-"""Protocol `vidA` of video providers: the video-object API (reference, 2). The file of a result is read with the key
+"""Protocol `vidA` of video providers: the API `/videos` of OpenAI. The file of a result is downloaded with the key
 that submitted its task.
 """
 

@@ -1,6 +1,4 @@
-"""Protocol `vidC` of video providers: the DashScope-like task API (reference, 4). Tasks and addresses of results are
-valid for 24 h.
-"""
+"""Protocol `vidC` of video providers: the task API of DashScope. Tasks and URLs of results are valid for 24 hours."""
 
 import re
 from collections.abc import Mapping, Sequence

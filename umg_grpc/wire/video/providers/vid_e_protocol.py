@@ -1,4 +1,5 @@
-"""Protocol `vidE` of video providers: the old and the new API of family E, of which the model of a task selects one.
+"""Protocol `vidE` of video providers: the old and the new API of family `vidE`, of which the model of a task selects
+one.
 
 Both store the gateway's id of a task as external id, by which the task is found after a submission with an unknown
 outcome. A query of the new API may contain several tasks.

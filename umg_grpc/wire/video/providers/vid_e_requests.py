@@ -1,4 +1,4 @@
-"""Encoding of submissions for the protocol `vidE`, to its old and its new API (reference, 6.2 and 6.3)."""
+"""Encoding of submissions for the protocol `vidE`, to the old or the new API of its providers."""
 
 import re
 from urllib.parse import quote

@@ -1,5 +1,5 @@
-"""Decoding of the responses of the protocol `vidE`: one envelope with a `code` for both APIs (reference, 6.2 to
-6.5).
+"""Decoding of the responses of the protocol `vidE`, which have one envelope with a `code` in both the old and the new
+API.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Protocol `vidG` of video providers: video generation v2, and v1 for older models (reference, 8). In v1 the file of a
-task is looked up by a further request.
+"""Protocol `vidG` of video providers: version 2 of their API, and version 1 for older models. In version 1 the file
+of a finished task is looked up by a further request.
 """
 
 import re
