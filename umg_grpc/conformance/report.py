@@ -75,9 +75,7 @@ def _skips(results: Sequence[Result]) -> list[str]:
 
 
 def junit(results: Sequence[Result]) -> bytes:
-    """Return the results as JUnit XML, a test suite for each wire format. A failed recommended check is a skipped test
-    case.
-    """
+    """Return the results as JUnit XML, a suite for each wire format; a failed recommended check is skipped."""
     root = ET.Element("testsuites", name="umg conformance")
     for summary in summaries(results):
         own = [result for result in results if result.face == summary.face]

@@ -310,9 +310,7 @@ class VideoTasks:
             return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
 
     async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
-        """Lease up to `limit` due tasks of a channel to this process until `lease_end_micros`. Return them; empty if
-        none is due.
-        """
+        """Lease up to `limit` due tasks of a channel to this process until `lease_end_micros`, and return them."""
         table = MediaTask
         due = (
             select(table.task_id)

@@ -36,9 +36,7 @@ def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
 
 
 def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return (body of a `multipart/form-data` request, its content type). The boundary is a hash of all parts, so
-    that no part contains it.
-    """
+    """Return (`multipart/form-data` body, its content type). The boundary, a hash of all parts, is in none of them."""
     digest = hashlib.blake2b(digest_size=16)
     for name, value in fields.items():
         digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
