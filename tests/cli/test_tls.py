@@ -352,7 +352,9 @@ async def test_the_commands_of_operators_connect_with_tls(
             assert code != 0, (out, err)
         http = served.url.partition("//")[2]
         assert states(http, certificate=str(files.certificate)) == {("sandbox", MODEL): "healthy"}
+        other = tmp_path / "other.crt"
+        other.write_bytes(files.issue()[0])
+        assert states(http, certificate=str(other)) == {}
         files.replace()
-        assert states(http, certificate=str(files.folder / "version-1" / "tls.crt")) == {}
         code, out, err = await run("models", "--config", str(config), "--http", http)
         assert code == 0
