@@ -96,8 +96,7 @@ class Dispatcher:
             raise
         finally:
             connection.exchange = None
-            if memory.owner is not None:
-                memory.owner.release(memory)
+            memory.release()
             if exchange.admitted:
                 self._settings.load_shedder.leave()
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):

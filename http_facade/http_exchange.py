@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -70,8 +71,9 @@ class Exchange(msgspec.Struct, eq=False):
         return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
     def seconds_left(self) -> float:
-        """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it.
-
-        Raises KeyError without the header, and UmgError(INVALID_FIELD) for an invalid one.
+        """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it; infinite
+        without the header. Raise UmgError(INVALID_FIELD) for an invalid one.
         """
-        return timeout_seconds(self.request.headers[TIMEOUT_HEADER]) - (time.monotonic() - self.began_at)
+        if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
+            return inf
+        return timeout_seconds(given) - (time.monotonic() - self.began_at)

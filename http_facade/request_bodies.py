@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import inf
 from typing import TypeVar
 
 import grpc
@@ -11,7 +10,7 @@ from aiohttp import hdrs, web
 
 from http_facade.decompression import WINDOWS, decompress, too_large
 from http_facade.form_bodies import FORM
-from http_facade.http_exchange import TIMEOUT_HEADER, Exchange
+from http_facade.http_exchange import Exchange
 from http_facade.key_check import KeyCheck
 from http_facade.settings import Settings
 from http_facade.thread_offload import run_large
@@ -19,7 +18,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, decode_form_body, is_slow
+from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
 
@@ -65,7 +64,7 @@ class BodyReader:
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, sent)
-        if len(body) >= SLOW_MARKS and is_slow(body):  # no shorter body is slow
+        if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
         return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
 
@@ -86,12 +85,8 @@ class BodyReader:
             limit_bytes = min(limit_bytes, MAX_KEYLESS_BYTES)
         elif not self._keys.is_known(exchange):
             await self._keys.check(exchange)
-        limit_bytes += envelope_bytes
-        body, headers = exchange.body, exchange.request.headers
-        is_plain = hdrs.CONTENT_ENCODING not in headers and headers.get(hdrs.CONTENT_TYPE, JSON) == JSON
-        if body is None or not is_plain or len(body) > limit_bytes:  # few: most bodies came with their headers
-            body = await read_body(exchange, limit_bytes, self._settings.upload_seconds, accepted)
-        seconds = exchange.seconds_left() if TIMEOUT_HEADER in headers else inf
+        body = await read_body(exchange, limit_bytes + envelope_bytes, self._settings.upload_seconds, accepted)
+        seconds = exchange.seconds_left()
         try:
             await self._settings.load_shedder.enter(seconds)
         except UmgError:

@@ -63,8 +63,13 @@ class LineWriter:
 
     def info(self, line: bytes) -> None:
         """Add a line to the next batch; write it at once if no event loop runs."""
+        self.add(line, b"\n")
+
+    def add(self, *parts: bytes) -> None:
+        """Add a line in parts, with its end, as `info` does."""
+        # no call between the test and the addition: another thread may write the buffer during a call
         is_first = not self.buffer
-        self.buffer += (line, b"\n")
+        self.buffer += parts
         if is_first:
             self.begin_batch()
 
@@ -108,12 +113,7 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
 
     def log(line: msgspec.Struct) -> None:
         begin = b'{"timestamp":"%b","level":"info","event":%b,' % (now().encode(), name)
-        parts = (begin, encode(line)[1:], b"\n")
-        # no call between here and the test of `is_first`: another thread may write the buffer during a call
-        is_first = not writer.buffer
-        writer.buffer += parts
-        if is_first:
-            writer.begin_batch()
+        writer.add(begin, encode(line)[1:], b"\n")
 
     return log
 

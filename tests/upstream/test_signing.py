@@ -219,9 +219,7 @@ async def test_a_token_that_the_provider_rejects_is_discarded_unless_it_is_new(t
         request = UpstreamRequest("/x", b"{}", {}, Report())
 
         async def call() -> bytes:
-            return await HttpCall(
-                channel, Unchanged(), pb.GenerateRequest(), request, request.report, passes=True
-            ).send(10)
+            return await HttpCall(channel, Unchanged(), pb.GenerateRequest(), request, passes=True).send(10)
 
         assert (await failed(call())).failure is Failure.DOWN
         made.now[0] += 60

@@ -1,6 +1,6 @@
 """Order in which the channels of a call are tried."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic
 
 import msgspec
@@ -125,3 +125,11 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
 
     def _expected_wait(self, attempt: AttemptT) -> float:
         return 0.0 if (limiter := self.limiters.get(attempt.channel)) is None else limiter.expected_wait
+
+
+def plan_attempts(
+    targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience
+) -> AttemptPlan[AttemptT]:
+    """Return the plan of a call whose channels are `targets`, best first."""
+    untried = list(targets)
+    return AttemptPlan(untried, encoder, shared, shared.limiters, len(untried) == 1)

@@ -17,7 +17,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
@@ -165,8 +165,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
             targets = [access.only_target]
         else:
-            targets = [*router.channels(model.id, self._operation, preferences)]
-        plan = AttemptPlan(targets, encoder, context.shared, context.shared.limiters, len(targets) == 1)
+            targets = router.channels(model.id, self._operation, preferences)
+        plan = plan_attempts(targets, encoder, context.shared)
         return FailoverLoop(call, model, admitted.request.model, plan, access.caller.show_route)
 
     async def _validate(self, message: Message) -> None:

@@ -150,10 +150,11 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, answer: Answer) -> None:
-        """List the dropped fields of the request in `dropped_fields` of `answer`, for a gRPC caller. HTTP callers get
-        them in a header.
+        """List the dropped fields of the request in `dropped_fields` of `answer`, for a gRPC caller alone: HTTP callers
+        get them in a header.
         """
-        if (report := self.facts.report) is not None and report.dropped:
+        report = self.facts.report
+        if not self.arrival.trusted and report is not None and report.dropped:
             answer.dropped_fields.extend(report.entries())
 
 

@@ -123,8 +123,7 @@ class ImagePipeline(
         if not passed:
             await self._delivery.deliver(admitted, attempt.target.channel, result)
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
-        if not admitted.call.arrival.trusted:
-            admitted.call.list_dropped(response)
+        admitted.call.list_dropped(response)
         return response
 
 

@@ -120,8 +120,7 @@ class Answer(msgspec.Struct, eq=False):
         elif self.reasoning_mark:
             self.find_reasoning(response.source.body)
         call, facts = self.admitted.call, self.admitted.call.facts
-        if not call.arrival.trusted:
-            call.list_dropped(response)  # with the parts that `_report_unsupported` found
+        call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
             facts.usage = response.usage
         if facts.usage is None or self.stores_any:

@@ -29,8 +29,7 @@ class StreamedImages:
                     if not event.started.HasField("create_time"):
                         event.started.create_time.GetCurrentTime()
                         event.started.create_time.nanos = 0
-                    if not self._admitted.call.arrival.trusted:
-                        self._admitted.call.list_dropped(event.started)
+                    self._admitted.call.list_dropped(event.started)
                 case "partial":
                     await self._delivery.fetch(self._admitted, self._channel, event.partial.image)
                 case "completed":

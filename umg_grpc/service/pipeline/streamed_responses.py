@@ -79,8 +79,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                     event.finished.complete_time.seconds = int(time.time())
             elif kind == "started":
                 answer.complete(event.started)
-                if not admitted.call.arrival.trusted:
-                    admitted.call.list_dropped(event.started)
+                admitted.call.list_dropped(event.started)
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
                 self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
         aggregator.feed(message)

@@ -72,8 +72,7 @@ class UnaryPipeline(
     async def _settle(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
     ) -> ResponseT:
-        if not admitted.call.arrival.trusted:
-            admitted.call.list_dropped(response)
+        admitted.call.list_dropped(response)
         return response
 
 

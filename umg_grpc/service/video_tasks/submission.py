@@ -20,7 +20,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
-from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
@@ -189,8 +189,7 @@ class Submissions:
         """Send the task to the channels in their order until one accepts it. Return its row: accepted, or of unknown
         outcome. Raise UmgError if all channels refuse it.
         """
-        call, shared = new.call, self._context.shared
-        plan = AttemptPlan([*new.targets], _Encoder(), shared, shared.limiters, len(new.targets) == 1)
+        call, plan = new.call, plan_attempts(new.targets, _Encoder(), self._context.shared)
         attempts = _SubmitLoop(call, new.model, new.request.model, plan, call.caller.show_route)
         try:
             while True:

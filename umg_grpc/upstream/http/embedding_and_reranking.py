@@ -62,7 +62,7 @@ class HttpUnary(Generic[Request, Response]):
         codec = self.codec_of(request)
         encoded = codec.encode_request(request, model, notes)
         passes = codec.name == request.source.format
-        return HttpCall(self._channel, codec, request, encoded, encoded.report, passes, self._max_bytes)
+        return HttpCall(self._channel, codec, request, encoded, passes, self._max_bytes)
 
 
 class HttpEmbedding:

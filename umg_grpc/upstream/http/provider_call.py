@@ -48,12 +48,15 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
     format: ProviderFormat[Request, Response]
     request: Request
     encoded: UpstreamRequest
-    report: Report  # parts of the caller's request that the channel cannot express
-    """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
-    passes: bool  # whether the response may be passed through unchanged
+    passes: bool
     """Whether the provider's body is kept in the response, because it has the caller's format."""
-    max_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
+    max_bytes: int = MAX_RESPONSE_BYTES
     """Maximum size of the response in bytes."""
+
+    @property
+    def report(self) -> Report:
+        """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
+        return self.encoded.report
 
     async def send(self, seconds: float) -> Response:
         """Send the request, and return the decoded response. `seconds`: time until the caller's deadline."""

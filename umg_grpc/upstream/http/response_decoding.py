@@ -49,8 +49,7 @@ def decoded_body(
     Raise UmgError: errors of `decode` itself, and UPSTREAM_FAILED for a body that cannot be decoded. Call it in a
     thread for a body of BIG_BYTES or more.
     """
-    text = body if body.isascii() else replace_invalid_utf8(body.removeprefix(BOM))
-    return guarded(decode, text, *arguments, **named)
+    return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)), *arguments, **named)
 
 
 def refusal(

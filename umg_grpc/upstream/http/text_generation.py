@@ -76,7 +76,7 @@ class HttpText:
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
-        return HttpTextCall(self._channel, text_format, request, encoded, encoded.report, passes)
+        return HttpTextCall(self._channel, text_format, request, encoded, passes)
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):

@@ -119,7 +119,7 @@ class PassthroughDecoder(FrameDecoder):
             self.done = True
             return event.raw
         chunk = decode(_CHUNK, data)
-        if (event.name or chunk.error is not ABSENT) and (error := event_error(event, chunk)):
+        if error := event_error(event, chunk):
             raise error
         if chunk.choices is None:
             return b""  # not a chunk: JS clients read its choices
@@ -143,7 +143,7 @@ class PassthroughDecoder(FrameDecoder):
                 events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
-        event = sse.without_id(event) if b"id:" in event.raw else event
+        event = sse.without_id(event)
         if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
         frame = self._model.replace(event, chunk.model)

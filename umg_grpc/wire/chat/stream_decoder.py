@@ -62,6 +62,8 @@ def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
     """Return the error in a server-sent event, which states it by the name `error` or by the member `error`; None for
     any other event. `chunk`: decoded from the event.
     """
+    if chunk.error is ABSENT and event.name != b"error":
+        return None
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:
@@ -318,7 +320,7 @@ class TranslatingDecoder(EventDecoder):
                 raise cut_off()
             return self._finished()
         chunk, _ = self._read(_CHUNK, data)
-        if (event.name or chunk.error is not ABSENT) and (error := event_error(event, chunk)):
+        if error := event_error(event, chunk):
             raise error
         if (more := self._continuation(chunk)) is not None:
             return (more,)

@@ -176,8 +176,7 @@ def replace_model_id(
     Invalid UTF-8 becomes U+FFFD; where the member's name occurs more than once, lone surrogates do, too. Raise
     ValueError or RecursionError for a body that is not a JSON object.
     """
-    if not body.isascii():
-        body = replace_invalid_utf8(body)
+    body = replace_invalid_utf8(body)
     if provider_id == public_id or not public_id:
         return body
     replacement, name = msgspec.json.encode(public_id), b'"%b"' % member.encode()

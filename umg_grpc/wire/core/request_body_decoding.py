@@ -22,6 +22,8 @@ MALFORMED = "the body is not what its format says, and no field of it can be nam
 
 def is_slow(body: bytes) -> bool:
     """Return whether the body takes milliseconds to decode, so that it should be decoded in a thread."""
+    if len(body) < SLOW_MARKS:
+        return False
     return len(body) >= BIG_BYTES or body.count(b",") + body.count(b":") >= SLOW_MARKS
 
 
@@ -34,8 +36,20 @@ def decode_body(
     other failure of `decode` (with the place in the code, for the log); UNAVAILABLE if the memory does not suffice.
     """
     check_bounds(body)
+    return _guarded(decode, body, *arguments, **named)
+
+
+def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
+    """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
+    failure of it; UNAVAILABLE if the memory does not suffice.
+    """
+    return _guarded(decode, body, content_type)
+
+
+def _guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
+    """Return the result of a decoder. Raise UmgError as `decode_body` does."""
     try:
-        return decode(body, *arguments, **named)
+        return decode(*arguments, **named)
     except UmgError:
         raise
     except MemoryError:
@@ -44,28 +58,6 @@ def decode_body(
         place = place_of(error)
     # outside the `except` block, so that the error does not keep the decoder's frames alive, and without a variable for
     # it, since its traceback refers to this frame: the cycle would keep the body
-    raise _body_error(place)
-
-
-def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
-    """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
-    failure of it; UNAVAILABLE if the memory does not suffice.
-    """
-    try:
-        return decode(body, content_type)
-    except UmgError:
-        raise
-    except MemoryError:
-        place = None
-    except Exception as error:
-        place = place_of(error)
-    raise _body_error(place)  # as in `decode_body`
-
-
-def _body_error(place: str | None) -> UmgError:
-    """Return the error that the caller gets if a decoder failed unexpectedly. `place`: place of the failure in the
-    code, for the log; None for a lack of memory.
-    """
     if place is None:
-        return overloaded(NO_MEMORY)
-    return UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)
+        raise overloaded(NO_MEMORY)
+    raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)

@@ -63,10 +63,11 @@ def unescape_halves(document: bytes) -> bytes:
 
 def replace_invalid_utf8(document: bytes) -> bytes:
     """Return bytes unchanged if they are UTF-8, else with U+FFFD for each invalid sequence."""
-    try:
-        str(document, "utf-8")
-    except UnicodeDecodeError:
-        return document.decode("utf-8", "replace").encode()
+    if not document.isascii():
+        try:
+            str(document, "utf-8")
+        except UnicodeDecodeError:
+            return document.decode("utf-8", "replace").encode()
     return document
 
 

@@ -152,7 +152,7 @@ def without_id(event: SseEvent) -> SseEvent:
     """Return an event without its `id:` line, since the openai client takes the blank line after an event with an id
     for another event.
     """
-    if event.data is not None and _NUMBERED.search(event.raw):
+    if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
         return SseEvent(event.name, event.data, encode_event(event.name, event.data))
     return event
 

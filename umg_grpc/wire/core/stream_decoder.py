@@ -130,11 +130,9 @@ class FrameDecoder(_Decoder, ABC):
         """
         if self._failure is not None:
             raise self._failure
-        frames = self._splitter.whole(data)
+        frames = replace_invalid_utf8(self._splitter.whole(data))
         if not frames or self.done:
             return None
-        if not frames.isascii():
-            frames = replace_invalid_utf8(frames)
         plain, size = self._plain(frames)
         if size == len(frames):
             return pb.StreamGenerateResponse(source_frames=plain)

@@ -70,7 +70,7 @@ class PassthroughDecoder(FrameDecoder):
         data = event.data or b""
         if data.strip() == sse.DONE:
             return b""
-        event = sse.without_id(event) if b"id:" in event.raw else event
+        event = sse.without_id(event)
         passed = decode(_EVENT, data)
         if error := stated_error(event.name, passed):
             raise error
