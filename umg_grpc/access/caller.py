@@ -72,8 +72,10 @@ class Caller:
         """Model operations that the key may use, for example text generation; None for all of them."""
         return model_operations(self.operations) if self.operations else None
 
-    def scope_error(self, required: frozenset[str]) -> UmgError:
-        """Return the error PERMISSION_DENIED for a call whose key has none of the `required` permissions."""
+    def check_scopes(self, required: frozenset[str]) -> None:
+        """Raise UmgError(PERMISSION_DENIED) if the key has none of the `required` permissions."""
+        if not self.scopes.isdisjoint(required):
+            return
         operation = min(required)
         if operation == ADMIN:
             message = "this API key may not administer the gateway; use a key of an administrator"
@@ -81,7 +83,7 @@ class Caller:
             message = (
                 f"this API key may not use the operation `{operation}`; it may use {', '.join(sorted(self.scopes))}"
             )
-        return UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
+        raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
 
     @cached_property
     def _models(self) -> re.Pattern[str]:

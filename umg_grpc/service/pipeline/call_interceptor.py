@@ -153,8 +153,7 @@ class CallInterceptor(Interceptor):
                 call.rejected_key = self._authenticator.reference(secret)
                 raise
         call.known_caller = caller
-        if caller.scopes.isdisjoint(scopes):
-            raise caller.scope_error(scopes)
+        caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
         """Return the message of a request, which came over a socket as bytes.

@@ -188,8 +188,8 @@ def _own_or_any(key_id: str) -> str:
     UmgError(PERMISSION_DENIED) for another key unless the caller is an administrator.
     """
     caller = current().caller
-    if key_id not in {"", caller.key_id} and not caller.administrator:
-        raise caller.scope_error(frozenset({ADMIN}))
+    if key_id not in {"", caller.key_id}:
+        caller.check_scopes(frozenset({ADMIN}))
     return key_id or caller.key_id
 
 
