@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from tests.linear.cost import SHORTER
+
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Step = str | int
 Path = tuple[Step, ...]
@@ -20,6 +22,7 @@ IDS = frozenset({
 INDEXES = frozenset({"index", "output_index", "content_index", "summary_index", "annotation_index", "sequence_number"})
 """Members that contain the position of an event in the answer."""
 DEEPEST = 400
+SMALLEST = 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Growth:
     id: str
     document: Callable[[int], bytes]
     """Size -> the document. The size is the number of elements, members, events or characters, or the depth."""
-    smallest: int = 16
+    smallest: int = SMALLEST
+    """Size at which lines are counted, and its double and its quadruple; first at a `SHORTER` part of them."""
 
 
 def growths(sample: bytes) -> Iterator[Growth]:
@@ -115,9 +119,10 @@ def _of_list(document: Json, path: Path, elements: Sequence[Json]) -> Iterator[G
     name = _name(path)
     kinds = {_kind(element): element for element in elements}
     if len(kinds) > 1:
-        size = max(1, len(elements))
-        yield Growth(f"{name}[*]", _grown(document, path, lambda _, n: list(elements) * max(1, n // size)))
-        yield Growth(f"{name}[*] numbered", _grown(document, path, lambda _, n: _copies(elements, max(1, n // size))))
+        size = len(elements)
+        smallest = size * -(-SMALLEST // SHORTER // size) * SHORTER  # the sizes are whole numbers of copies
+        yield Growth(f"{name}[*]", _grown(document, path, lambda _, n: list(elements) * (n // size)), smallest)
+        yield Growth(f"{name}[*] numbered", _grown(document, path, lambda _, n: _copies(elements, n // size)), smallest)
     for kind, element in kinds.items():
         yield Growth(f"{name}[{kind}]", _grown(document, path, lambda _, n, one=element: [one] * n))
         yield Growth(f"{name}[{kind}] numbered", _grown(document, path, lambda _, n, one=element: _copies([one], n)))
