@@ -3,23 +3,22 @@
 import asyncio
 import os
 import pty
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from tests.support.forked_umg_starts import Forked, Program, start_on_terminal, start_with_input
 from umg_grpc.cli.chat import Answer, Conversation, Piece
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
 
-RUNNER = Path(__file__).with_name("chat_runner.py")
+RUNNER = "tests.cli.chat_runner"
 DEADLINE_SECONDS = 20
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 DIM, RED = "\x1b[2m", "\x1b[31m"
@@ -116,7 +115,7 @@ async def served() -> AsyncIterator[Served]:
 class Terminal:
     """Program in a pseudo-terminal: its output, and a keyboard."""
 
-    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+    def __init__(self, process: Forked, master: int) -> None:
         self.shown = ""
         self._process = process
         self._master = master
@@ -128,10 +127,8 @@ class Terminal:
     async def open(cls, *arguments: str) -> AsyncIterator["Terminal"]:
         master, slave = pty.openpty()
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, str(RUNNER), *arguments, stdin=slave, stdout=slave, stderr=slave,
-                start_new_session=True, env={**os.environ, "TERM": "xterm", "INPUTRC": os.devnull},
-            )  # fmt: skip
+            environment = {**os.environ, "TERM": "xterm", "INPUTRC": os.devnull}
+            process = await start_on_terminal(slave, Program(arguments, environment, module=RUNNER))
         finally:
             os.close(slave)
         terminal = cls(process, master)
@@ -316,12 +313,10 @@ class Piped:
 
 
 async def pipe(stdin: str | bytes, *arguments: str) -> Piped:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(RUNNER), *arguments,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    text = stdin if isinstance(stdin, bytes) else stdin.encode()
+    process = await start_with_input(text, Program(arguments, os.environ, module=RUNNER))
     async with asyncio.timeout(DEADLINE_SECONDS):
-        answers, notes = await process.communicate(stdin if isinstance(stdin, bytes) else stdin.encode())
+        answers, notes = await process.communicate()
     return Piped(answers.decode(), notes.decode(), process.returncode)
 
 

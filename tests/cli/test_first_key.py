@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from tests.support.databases import Postgres
+from tests.support.forked_umg_starts import Program, start_on_terminal
 from tests.support.gateways import SANDBOX
-from tests.support.processes import UMG, Served, run, serve
+from tests.support.processes import Served, run, serve
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address
@@ -118,9 +119,8 @@ async def test_the_key_is_not_printed_where_output_is_stored(config: Path, tmp_p
 async def printed_on_a_terminal(*arguments: str, environment: dict[str, str]) -> str:
     """Run `umg serve` on a terminal until it prints an example call. Return its output."""
     ours, theirs = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        *(*UMG, "serve", *ANY, *arguments), stdout=theirs, stderr=theirs, env={**os.environ, **environment}
-    )
+    program = Program(("serve", *ANY, *arguments), {**os.environ, **environment})
+    process = await start_on_terminal(theirs, program)
     os.close(theirs)
     output = b""
     with suppress(OSError):  # the other end of the terminal is closed

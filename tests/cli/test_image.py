@@ -5,7 +5,6 @@ import base64
 import os
 import pty
 import re
-import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from io import BytesIO
@@ -15,6 +14,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
+from tests.support.forked_umg_starts import Program, start, start_on_terminal
 from tests.support.gateways import Running, running
 from umg_grpc.cli.terminal_pictures import CHUNK_CHARACTERS, encoder_of, iterm, kitty
 
@@ -46,14 +46,8 @@ class Done:
 
 async def umg_image(gateway: Running, folder: Path, *arguments: str, **environment: str) -> Done:
     """Run the command in the folder, with pipes."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "umg_grpc.cli", "image", "--grpc", gateway.grpc, *arguments),
-        cwd=folder,
-        env={**os.environ, "UMG_API_KEY": gateway.key, "TERM": "dumb", **environment},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    variables = {**os.environ, "UMG_API_KEY": gateway.key, "TERM": "dumb", **environment}
+    process = await start(("image", "--grpc", gateway.grpc, *arguments), variables, folder=folder)
     output, notes = await process.communicate()
     return Done(process.returncode, output, notes.decode())
 
@@ -130,14 +124,9 @@ async def test_a_failure_states_the_reason(
 
 async def test_a_terminal_shows_progress_and_the_image(gateway: Running, tmp_path: Path) -> None:
     primary, secondary = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "umg_grpc.cli", "image", "a kite", *SMALL, "--grpc", gateway.grpc),
-        cwd=tmp_path,
-        env={**os.environ, "UMG_API_KEY": gateway.key, "TERM": "xterm-kitty"},
-        stdin=secondary,
-        stdout=secondary,
-        stderr=secondary,
-    )
+    environment = {**os.environ, "UMG_API_KEY": gateway.key, "TERM": "xterm-kitty"}
+    arguments = ("image", "a kite", *SMALL, "--grpc", gateway.grpc)
+    process = await start_on_terminal(secondary, Program(arguments, environment, tmp_path))
     os.close(secondary)
     shown = await asyncio.to_thread(read_all, primary)
     assert await process.wait() == 0

@@ -13,6 +13,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from tests.support.certificates import CertificateFiles
+from tests.support.forked_umg_starts import start
 from tests.support.gateways import KEY, SANDBOX, Running, running
 from tests.support.processes import run
 from tests.support.serving import serving
@@ -228,10 +229,7 @@ async def test_ctrl_c_does_not_wait_for_a_gateway_that_does_not_answer() -> None
 
     server = await asyncio.start_server(hold, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "umg_grpc.cli", "keys", "list", "--gateway", url),
-        env={**os.environ, "UMG_ADMIN_KEY": KEY},
-    )
+    process = await start(("keys", "list", "--gateway", url), {**os.environ, "UMG_ADMIN_KEY": KEY})
     async with asyncio.timeout(SECONDS):
         await called.wait()
         process.send_signal(signal.SIGINT)

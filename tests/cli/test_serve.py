@@ -194,7 +194,8 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
 
 async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(setting: Setting) -> None:
     arguments = ("--config", str(setting.config), "--workers", "2")
-    async with serve(setting.data, *arguments, environment=ENVIRONMENT) as served:
+    # its workers are new processes, as those of operators
+    async with serve(setting.data, *arguments, environment=ENVIRONMENT, program=UMG) as served:
         workers = _children(served.process.pid)
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)

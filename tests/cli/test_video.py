@@ -4,7 +4,6 @@ import asyncio
 import os
 import pty
 import signal
-import sys
 from collections.abc import AsyncGenerator
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
+from tests.support.forked_umg_starts import Program, start_on_terminal
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import run
 from umg_grpc.cli.video_client import VideoOptions, medium
@@ -128,15 +128,9 @@ async def test_a_queued_task_is_cancelled(gateway: Running) -> None:
 
 async def test_ctrl_c_leaves_the_task_running_and_the_note_has_the_way_back(gateway: Running, tmp_path: Path) -> None:
     terminal, end = pty.openpty()
-    command = [sys.executable, "-m", "umg_grpc.cli", "video", "a crab [[slow]]", "--model", "vidA-2"]
-    process = await asyncio.create_subprocess_exec(
-        *(*command, "--grpc", gateway.grpc, "-o", "c.mp4"),
-        stdin=end,
-        stdout=end,
-        stderr=end,
-        cwd=tmp_path,
-        env={**os.environ, "UMG_API_KEY": KEY, "TERM": "xterm", "COLUMNS": "100"},
-    )
+    arguments = ("video", "a crab [[slow]]", "--model", "vidA-2", "--grpc", gateway.grpc, "-o", "c.mp4")
+    environment = {**os.environ, "UMG_API_KEY": KEY, "TERM": "xterm", "COLUMNS": "100"}
+    process = await start_on_terminal(end, Program(arguments, environment, tmp_path))
     os.close(end)
     loop, seen = asyncio.get_running_loop(), ""
     async with asyncio.timeout(SECONDS):

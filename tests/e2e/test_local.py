@@ -15,7 +15,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from openai import AsyncOpenAI
 
-from tests.support.processes import UMG, Served, serve
+from tests.support.forked_umg_starts import Program, start_with_input
+from tests.support.processes import Served, serve
 from umg_grpc.v1 import pb, rpc
 
 MODEL = "smollm2-135m-instruct"
@@ -85,14 +86,9 @@ async def answer_over_client(served: Served) -> str:
 
 async def answer_in_terminal(served: Served) -> str:
     arguments = ("chat", "--grpc", served.grpc, "--max-tokens", str(TOKENS), "--temperature", "0")
-    process = await asyncio.create_subprocess_exec(
-        *UMG,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "UMG_API_KEY": served.key},
-    )
-    out, _ = await asyncio.wait_for(process.communicate(f"{QUESTION}\n".encode()), 60)
+    program = Program(arguments, {**os.environ, "UMG_API_KEY": served.key})
+    process = await start_with_input(f"{QUESTION}\n".encode(), program)
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0
     return out.decode().strip()
 

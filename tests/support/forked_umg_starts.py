@@ -2,8 +2,8 @@
 short process.
 
 One process of each pytest worker has the modules of `umg` loaded, and forks for each start: the child is a process with
-its own environment, folder, session and streams, and runs the same `main`. Where a test is about the process itself, it
-runs `processes.UMG` instead.
+its own environment, folder, session and streams, and runs the same `main`. The workers of `umg serve --workers` are
+forked from it, too. Where a test is about the process itself, it runs `processes.UMG` instead.
 """
 
 import array
@@ -23,11 +23,13 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
+
+from prometheus_client import values
 
 from umg_grpc import cli
 
@@ -36,20 +38,32 @@ MODULES = (
     *("circuit_breaker_states", "http_admin_client", "undelivered_callbacks"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
+OTHER_MODULES = (
+    *("umg_grpc.config.aliases", "umg_grpc.config.built_in_config", "umg_grpc.config.file_schema"),
+    *("umg_grpc.config.model_settings", "umg_grpc.upstream.sandbox", "re2"),
+)
+"""Modules that most gateways of tests import when they start."""
 LARGEST_REQUEST = 1 << 20
 STREAMS = 3
 """Standard input, output and error."""
 
 
+@dataclass(frozen=True)
+class Started:
+    """Process that was forked, and the connection on which its exit code is sent."""
+
+    pid: int
+    connection: socket.socket
+
+
 class Forked:
     """Process of a started `umg`, with the interface of `asyncio.subprocess.Process` that the tests use."""
 
-    def __init__(self, pid: int, connection: socket.socket, stdout: "Output", stderr: "Output") -> None:
-        self.pid = pid
+    def __init__(self, started: Started, *transports: asyncio.BaseTransport) -> None:
+        self.pid = started.pid
         self.returncode: int | None = None
-        self.stdout, self.stderr = stdout.reader, stderr.reader
-        self._transports = (stdout.transport, stderr.transport)
-        self._ended = asyncio.create_task(self._wait(connection), name="end of umg")
+        self._transports = transports
+        self._ended = asyncio.create_task(self._wait(started.connection), name="end of umg")
 
     async def _wait(self, connection: socket.socket) -> int:
         with connection:
@@ -67,19 +81,31 @@ class Forked:
         if self.returncode is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Send SIGTERM, unless the process ended."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """Send SIGKILL, unless the process ended."""
         self.send_signal(signal.SIGKILL)
-
-    async def communicate(self) -> tuple[bytes, bytes]:
-        """Return standard output and standard error once the process ended."""
-        out, err, _ = await asyncio.gather(self.stdout.read(), self.stderr.read(), self.wait())
-        return out, err
 
     def close(self) -> None:
         """Close the pipes of an ended process, whose output was not read to its end."""
         for transport in self._transports:
             transport.close()
+
+
+class ForkedWithPipes(Forked):
+    """Process with pipes as its standard output and error."""
+
+    def __init__(self, started: Started, stdout: "Output", stderr: "Output") -> None:
+        super().__init__(started, stdout.transport, stderr.transport)
+        self.stdout, self.stderr = stdout.reader, stderr.reader
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """Return standard output and standard error once the process ended."""
+        out, err, _ = await asyncio.gather(self.stdout.read(), self.stderr.read(), self.wait())
+        return out, err
 
 
 @dataclass(frozen=True)
@@ -90,23 +116,54 @@ class Output:
     transport: asyncio.ReadTransport
 
 
-async def start(arguments: Sequence[str], environment: Mapping[str, str], prepared_by: str = "") -> Forked:
+@dataclass(frozen=True)
+class Program:
+    """Module that a process runs, with its arguments, environment and folder."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path = field(default_factory=Path.cwd)
+    module: str = "umg_grpc.cli"
+    """Name of the module whose `main` runs."""
+    prepared_by: str = ""
+    """Name of a module whose function `prepare` runs before."""
+
+
+async def start(
+    arguments: Sequence[str], environment: Mapping[str, str], prepared_by: str = "", folder: Path | None = None
+) -> ForkedWithPipes:
     """Start `umg` with arguments, in a session of its own and without standard input. `prepared_by`: name of a module
     whose function `prepare` the process calls before.
     """
-    pipes = [os.pipe() for _ in range(2)]
+    program = Program(arguments, environment, folder or Path.cwd(), prepared_by=prepared_by)
+    return await start_with_input(b"", program)
+
+
+async def start_with_input(text: bytes, program: Program) -> ForkedWithPipes:
+    """Start a program in a session of its own. `text`: its standard input, which is not larger than a pipe's buffer."""
+    (stdin, written), (stdout, its_stdout), (stderr, its_stderr) = os.pipe(), os.pipe(), os.pipe()
+    os.write(written, text)
+    os.close(written)
+    started = await _start(_forking().address, program, [stdin, its_stdout, its_stderr])
+    for stream in (stdin, its_stdout, its_stderr):
+        os.close(stream)
+    return ForkedWithPipes(started, await _output(stdout), await _output(stderr))
+
+
+async def start_on_terminal(terminal: int, program: Program) -> Forked:
+    """Start a program in a session of its own, with a terminal as its standard streams."""
+    return Forked(await _start(_forking().address, program, [terminal] * STREAMS))
+
+
+async def _start(address: str, program: Program, streams: Sequence[int]) -> Started:
+    """Fork at an address. `streams`: descriptors of standard input, output and error."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.connect(_forking().address)
-    request = {"arguments": list(arguments), "environment": dict(environment), "folder": str(Path.cwd())}
-    request["prepared_by"] = prepared_by
-    streams = [os.open(os.devnull, os.O_RDONLY), *(write for _, write in pipes)]
+    connection.connect(address)
+    request = {**vars(program), "environment": dict(program.environment), "folder": str(program.folder)}
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))]
     connection.sendmsg([json.dumps(request).encode()], rights)
-    for stream in streams:
-        os.close(stream)
     connection.setblocking(False)
-    pid = int(await asyncio.get_running_loop().sock_recv(connection, 16))
-    return Forked(pid, connection, *[await _output(read) for read, _ in pipes])
+    return Started(int(await asyncio.get_running_loop().sock_recv(connection, 16)), connection)
 
 
 async def _output(descriptor: int) -> Output:
@@ -142,6 +199,34 @@ def _forking() -> Forking:
         )
 
 
+# --- a process that forks its workers
+
+
+class ForkedWorker(Forked):
+    """Worker of a gateway, with the interface of `asyncio.subprocess.Process` that `worker_processes.Workers` uses."""
+
+    def __init__(self, started: Started, stdin: asyncio.WriteTransport, stdout: Output) -> None:
+        super().__init__(started, stdin, stdout.transport)
+        self.stdin, self.stdout = stdin, stdout.reader
+
+    async def wait(self) -> int:
+        """Return the exit code once the process ended; negative for a signal. Close its pipes."""
+        code = await super().wait()
+        self.close()
+        return code
+
+
+async def _start_worker(address: str, arguments: Sequence[str], environment: Mapping[str, str]) -> ForkedWorker:
+    """Start a worker as `worker_processes.start_worker` does, forked at an address."""
+    (its_input, stdin), (stdout, its_output) = os.pipe(), os.pipe()
+    program = Program(arguments, environment)
+    started = await _start(address, program, [its_input, its_output, sys.stderr.fileno()])
+    for stream in (its_input, its_output):
+        os.close(stream)
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.Protocol, os.fdopen(stdin, "wb", 0))
+    return ForkedWorker(started, transport, await _output(stdout))
+
+
 # --- the process that forks
 
 
@@ -149,8 +234,13 @@ def main() -> None:
     """Load the modules, and fork for each request on the socket, until the end of the tests closes standard input."""
     os.environ.update(GRPC_VERBOSITY="ERROR", GRPC_ENABLE_FORK_SUPPORT="0")  # as `umg` does before it loads grpc
     gc.set_threshold(cli.START_THRESHOLD)
+    vars(sys)["modules"]["readline"] = None  # depends on the terminal when it is imported
     for name in MODULES:
         import_module(f"umg_grpc.cli.{name}")
+    for name in OTHER_MODULES:
+        import_module(name)
+    worker_processes = import_module("umg_grpc.cli.worker_processes")
+    del sys.modules["readline"]
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.freeze()  # children share the memory of objects that their collections do not visit
     listener = socket.socket(fileno=int(sys.argv[1]))
@@ -167,6 +257,7 @@ def main() -> None:
                 inherited.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            vars(worker_processes)["start_worker"] = partial(_start_worker, str(address))
             _run_command(descriptors, **json.loads(request))
         waiting[pid] = connection
         with suppress(OSError):  # the test may have ended
@@ -189,26 +280,28 @@ def _report_ended(waiting: dict[int, socket.socket]) -> None:
 
 
 def _run_command(
-    descriptors: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str], folder: str, prepared_by: str
+    descriptors: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str], **program: str
 ) -> NoReturn:
-    """Run `umg` in this child process, as a new process would."""
+    """Run `umg`, or another module, in this child process, as a new process would."""
     os.setsid()
     for target, descriptor in enumerate(descriptors):
         os.dup2(descriptor, target)
+    for descriptor in set(descriptors):
         os.close(descriptor)
     sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
     sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
     os.environ.clear()
     os.environ.update(environment)
+    values.ValueClass = values.get_value_class()  # depends on the environment when it is imported
     time.tzset()
-    os.chdir(folder)
+    os.chdir(program["folder"])
     sys.argv = ["umg", *arguments]
     sys.modules["__main__"].__package__ = ""  # for the name of the program in help texts
     code = 0
     try:
-        if prepared_by:
-            import_module(prepared_by).prepare()
-        cli.main()
+        if program["prepared_by"]:
+            import_module(program["prepared_by"]).prepare()
+        import_module(program["module"]).main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:

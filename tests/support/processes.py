@@ -26,7 +26,7 @@ READ_AT_IMPORT = {"PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 class Served:
     """Gateway in a process of its own, which has printed its addresses."""
 
-    process: asyncio.subprocess.Process | forked_umg_starts.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     data: Path
     environment: dict[str, str]
     lines: list[str] = field(default_factory=list)  # of standard output
@@ -90,7 +90,7 @@ async def serve(
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
     serves. `prepared_by`: name of a module with changes to `umg`, see `preloaded.start`.
     """
-    process: asyncio.subprocess.Process | forked_umg_starts.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
@@ -121,7 +121,7 @@ async def serve(
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         await reading
-        if isinstance(process, forked_umg_starts.Forked):
+        if isinstance(process, forked_umg_starts.ForkedWithPipes):
             process.close()
 
 
@@ -146,7 +146,7 @@ async def _read_log(served: Served) -> None:
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Run another `umg` command. Return its exit code, standard output and standard error."""
     variables = {**os.environ, **(environment or {})}
-    process: asyncio.subprocess.Process | forked_umg_starts.Forked
+    process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     if READ_AT_IMPORT.isdisjoint(environment or {}):
         process = await forked_umg_starts.start(arguments, variables)
     else:

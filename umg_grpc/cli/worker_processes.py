@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
@@ -80,6 +80,17 @@ async def follow_parent(model: RelayedModel | None) -> None:
     while line := await reader.readline():
         if model is not None:
             model.learn(line)
+
+
+async def start_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """Start `umg` with `arguments` in a new process, with pipes as its standard input and output."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "umg_grpc.cli", *arguments),
+        env=environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # only the parent receives Ctrl-C, and stops its workers
+    )
 
 
 class Workers:
@@ -231,13 +242,7 @@ class Workers:
             *(("--metrics", str(self.metrics)) if self.metrics else ()),
         ]
         local = WITH_LOCAL if self._local else WITHOUT_LOCAL
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "umg_grpc.cli", *arguments),
-            env={**os.environ, WORKER: local, SHARED_FOLDER: metrics_folder},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # only the parent receives Ctrl-C, and stops its workers
-        )
+        process = await start_worker(arguments, {**os.environ, WORKER: local, SHARED_FOLDER: metrics_folder})
         self._processes[number] = process
         try:
             if self._closed.is_set():
