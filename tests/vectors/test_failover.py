@@ -1,13 +1,23 @@
 """Channels that embed or rank: their order, and failover to the next."""
 
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.support.callers.transports import TRANSPORTS
-from tests.support.callers.vector_callers import Embed, Rerank, VectorResult, channel, vector_caller
+from tests.support.callers.vector_callers import (
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    Rerank,
+    VectorResult,
+    channel,
+    vector_caller,
+)
 from tests.support.providers.server import RETRY_SECONDS
 from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import score, vector
@@ -54,46 +64,93 @@ OPERATIONS = {
 PROTOCOLS = {"embed": "embeddings", "embed natively": "native_embeddings"}
 
 
-async def call(made: object, operation: str) -> VectorResult:
-    send = made.embed if operation.startswith("embed") else made.rerank  # type: ignore[attr-defined]
-    return await send(Embed() if operation.startswith("embed") else Rerank())  # type: ignore[no-any-return]
-
-
-def config(operation: str, model: str, first: Provider, second: Provider | None = None) -> str:
+def config(operation: str, model: str, first: Provider, second: Provider | None = None, model_id: str = "m") -> str:
+    """Return the config of a channel with the model that fails, and of a second one that answers."""
     protocol = PROTOCOLS.get(operation, "rerank")
-    url = DEAD if model == "dead" else first.base_url
-    entry, timeout = f"{{id: m, upstream: {model}}}", f"{{connect: 1, total: {0.3 if model == 'silent' else 20}}}"
-    made = "channels:\n" + channel("first", protocol, url, entry, timeout=timeout)
-    return made + (channel("second", protocol, second.base_url, "m", priority=1) if second else "")
+    url, total = DEAD if model == "dead" else first.base_url, 0.3 if model == "silent" else 20
+    entry, timeout = f"{{id: {model_id}, upstream: {model}}}", f"{{connect: 1, total: {total}}}"
+    made = channel(f"first-{model_id}", protocol, url, entry, timeout=timeout)
+    if second is None:
+        return made
+    return made + channel(
+        f"second-{model_id}", protocol, second.base_url, f"{{id: {model_id}, upstream: m}}", priority=1
+    )
 
 
+@dataclass(frozen=True)
+class World:
+    """Gateways with the channels of every failure and operation, each with a model of its own, and their providers."""
+
+    alone: HttpVectorCaller | GrpcVectorCaller
+    """Caller of a gateway with the failing channels alone."""
+    failing_over: HttpVectorCaller | GrpcVectorCaller
+    """Caller of a gateway with a second channel after each of them."""
+    first: Mapping[str, Provider]
+    """Providers of the failing channels by operation."""
+    second: Mapping[str, Provider]
+
+
+def model_of(operation: str, case: Failure) -> str:
+    """Return the id of the model whose first channel fails."""
+    return f"{operation.replace(' ', '-')}-{case.model}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+    data = tmp_path_factory.mktemp("failures")
+    async with AsyncExitStack() as stack:
+        first, second = [
+            {name: await stack.enter_async_context(provider(kind)) for name, kind in OPERATIONS.items()}
+            for _ in range(2)
+        ]
+        alone, both = (
+            "channels:\n"
+            + "".join(
+                config(name, case.model, first[name], following.get(name), model_of(name, case))
+                for name in OPERATIONS
+                for case in FAILURES
+            )
+            for following in ({}, second)
+        )
+        yield World(
+            await stack.enter_async_context(vector_caller("grpc", alone, data / "alone")),
+            await stack.enter_async_context(vector_caller("http, in process", both, data / "both")),
+            first,
+            second,
+        )
+
+
+async def call(made: HttpVectorCaller | GrpcVectorCaller, operation: str, model: str) -> VectorResult:
+    """Call the operation with the model."""
+    return await (made.embed(Embed(model)) if operation.startswith("embed") else made.rerank(Rerank(model)))
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
 async def test_a_failing_provider_is_reported_in_the_gateways_words(
-    case: Failure, operation: str, tmp_path: Path
+    case: Failure, operation: str, world: World
 ) -> None:
-    async with provider(OPERATIONS[operation]) as first:
-        async with vector_caller("grpc", config(operation, case.model, first), tmp_path) as made:
-            result = await call(made, operation)
-            assert (result.status, result.reason) == (case.status, case.reason), result
-            assert case.message in result.message
-            assert not [secret for secret in case.hides if secret in result.message]
-            assert result.headers.get("retry-after", "") == case.retry_after
-        assert first.refusals == []
+    result = await call(world.alone, operation, model_of(operation, case))
+    assert (result.status, result.reason) == (case.status, case.reason), result
+    assert case.message in result.message
+    assert not [secret for secret in case.hides if secret in result.message]
+    assert result.headers.get("retry-after", "") == case.retry_after
+    assert world.first[operation].refusals == []
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
 async def test_another_channel_is_called_unless_the_request_is_wrong(
-    case: Failure, operation: str, tmp_path: Path
+    case: Failure, operation: str, world: World
 ) -> None:
-    kind = OPERATIONS[operation]
-    async with provider(kind) as first, provider(kind) as second:
-        async with vector_caller("http, in process", config(operation, case.model, first, second), tmp_path) as made:
-            result = await call(made, operation)
-        assert result.status == (200 if case.moves_on else case.status), result
-        assert len(second.received) == (1 if case.moves_on else 0)
-        assert first.refusals == second.refusals == []
+    first, second = world.first[operation], world.second[operation]
+    before = len(second.received)
+    result = await call(world.failing_over, operation, model_of(operation, case))
+    assert result.status == (200 if case.moves_on else case.status), result
+    assert len(second.received) - before == (1 if case.moves_on else 0)
+    assert first.refusals == second.refusals == []
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
@@ -132,7 +189,7 @@ def ranked() -> list[int]:
 
 async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -> None:
     async with provider("embeddings") as first, provider("embeddings") as second:
-        lines = config("embed", "busy", first).rstrip() + "\n"
+        lines = "channels:\n" + config("embed", "busy", first)
         lines += channel("second", "embeddings", second.base_url, "{id: m, upstream: curt}", priority=1)
         async with vector_caller("http, in process", lines, tmp_path) as made:
             result = await made.embed(Embed())
