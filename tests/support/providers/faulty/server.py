@@ -48,6 +48,7 @@ class Upstream:
 
     root: str = ""
     seed: int = 0
+    under_way: int = 0  # requests in flight
     counts: defaultdict[str, Count] = field(default_factory=lambda: defaultdict(Count))
     links: set[Link] = field(default_factory=set)
     addresses: dict[str, str] = field(default_factory=dict)  # of the orders that no server can carry out
@@ -70,11 +71,6 @@ class Upstream:
     def open(self) -> int:
         """Number of connections."""
         return len(self.links)
-
-    @property
-    def under_way(self) -> int:
-        """Number of requests in flight."""
-        return sum(count.under_way for count in self.counts.values())
 
     async def still_at_work(self, seconds: float = 5) -> dict[str, int]:
         """Wait until no request is in flight. Return the number of requests that remain after the time limit, by order.
@@ -102,6 +98,7 @@ class Upstream:
         count = self.counts[text]
         count.calls += 1
         count.under_way += 1
+        self.under_way += 1
         self._idle.clear()
         try:
             if order.seconds:
@@ -112,6 +109,7 @@ class Upstream:
             raise
         finally:
             count.under_way -= 1
+            self.under_way -= 1
             if not self.under_way:
                 self._idle.set()
 
