@@ -1,7 +1,7 @@
 """Memory of a real process with large answers, in sizes that take seconds. `make memory` has the full ones.
 
-Tests of limits share a gateway. Tests of what remains after calls have one each, since memory that other tests have
-freed would hide growth.
+Tests of limits share a gateway. Tests of leaks have one each, since memory that other tests have freed would hide
+growth.
 """
 
 import io
