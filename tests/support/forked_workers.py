@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 STOP_SECONDS: Final = 20
 """Time in which interrupted workers tear down their fixtures, before they are killed."""
@@ -60,7 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
 class Finished:
     """Message of a worker: all that pytest reported of one test. The next message is of the next test of the file."""
 
-    reports: list[dict[str, object]] = field(default_factory=list)
+    reports: list[pytest.TestReport | dict[str, object]] = field(default_factory=list)
+    """Reports. Those of failures are in the serializable form of pytest, since they contain objects of any kind."""
     warnings: list[tuple[bytes, str, Location | None]] = field(default_factory=list)
     """Pickled arguments of `warnings.WarningMessage`, id of the test, and location."""
 
@@ -162,7 +164,10 @@ class Distribution:
             case Finished():
                 hook = self._config.hook
                 reports = [
-                    hook.pytest_report_from_serializable(config=self._config, data=data) for data in message.reports
+                    hook.pytest_report_from_serializable(config=self._config, data=report)
+                    if isinstance(report, dict)
+                    else report
+                    for report in message.reports
                 ]
                 self._log(worker.items[worker.finished], reports)
                 worker.finished += 1
@@ -310,10 +315,21 @@ class Run:
                 return
             items = self._files[number]
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item) -> bool:
+        """Run a test without the hooks that log its reports: the main process calls them."""
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            self.pytest_runtest_logreport(report)
+            self._session.pytest_runtest_logreport(report)  # which counts failures
+        return True
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        config = self._session.config
-        data = config.hook.pytest_report_to_serializable(config=config, report=report)
-        self._test.reports.append(data)
+        """Keep a report to send it. Pytest calls this for the reports of subtests."""
+        if type(report) is pytest.TestReport and report.longrepr is None:
+            self._test.reports.append(report)
+        else:
+            config = self._session.config
+            self._test.reports.append(config.hook.pytest_report_to_serializable(config=config, report=report))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: Location | None
