@@ -183,7 +183,7 @@ async def test_a_simulated_video_without_a_blob_store_is_encoded_for_each_downlo
 ) -> None:
     extra = "blobs: {enabled: false}\n"
     async with running(config(storage, extra), tmp_path) as made, grpc.aio.insecure_channel(made.grpc) as channel:
-        parameters = pb.VideoParameters(prompt="a fox", duration_seconds=12, size="1280x720")
+        parameters = pb.VideoParameters(prompt="a fox", duration_seconds=4, size="1280x720")
         task = (
             await Caller(channel).finished((await Caller(channel).create("vidA-2", parameters=parameters)).task_id)
         )[-1]
