@@ -4,6 +4,7 @@ import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
 from io import BytesIO
 from itertools import combinations
 from time import thread_time
@@ -46,10 +47,8 @@ def plain(color: Color, size: tuple[int, int] = (80, 60), field: str = "image") 
 
 def share_of(image: Image.Image, color: Color, tolerance: int = 12) -> float:
     """Return the share of the pixels that have about a colour."""
-    distance = ImageChops.difference(image, Image.new("RGB", image.size, color))
-    near = [channel.point([255 if value <= tolerance else 0 for value in range(256)]) for channel in distance.split()]
-    both = ImageChops.darker(ImageChops.darker(near[0], near[1]), near[2])
-    return ImageStat.Stat(both).mean[0] / 255
+    near = image.point([255 * (abs(level - value) <= tolerance) for value in color for level in range(256)])
+    return reduce(ImageChops.darker, near.split()).histogram()[255] / (image.width * image.height)
 
 
 def difference(one: Image.Image, other: Image.Image) -> float:

@@ -40,22 +40,34 @@ object_documents = object_texts().map(lambda text: pb.RerankDocument(object_json
 documents = st.lists(plain_documents | object_documents, min_size=1, max_size=5)
 
 
-@st.composite
-def requests(draw: DrawFn, options: dict[str, st.SearchStrategy[int]], plain: bool = False) -> pb.RerankRequest:
-    """Draw a request that a provider with these options can take in full; `plain`: documents are strings."""
+def requests(options: dict[str, st.SearchStrategy[int]], *, plain: bool = False) -> st.SearchStrategy[pb.RerankRequest]:
+    """Return a strategy of requests that a provider with these options can take in full; `plain`: documents are
+    strings. The strategies of its fields are made once and not for each request.
+    """
     some = st.lists(plain_documents, min_size=1, max_size=5) if plain else documents
-    request = pb.RerankRequest(model=draw(words), query=draw(words), documents=draw(some))
-    for name, value in draw(set_fields(**options)).items():
-        setattr(request, name, value)
-    return request
+    fields = set_fields(**options)
+
+    @st.composite
+    def request(draw: DrawFn) -> pb.RerankRequest:
+        drawn = pb.RerankRequest(model=draw(words), query=draw(words), documents=draw(some))
+        for name, value in draw(fields).items():
+            setattr(drawn, name, value)
+        return drawn
+
+    return request()
+
+
+requests_of_any_provider = requests(V1_OPTIONS | V2_OPTIONS)
+rank_fields = st.lists(names, max_size=2)
+optional_flags = optional(flags)
 
 
 @st.composite
 def faces_requests(draw: DrawFn) -> pb.RerankRequest:
     """Draw a request with any of the fields."""
-    request = draw(requests(V1_OPTIONS | V2_OPTIONS))
-    request.rank_fields.extend(draw(st.lists(names, max_size=2)))
-    if (returned := draw(optional(flags))) is not None:
+    request = draw(requests_of_any_provider)
+    request.rank_fields.extend(draw(rank_fields))
+    if (returned := draw(optional_flags)) is not None:
         request.return_documents = returned
     return request
 
@@ -85,6 +97,8 @@ def body_of(request: pb.RerankRequest, more: dict[str, object] | None = None) ->
 
 
 probabilities = st.floats(0, 1)
+token_counts = st.integers(1, MAX_COUNT)
+optional_units = optional(st.integers(1, 99))
 
 
 @st.composite
@@ -97,7 +111,7 @@ def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
         result = response.results.add(index=index, relevance_score=draw(probabilities))
         if request.return_documents:
             result.document.CopyFrom(request.documents[index])
-    response.usage.total_tokens = draw(st.integers(1, MAX_COUNT))
-    if (units := draw(optional(st.integers(1, 99)))) is not None:
+    response.usage.total_tokens = draw(token_counts)
+    if (units := draw(optional_units)) is not None:
         response.usage.search_units = units
     return response

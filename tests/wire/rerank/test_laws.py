@@ -19,6 +19,9 @@ from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import ClientShape
 
 FORMAT_OPTIONS = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
+PLAIN_REQUESTS = {name: strategies.requests(options, plain=True) for name, options in FORMAT_OPTIONS.items()}
+V1_REQUESTS = strategies.requests(V1_OPTIONS)
+FACES_REQUESTS = strategies.faces_requests()
 
 
 def decoded(codec: Format, body: bytes) -> pb.RerankRequest:
@@ -38,7 +41,7 @@ def sent(face: Format, provider: Format, body: bytes) -> UpstreamRequest:
 @modest
 @given(st.data())
 def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) -> None:
-    request = data.draw(strategies.requests(FORMAT_OPTIONS[name], plain=True))
+    request = data.draw(PLAIN_REQUESTS[name])
     codec = FORMATS[name]
     usage = codec.encode_request(request, request.model)
     assert (usage.path, usage.headers, usage.report.lost) == ("/rerank", {}, 0)
@@ -53,7 +56,7 @@ def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) ->
 
 
 @modest
-@given(strategies.faces_requests())
+@given(FACES_REQUESTS)
 def test_a_body_is_decoded_completely_and_satisfies_the_rules(request: pb.RerankRequest) -> None:
     body = body_of(request)
     for codec in FORMATS.values():
@@ -62,7 +65,7 @@ def test_a_body_is_decoded_completely_and_satisfies_the_rules(request: pb.Rerank
 
 
 @modest
-@given(strategies.faces_requests(), additions)
+@given(FACES_REQUESTS, additions)
 def test_unknown_fields_are_noted_by_name(request: pb.RerankRequest, more: dict[str, object]) -> None:
     for codec in FORMATS.values():
         notes = codec.decode_request(body_of(request, more), {}).notes
@@ -71,7 +74,7 @@ def test_unknown_fields_are_noted_by_name(request: pb.RerankRequest, more: dict[
 
 @pytest.mark.parametrize("name", FORMATS)
 @modest
-@given(strategies.faces_requests(), additions)
+@given(FACES_REQUESTS, additions)
 def test_a_body_for_a_provider_of_the_same_shape_loses_no_field(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
@@ -89,7 +92,7 @@ def test_a_body_for_a_provider_of_the_same_shape_loses_no_field(
 
 @pytest.mark.parametrize("name", FORMATS)
 @modest
-@given(strategies.faces_requests(), additions)
+@given(FACES_REQUESTS, additions)
 def test_a_body_for_the_other_shape_has_its_supported_fields_and_the_rest_is_reported(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
@@ -107,7 +110,7 @@ def test_a_body_for_the_other_shape_has_its_supported_fields_and_the_rest_is_rep
 @modest
 @given(st.data())
 def test_an_answer_survives_the_wire_and_back(data: st.DataObject) -> None:
-    request = data.draw(strategies.faces_requests())
+    request = data.draw(FACES_REQUESTS)
     answer = data.draw(strategies.answers(request))
     expected = pb.RerankResponse()
     expected.CopyFrom(answer)
@@ -122,7 +125,7 @@ def test_an_answer_survives_the_wire_and_back(data: st.DataObject) -> None:
 @modest
 @given(st.data())
 def test_documents_are_returned_as_sent(name: str, data: st.DataObject) -> None:
-    request = data.draw(strategies.faces_requests())
+    request = data.draw(FACES_REQUESTS)
     request.return_documents = True
     request = FORMATS[name].decode_request(body_of(request), {}).canonical
     answer = data.draw(strategies.answers(request))
@@ -141,7 +144,7 @@ def test_documents_are_returned_as_sent(name: str, data: st.DataObject) -> None:
 
 @given(st.data())
 def test_documents_are_absent_unless_requested(data: st.DataObject) -> None:
-    request = data.draw(strategies.requests(V1_OPTIONS))
+    request = data.draw(V1_REQUESTS)
     answer = data.draw(strategies.answers(request))
     for codec in FORMATS.values():
         body = msgspec.json.decode(codec.encode_response(answer, request, ClientShape.SDK))
