@@ -9,7 +9,7 @@ from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.service_factory import SERVICES, Service
 
-LAST_WORDS_SECONDS = 2.0  # time to send its error to each call that outlasts the drain
+LAST_WORDS_SECONDS = 5.0  # longest time to send its error to each call that outlasts the drain
 CONNECTIONS = 8192
 """Maximum number of gRPC connections of a process, as many as those of HTTP by default. Further ones are closed."""
 STREAMS = 8192

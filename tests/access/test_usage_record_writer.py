@@ -13,7 +13,7 @@ from umg_grpc.store.usage_record_table import UsageRecord
 
 
 async def _until_waiting(log: UsageLog, count: int) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while log.waiting_writes != count:  # noqa: ASYNC110  # no event reports the end of a write
             await asyncio.sleep(0.01)  # leaves the processor to the writer
 

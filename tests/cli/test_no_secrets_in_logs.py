@@ -226,7 +226,7 @@ async def _reload(served: Served, file: Path, right: str) -> None:
         seen = len(served.log)
         await asyncio.to_thread(file.write_text, wrong)
         served.process.send_signal(signal.SIGHUP)
-        async with served.logged, asyncio.timeout(20):
+        async with served.logged, asyncio.timeout(60):
             while not any("was not reloaded" in line for line in served.log[seen:]):
                 await served.logged.wait()
     await asyncio.to_thread(file.write_text, right)

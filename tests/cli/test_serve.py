@@ -175,7 +175,7 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
         answers = await asyncio.gather(*(fresh() for _ in range(20)))
         assert set(answers) == {(200, TEXT)}
         counted = 'umg_calls_total{channel="main",method="Generate",model="plain",outcome="OK"} 20.0'
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:  # each worker sends its figures to the others once a second, without a signal here
                 if counted in await setting.figures(served):
                     break
@@ -204,7 +204,7 @@ async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(
         watched = [os.pidfd_open(pid) for pid in _children(served.process.pid)]
         served.process.kill()
         for descriptor in watched:
-            await asyncio.wait_for(_readable(descriptor), 20)
+            await asyncio.wait_for(_readable(descriptor), 60)
             os.close(descriptor)
 
 
@@ -234,7 +234,7 @@ async def test_a_drain_lets_a_stream_end_and_refuses_new_connections(setting: Se
             setting.provider.resume.set()
             rest = await response.content.read()
             assert rest.endswith(b"data: [DONE]\n\n")
-        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+        assert await asyncio.wait_for(served.process.wait(), 60) == 0
 
 
 async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
@@ -255,7 +255,7 @@ async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
         assert await setting.generate(served, key=late) == (200, TEXT)  # created while the gateway runs
         code, _, _ = await run("keys", "revoke", "late", *data, environment=ENVIRONMENT)
         assert code == 0
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while (await setting.generate(served, key=late))[0] != 401:  # within seconds, as documented
                 pass
     _, out, _ = await run("keys", "list", *data, environment=ENVIRONMENT)
@@ -473,7 +473,7 @@ async def test_an_expired_drain_fails_the_open_call_and_ends(setting: Setting) -
             while chunk := await response.content.readany():  # raises where the body has no end
                 seen += chunk
         assert b"shutting down" in seen.rpartition(b"data: ")[2]
-        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+        assert await asyncio.wait_for(served.process.wait(), 60) == 0
         assert loop.time() - stopped_at < 2 * 3  # as long as it would take where each of two waits took the whole drain
 
 
@@ -501,7 +501,7 @@ async def test_calls_over_grpc_that_outlast_a_drain_fail_as_unavailable(setting:
             failure = from_rpc(caught.value)
             assert (failure.name, failure.retry_after) == ("UNAVAILABLE", 1)
             assert "shutting down" in failure.message
-        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+        assert await asyncio.wait_for(served.process.wait(), 60) == 0
 
 
 async def test_health_is_served_over_grpc_and_ends_with_the_drain(setting: Setting) -> None:
@@ -514,7 +514,7 @@ async def test_health_is_served_over_grpc_and_ends_with_the_drain(setting: Setti
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
             served.process.send_signal(signal.SIGTERM)
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
-        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+        assert await asyncio.wait_for(served.process.wait(), 60) == 0
 
 
 async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None:
@@ -528,4 +528,4 @@ async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None
     while not (line := (await asyncio.wait_for(process.stdout.readline(), 60)).decode()).startswith("curl"):
         assert line
     process.terminate()
-    assert await asyncio.wait_for(process.wait(), 20) == 0
+    assert await asyncio.wait_for(process.wait(), 60) == 0

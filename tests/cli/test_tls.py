@@ -56,7 +56,7 @@ async def session(tls: ssl.SSLContext) -> AsyncGenerator[aiohttp.ClientSession, 
 async def list_models(address: str, credentials: grpc.ChannelCredentials, key: str) -> pb.ListModelsResponse:
     metadata = [("authorization", f"Bearer {key}")]
     async with grpc.aio.secure_channel(address, credentials) as channel:
-        return await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), metadata=metadata, timeout=10)
+        return await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), metadata=metadata, timeout=60)
 
 
 async def shown_certificate(host: str, port: int, context: ssl.SSLContext) -> bytes | None:
@@ -159,7 +159,7 @@ async def test_clients_without_tls_fail_and_are_logged_once_a_second(config: Pat
                     await client.get(f"http://{address}/healthz")
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), timeout=10)
+                await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), timeout=60)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert "the client sent HTTP without TLS" in await served.until_logged("TLS handshake failed")
         assert await served.stop() == 0
@@ -193,7 +193,7 @@ async def until_served(served: Served, files: CertificateFiles) -> None:
     context, wanted, seen = files.client_context(), files.served_certificate(), 0
     h2 = files.client_context()
     h2.set_alpn_protocols(["h2"])
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while seen < 20:
             http = await shown_certificate("127.0.0.1", port_of(served.url), context)
             over_grpc = await shown_certificate("127.0.0.1", port_of(served.grpc), h2)

@@ -59,7 +59,7 @@ async def provider() -> AsyncGenerator[Provider, None]:
 async def post(url: str, headers: dict[str, str], path: str) -> tuple[int, dict[str, object]]:
     async with (
         aiohttp.ClientSession() as session,
-        asyncio.timeout(20),
+        asyncio.timeout(60),
         session.post(url + path, json=CALLS[path], headers=headers) as answer,
     ):
         return answer.status, await answer.json()

@@ -102,7 +102,7 @@ async def readiness(url: str) -> set[tuple[int, str, tuple[str, ...]]]:
 
 async def until_ready(url: str, *, away: tuple[str, ...]) -> None:
     """Wait until `/readyz` of every worker names these dependencies."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await readiness(url) != {(200, "ready", away)}:
             pass
 
@@ -116,7 +116,7 @@ def workers_of(served: Served) -> list[str]:
 async def records_of(database: str, request_ids: Iterable[str]) -> list[tuple[str, str, int]]:
     """Return record id, request id and output tokens of each usage record, once all calls have one."""
     wanted = set(request_ids)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             query = "SELECT record_id, request_id, output_tokens FROM usage_records WHERE request_id LIKE 'load-%'"
             async with await psycopg.AsyncConnection.connect(database) as connection:
@@ -150,7 +150,7 @@ async def test_known_keys_are_served_and_usage_is_exact_while_the_database_is_un
                 await asyncio.to_thread(postgres.start)
             await until_ready(url, away=())
             await load.until_answered(PHASE_CALLS)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while await unknown(url) != {(401, None)}:
                     pass
         assert load.statuses.keys() == {200}, load.statuses

@@ -328,7 +328,7 @@ async def test_a_reader_that_leaves_ends_the_call(served: Served) -> None:
         async with served.session.get(served.url(big)) as answer:
             await answer.content.readexactly(1000)
             answer.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (
                 ended := [line["outcome"] for line in lines if line.get("method") == "FileService/DownloadFile"]
             ):

@@ -108,7 +108,7 @@ async def test_a_caller_that_disconnects_frees_its_slot(tmp_path: Path) -> None:
 
 
 async def _until_admitted(session: aiohttp.ClientSession, gateway: Running, key: str) -> tuple[int, str]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (answer := await post(session, gateway, key))[0] == 429:
             pass
     return answer

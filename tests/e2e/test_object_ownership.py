@@ -77,7 +77,7 @@ async def make_record(gate: Gate) -> str:
     """Return the id of a new call, once its record is written."""
     request_id = f"call-{secrets.token_hex(8)}"
     await post(gate, "/v1/chat/completions", BODIES["chat"][1], request_id)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             async with gate.session.get(f"/admin/v1/requests/{request_id}", headers=gate.headers(OWNER)) as answer:
                 if answer.status == 200:

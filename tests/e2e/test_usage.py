@@ -127,7 +127,7 @@ async def test_records_that_the_disk_does_not_take_are_counted(tmp_path: Path) -
     async with running(CONFIG.format(database="sqlite", pace=0), tmp_path) as gateway:
         shutil.rmtree(tmp_path / "usage")
         lost = re.compile(r'^umg_usage_records_lost_total\{reason="disk"\} [1-9]', re.MULTILINE)
-        async with asyncio.timeout(20):  # the open file of the first records still takes some
+        async with asyncio.timeout(60):  # the open file of the first records still takes some
             while not lost.search(await get(f"{gateway.url}/metrics")):
                 await post(gateway.url, KEY, CHAT, "req_lost")
 

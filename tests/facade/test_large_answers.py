@@ -75,7 +75,7 @@ class Face:
 
     async def until_calls_ended(self, tasks: int) -> None:
         """Wait until at most this number of tasks is left. Raises TimeoutError when that takes long."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(asyncio.all_tasks()) > tasks:
                 await self.small()
 

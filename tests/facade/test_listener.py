@@ -89,6 +89,6 @@ async def test_a_connection_waits_until_file_descriptors_are_free(monkeypatch: p
             assert not asyncio.get_running_loop().remove_reader(listening)  # the event loop no longer looks at it
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, files)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await accepted.wait()
     await listener.close()

@@ -44,7 +44,7 @@ async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node) -> None:
 async def test_a_broken_stream_is_an_error_and_a_cancelled_one_stops_the_provider(sdk: Sdk, node: Node) -> None:
     async with provider(sdk.format) as server:
         found = await node.run(sdk.script, [BREAKS, LEAVES], root=server.url, key=KEY, model=sdk.model, **sdk.options)
-        await asyncio.wait_for(server.left.wait(), 5)
+        await asyncio.wait_for(server.left.wait(), 60)
     assert "the model fell over" in found["breaks"]["error"]["message"], found
     seen = found["leaves"]["shown"]["seen"]
     assert seen

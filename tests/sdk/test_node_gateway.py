@@ -99,7 +99,7 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
         found = await node.run(
             sdk.script, [*selected, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.options
         )
-        await asyncio.wait_for(served.upstream.left.wait(), 5)
+        await asyncio.wait_for(served.upstream.left.wait(), 60)
     for case in FAILURES:
         for way in WAYS:
             error = found[f"{case.id} {way}"].get("error")

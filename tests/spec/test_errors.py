@@ -123,7 +123,7 @@ async def test_errors_status_500_class_of_a_provider(face: Face, stream: bool) -
 
 async def test_errors_status_500_class_of_a_slow_provider(tmp_path: Path) -> None:
     config = SANDBOX.replace("pace: 0", "pace: 0\n    timeout: {first_byte: 0.05, total: 0.1}")
-    async with running(config, tmp_path) as impatient, aiohttp.ClientSession() as session, asyncio.timeout(30):
+    async with running(config, tmp_path) as impatient, aiohttp.ClientSession() as session, asyncio.timeout(60):
         for face in (Chat, Responses, Messages, Native):
             slow = face(ApiClient(impatient, session))
             for stream in (False, True):

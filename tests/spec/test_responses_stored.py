@@ -192,7 +192,7 @@ async def test_stored_responses_expire_after_their_lifetime(tmp_path: Path) -> N
         made = await responses.answer()
         path = f"/v1/responses/{made['id']}"
         assert (await gateway.get(path)).status == 200
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await gateway.get(path)).status == 200:
                 pass
         assert responses.error(await gateway.get(path), 404)

@@ -31,7 +31,7 @@ async def lines_of(outcomes: Iterator[Exception | None]) -> list[tuple[object, .
 
     with capture_logs() as lines:
         task = Background("the work", step, every=0.001)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await done.wait()
         await task.aclose(1)
     return [(line["log_level"], line["event"], line.get("reason"), line.get("exc_info")) for line in lines]

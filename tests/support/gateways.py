@@ -62,7 +62,7 @@ async def running(
 async def revoke(service: Service, reference: str, secret: str) -> None:
     """Revoke a key, and wait until the gateway rejects it: a load of all keys may have read it just before."""
     await Keys(service.store).revoke(reference)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         with suppress(UmgError):
             while await service.authenticator.authenticate(secret):  # noqa: ASYNC110  # no event reports it
                 await asyncio.sleep(0.05)  # leaves the processor to the gateway, which looks the key up again

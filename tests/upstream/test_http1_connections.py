@@ -48,7 +48,7 @@ def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> No
             for _ in range(3):
                 left = asyncio.Event()
                 assert (await client.fetch(outgoing(made))).body == b"hello"
-                await asyncio.wait_for(left.wait(), 5)
+                await asyncio.wait_for(left.wait(), 60)
             assert len(made.links) == 3
 
     run(main())
@@ -69,7 +69,7 @@ def test_a_connection_with_unexpected_data_is_not_used_again(run: Run) -> None:
                 go, left = asyncio.Event(), asyncio.Event()
                 assert (await client.fetch(outgoing(made))).body == b"hello"
                 go.set()
-                await asyncio.wait_for(left.wait(), 5)
+                await asyncio.wait_for(left.wait(), 60)
             assert len(made.links) == 2
 
     run(main())
@@ -80,7 +80,7 @@ def test_an_unused_connection_is_closed_in_time(run: Run) -> None:
         async with provider(answering(HELLO)) as made:
             client = Client(idle=0.05)
             await client.fetch(outgoing(made))
-            await asyncio.wait_for(made.links[0].writer.wait_closed(), 5)
+            await asyncio.wait_for(made.links[0].writer.wait_closed(), 60)
             await client.fetch(outgoing(made))
             assert len(made.links) == 2
             await client.close()
@@ -103,7 +103,7 @@ def test_a_connection_is_pooled_no_longer_after_a_long_call(run: Run) -> None:
         async with provider(handle) as made:
             client = Client(idle=0.05)
             await client.fetch(outgoing(made, deadlines=Deadlines(60, 60, 60, 60)))
-            await asyncio.wait_for(left.wait(), 5)
+            await asyncio.wait_for(left.wait(), 60)
             await client.close()
 
     run(main())
@@ -240,7 +240,7 @@ def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size:
             call = asyncio.create_task(client.fetch(outgoing(made, b"x" * size)))
             await there.wait()
             call.cancel()
-            await asyncio.wait_for(left.wait(), 20)
+            await asyncio.wait_for(left.wait(), 60)
             with pytest.raises(asyncio.CancelledError):
                 await call
 

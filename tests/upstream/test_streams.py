@@ -159,7 +159,7 @@ def test_a_body_of_many_small_chunks_ends_after_a_pause_of_its_reader(waiting: i
             await link.send(b"1\r\nx\r\n0\r\n\r\n")
             await link.left()
 
-        async with provider(handle) as made, asyncio.timeout(20):
+        async with provider(handle) as made, asyncio.timeout(60):
             client = Client()
             exchange = await client.open(outgoing(made))
             while len(exchange.response.body) < min(waiting, PAUSING):  # noqa: ASYNC110  no event reports its arrival

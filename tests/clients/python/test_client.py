@@ -138,7 +138,7 @@ async def test_a_call_that_outlasts_its_timeout_fails_and_stops(served: Served, 
         [message async for message in client.generation.stream_generate(request, timeout=0.2)]
     assert (caught.value.reason, caught.value.code) == (ErrorReason.DEADLINE_EXCEEDED, Status.DEADLINE_EXCEEDED)
     assert not caught.value.retryable
-    await asyncio.wait_for(served.script.left.wait(), 5)
+    await asyncio.wait_for(served.script.left.wait(), 60)
 
 
 async def close(stream: AsyncGenerator[str, None]) -> None:
@@ -171,7 +171,7 @@ async def test_a_reader_that_stops_stops_the_generation_within_100_ms(
 ) -> None:
     served.script.endless = True
     await stop(client.chat("parrot", "one two"))
-    await asyncio.wait_for(served.script.left.wait(), 20)
+    await asyncio.wait_for(served.script.left.wait(), 60)
 
 
 async def test_an_abandoned_stream_does_not_outlive_the_connection(served: Served) -> None:
@@ -179,7 +179,7 @@ async def test_an_abandoned_stream_does_not_outlive_the_connection(served: Serve
     async with connect(served.address, KEY) as client:
         stream = client.chat("parrot", "one")
         await anext(stream)
-    await asyncio.wait_for(served.script.left.wait(), 20)
+    await asyncio.wait_for(served.script.left.wait(), 60)
 
 
 @pytest.mark.parametrize("address", ["localhost", "", ":50051", "localhost:port"])

@@ -61,7 +61,7 @@ async def test_leaving_a_stream_stops_the_generation(served: Served) -> None:
         with connect_sync(served.address, KEY) as client:
             with closing(client.chat("parrot", "one two")) as pieces:
                 next(pieces)
-            asyncio.run_coroutine_threadsafe(asyncio.wait_for(served.script.left.wait(), 20), loop).result()
+            asyncio.run_coroutine_threadsafe(asyncio.wait_for(served.script.left.wait(), 60), loop).result()
             loop.call_soon_threadsafe(left.set)
 
     await asyncio.to_thread(leave, asyncio.get_running_loop())
@@ -77,7 +77,7 @@ async def test_an_abandoned_stream_does_not_outlive_the_client(served: Served) -
             next(pieces)
 
     await asyncio.to_thread(abandon)
-    await asyncio.wait_for(served.script.left.wait(), 20)
+    await asyncio.wait_for(served.script.left.wait(), 60)
 
 
 def test_both_clients_have_the_same_surface() -> None:

@@ -62,8 +62,8 @@ class Provider(FakeProvider):
         return self.url + self.format.base_path
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until the counters satisfy the condition. Raise TimeoutError after 5 seconds."""
-        async with asyncio.timeout(5), self._changed:
+        """Wait until the counters satisfy the condition. Raise TimeoutError after a minute."""
+        async with asyncio.timeout(60), self._changed:
             await self._changed.wait_for(reached)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
