@@ -122,10 +122,10 @@ def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) 
             await link.send(CHUNKED + b"1\r\nx")
             await begun.wait()
             link.writer.write(b"\r\n")
-            is_elsewhere(0.2)
+            is_elsewhere(1.1)
             await link.left()
 
-        deadlines = replace(PATIENT, first_byte=0.1)
+        deadlines = replace(PATIENT, first_byte=1)
         async with provider(handle) as made, Client.opened() as client:
             answer = await client.open(outgoing(made, deadlines=deadlines))
             chunks = answer.chunks()

@@ -20,7 +20,7 @@ from umg_grpc.upstream.http1.request import Outgoing
 Run = Callable[[Coroutine[None, None, None]], None]
 """`asyncio.run` or uvloop's: code on sockets is tested with both."""
 
-PATIENT = Deadlines(connect=10, first_byte=10, idle=10, total=10)
+PATIENT = Deadlines(connect=60, first_byte=60, idle=60, total=60)
 LINE = b"HTTP/1.1 200 OK\r\n"
 HELLO = LINE + b"Content-Length: 5\r\n\r\nhello"
 
