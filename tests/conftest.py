@@ -1,11 +1,13 @@
 """Fixtures that several directories share, and the order of the tests."""
 
+import asyncio
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
+import uvloop
 from hypothesis import settings
 
 from tests.support import logs
@@ -70,3 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {name: rank for rank, name in enumerate((*LONGEST, *LONG_FILES))}
     last = len(ranks)
     items.sort(key=lambda item: min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)))
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run the tests on the event loop of a gateway that serves."""
+    return {"uvloop": uvloop.new_event_loop}
