@@ -38,6 +38,9 @@ LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "f
 LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 """Names of files in other directories that take long. They run before the rest of these directories."""
 
+ON_UVLOOP = {"e2e", "facade", "service", "spec"}
+"""Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
+
 THRESHOLDS = (200_000, 50, 100)
 """Thresholds of the garbage collection of the tests. Memory of cycles is plentiful, and collections as frequent as those
 of a gateway that serves take a sixth of the time of the tests.
@@ -67,13 +70,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Choose the event loop of a test."""
+    if item.path.parent.name in ON_UVLOOP:
+        return {"uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.new_event_loop}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by their directories, the longest first. Workers take the files in this order."""
     ranks = {name: rank for rank, name in enumerate((*LONGEST, *LONG_FILES))}
     last = len(ranks)
     items.sort(key=lambda item: min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)))
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run the tests on the event loop of a gateway that serves."""
-    return {"uvloop": uvloop.new_event_loop}

@@ -90,7 +90,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Close the pipes of an ended process, whose output was not read to its end."""
+        """Close the pipes of an ended process."""
         for transport in self._transports:
             transport.close()
 
@@ -103,8 +103,9 @@ class ForkedWithPipes(Forked):
         self.stdout, self.stderr = stdout.reader, stderr.reader
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """Return standard output and standard error once the process ended."""
+        """Return standard output and standard error once the process ended. Close its pipes."""
         out, err, _ = await asyncio.gather(self.stdout.read(), self.stderr.read(), self.wait())
+        self.close()
         return out, err
 
 
