@@ -65,7 +65,7 @@ def serve(settings: Settings) -> LlamaServer:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     params.n_threads_http = HTTP_THREADS
     params.n_gpu_layers = 0
-    params.fit_params = False  # would read the weights twice, to fit what is not set here into the memory of a GPU
+    params.fit_params = False  # else it reads the weights twice, to fit other parameters into the memory of a GPU
     params.use_jinja = True
     params.ui = params.endpoint_slots = False
     params.verbosity = ERRORS_ONLY
