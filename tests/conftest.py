@@ -41,7 +41,7 @@ LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 ON_UVLOOP = {"e2e", "facade", "service", "spec"}
 """Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
 
-THRESHOLDS = (200_000, 50, 100)
+THRESHOLDS = (100_000, 20, 20)
 """Thresholds of the garbage collection of the tests. Memory of cycles is plentiful, and collections as frequent as those
 of a gateway that serves take a sixth of the time of the tests.
 """
