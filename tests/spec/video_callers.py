@@ -48,6 +48,7 @@ STALLED = "a boat [[slow]]"
 PNG = picture("PNG", (320, 320))
 ADDRESS = "https://example.com/boat.png"
 WAIT_SECONDS = 120
+POLL_SECONDS = 0.25
 
 
 def data_url(data: bytes = PNG) -> str:
@@ -158,7 +159,7 @@ class Videos:
         """Query a task until its end."""
         async with asyncio.timeout(WAIT_SECONDS):
             while status_of((await self.gateway.get(path)).body) not in FINAL:  # noqa: ASYNC110
-                await asyncio.sleep(0.25)  # pause of a poller
+                await asyncio.sleep(POLL_SECONDS)  # pause of a poller
 
     async def submit(self, path: str, body: object, **headers: str) -> Reply:
         """Submit a task, which must be accepted."""
@@ -198,7 +199,7 @@ class Videos:
                 assert reply.status == 200, reply.text
                 if not views or status_of(views[-1].body) != status_of(reply.body):
                     views.append(reply)
-                await asyncio.sleep(0.25)  # pause of a poller
+                await asyncio.sleep(POLL_SECONDS)  # pause of a poller
         return Ended(task_id, created, views)
 
     async def content(

@@ -88,7 +88,7 @@ async def serve(
     prepared_by: str = "",
 ) -> AsyncGenerator[Served, None]:
     """Run `umg serve` on free ports, or another program with the same commands. Yield once it printed that it
-    serves. `prepared_by`: name of a module with changes to `umg`, see `preloaded.start`.
+    serves. `prepared_by`: name of a module with changes to `umg`, see `forked_umg_starts.start`.
     """
     process: asyncio.subprocess.Process | forked_umg_starts.ForkedWithPipes
     ports: Sequence[str] = [

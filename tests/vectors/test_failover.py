@@ -11,9 +11,8 @@ import pytest_asyncio
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
     Embed,
-    GrpcVectorCaller,
-    HttpVectorCaller,
     Rerank,
+    VectorCaller,
     VectorResult,
     channel,
     vector_caller,
@@ -81,9 +80,9 @@ def config(operation: str, model: str, first: Provider, second: Provider | None 
 class World:
     """Gateways with the channels of every failure and operation, each with a model of its own, and their providers."""
 
-    alone: HttpVectorCaller | GrpcVectorCaller
+    alone: VectorCaller
     """Caller of a gateway with the failing channels alone."""
-    failing_over: HttpVectorCaller | GrpcVectorCaller
+    failing_over: VectorCaller
     """Caller of a gateway with a second channel after each of them."""
     first: Mapping[str, Provider]
     """Providers of the failing channels by operation."""
@@ -120,7 +119,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worl
         )
 
 
-async def call(made: HttpVectorCaller | GrpcVectorCaller, operation: str, model: str) -> VectorResult:
+async def call(made: VectorCaller, operation: str, model: str) -> VectorResult:
     """Call the operation with the model."""
     return await (made.embed(Embed(model)) if operation.startswith("embed") else made.rerank(Rerank(model)))
 

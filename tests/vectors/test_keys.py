@@ -18,6 +18,7 @@ from tests.support.callers.vector_callers import (
     GrpcVectorCaller,
     HttpVectorCaller,
     Rerank,
+    VectorCaller,
     VectorResult,
     channel,
 )
@@ -27,7 +28,7 @@ from umg_grpc.access.api_keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Faces = tuple[Running, list[HttpVectorCaller | GrpcVectorCaller]]
+Faces = tuple[Running, list[VectorCaller]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -49,7 +50,7 @@ async def faces(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Face
         )
 
 
-def calls(key: str, face: HttpVectorCaller | GrpcVectorCaller, model: str, ranker: str) -> list[tuple[str, object]]:
+def calls(key: str, face: VectorCaller, model: str, ranker: str) -> list[tuple[str, object]]:
     """Return one call of every face."""
     embedding = (*EMBEDDING_FACES, FIELDS) if face.name == "grpc" else EMBEDDING_FACES
     ranking = (*RERANK_FACES, FIELDS) if face.name == "grpc" else RERANK_FACES

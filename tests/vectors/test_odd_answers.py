@@ -10,8 +10,7 @@ import pytest_asyncio
 from tests.support.callers.vector_callers import (
     FIELDS,
     Embed,
-    GrpcVectorCaller,
-    HttpVectorCaller,
+    VectorCaller,
     VectorCallers,
     channel,
     vector_callers,
@@ -51,7 +50,7 @@ async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[V
 
 
 @pytest.fixture(params=TWO_TRANSPORTS)
-def gateway(request: pytest.FixtureRequest, gateways: VectorCallers) -> HttpVectorCaller | GrpcVectorCaller:
+def gateway(request: pytest.FixtureRequest, gateways: VectorCallers) -> VectorCaller:
     return gateways[request.param]
 
 
@@ -98,9 +97,7 @@ def every_way(odd: list[Odd]) -> pytest.MarkDecorator:
 
 
 @every_way(REFUSED)
-async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(
-    odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
-) -> None:
+async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(odd: Odd, gateway: VectorCaller) -> None:
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
     assert (result.status, result.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), result
     assert result.message
@@ -108,7 +105,7 @@ async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(
 
 
 @every_way(GOOD)
-async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller) -> None:
+async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: VectorCaller) -> None:
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
     assert result.vectors == [vector(text) for text in TEXTS], result
     assert result.tokens
@@ -118,9 +115,7 @@ async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: HttpVe
 
 
 @every_way([odd for odd in ODD if odd.model in STUBBORN])
-async def test_vectors_of_another_length_than_requested_are_a_failure(
-    odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
-) -> None:
+async def test_vectors_of_another_length_than_requested_are_a_failure(odd: Odd, gateway: VectorCaller) -> None:
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
     assert result.status == 502, result
     assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in result.message

@@ -12,8 +12,7 @@ from tests.support.callers.vector_callers import (
     EMBEDDING_FACES,
     FIELDS,
     Embed,
-    GrpcVectorCaller,
-    HttpVectorCaller,
+    VectorCaller,
     VectorCallers,
     channel,
     faces_of,
@@ -24,7 +23,7 @@ from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateway = tuple[VectorCaller, dict[str, Provider]]
 Gateways = tuple[VectorCallers, dict[str, Provider]]
 ONE = ("thrée 🌍",)
 

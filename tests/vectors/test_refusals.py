@@ -19,6 +19,7 @@ from tests.support.callers.vector_callers import (
     GrpcVectorCaller,
     HttpVectorCaller,
     Rerank,
+    VectorCaller,
     VectorCallers,
     VectorResult,
     channel,
@@ -38,7 +39,7 @@ models:
   short: {capabilities: {dimensions: 8, other_dimensions: any}}
   always: {capabilities: {dimensions: 8}}
 """
-Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, list[Provider]]
+Gateway = tuple[VectorCaller, list[Provider]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,9 +13,8 @@ from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
     FIELDS,
     RERANK_FACES,
-    GrpcVectorCaller,
-    HttpVectorCaller,
     Rerank,
+    VectorCaller,
     VectorCallers,
     channel,
     faces_of,
@@ -36,7 +35,7 @@ OBJECTS = (
 QUERY = "where is the cat"
 ODD = ("m", "logits", "uncounted", "score", "data", "shuffled", "alike", "too-many")
 BROKEN = ("too-few", "twice", "beyond", "unscored", "no-results", "fails-in-200", "html")
-Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateway = tuple[VectorCaller, dict[str, Provider]]
 Gateways = tuple[VectorCallers, dict[str, Provider]]
 
 

@@ -11,6 +11,7 @@ from tests.support.callers.vector_callers import (
     Embed,
     GrpcVectorCaller,
     HttpVectorCaller,
+    VectorCaller,
     channel,
     embed_body,
     vector_caller,
@@ -30,7 +31,7 @@ AT_ONCE = 4
 @asynccontextmanager
 async def gateway(
     name: str, protocol: str, data: Path, model: str = "m", **options: object
-) -> AsyncGenerator[tuple[HttpVectorCaller | GrpcVectorCaller, Provider], None]:
+) -> AsyncGenerator[tuple[VectorCaller, Provider], None]:
     async with provider(protocol) as server:
         config = "channels:\n" + channel(
             "main", protocol, server.base_url, f'{{id: m, upstream: "{model}"}}', **options

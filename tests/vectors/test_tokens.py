@@ -11,8 +11,8 @@ from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
     EMBEDDING_FACES,
     Embed,
-    GrpcVectorCaller,
     HttpVectorCaller,
+    VectorCaller,
     VectorCallers,
     channel,
     faces_of,
@@ -28,7 +28,7 @@ VOCABULARY = Tokenizer.from_pretrained("cl100k_base")
 TOKENS = tuple(list(VOCABULARY.encode(text)) for text in TEXTS)
 OTHER = Tokenizer.from_pretrained("o200k_base")
 
-Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateway = tuple[VectorCaller, dict[str, Provider]]
 Gateways = tuple[VectorCallers, dict[str, Provider]]
 PAIRS = [(name, by) for name in TRANSPORTS for by in faces_of(name, EMBEDDING_FACES) if not by.startswith("native")]
 

@@ -306,14 +306,16 @@ class GrpcVectorCaller:
         return RERANK_FORMATS[by].decode_request(body, {})
 
 
-def vector_caller(
-    name: str, config: str | Config, data: Path
-) -> AbstractAsyncContextManager[HttpVectorCaller | GrpcVectorCaller]:
+VectorCaller = HttpVectorCaller | GrpcVectorCaller
+"""Caller of embeddings and reranking over any transport."""
+
+
+def vector_caller(name: str, config: str | Config, data: Path) -> AbstractAsyncContextManager[VectorCaller]:
     """Run a gateway with this config. Yield an embedding and rerank caller of it over the transport `name`."""
     return open_caller(name, config, data, HttpVectorCaller, GrpcVectorCaller)
 
 
-VectorCallers = dict[str, HttpVectorCaller | GrpcVectorCaller]
+VectorCallers = dict[str, VectorCaller]
 
 
 @asynccontextmanager
