@@ -49,7 +49,7 @@ class Sizes:
 
 
 FULL = Sizes(callers=200, unread=30, read=300, whole=1024)
-SMALL = Sizes(callers=10, unread=30, read=24, whole=128, piece=4000)
+SMALL = Sizes(callers=25, unread=30, read=40, whole=128, piece=4000)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,15 @@
-"""Memory of a real process with large answers, in sizes that take seconds. `make memory` has the full ones.
-
-Tests of limits share a gateway. Tests of leaks have one each, since memory that other tests have freed would hide
-growth.
-"""
+"""Memory of a real process with large answers, in sizes that take seconds. `make memory` has the full ones."""
 
 import io
 import json
 import re
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
 import grpc
 import pytest
-import pytest_asyncio
 
 from tests.memory.callers import call, request, send
 from tests.memory.cases import MEBIBYTE, PAIRS, SMALL, Run
@@ -26,84 +20,30 @@ from tests.support.callers.text_format_clients import FACES
 from umg_grpc.v1 import pb, rpc
 
 JSON = {"content-type": "application/json"}
-FIRST, STORED, TOO_LARGE = "stream-0-1000", "stream-1-1000", "stream-3-1000"
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+STORED, TOO_LARGE = "stream-1-1000", "stream-3-1000"
 
 
-@asynccontextmanager
-async def warm_gateway(directory: Path) -> AsyncGenerator[Run, None]:
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncGenerator[Run, None]:
     """Run a gateway that has served one call in each format, so that its modules are loaded."""
     async with provider() as made:
-        text = config(made, [*SMALL.models, FIRST, STORED, TOO_LARGE], "responses: {max_bytes: 4MiB}")
-        async with watched(text, directory) as gateway:
+        text = config(made, [*SMALL.models, STORED, TOO_LARGE], "responses: {max_bytes: 4MiB}")
+        async with watched(text, tmp_path) as gateway:
             for face in FACES:
                 for upstream in FACES:
-                    caller = await call(gateway.url, face, f"{upstream}/{FIRST}")
+                    caller = await call(gateway.url, face, f"{upstream}/{STORED}")
                     await caller.ended.wait()
                     assert caller.status == 200
             yield Run(made, gateway, SMALL)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Run, None]:
-    async with warm_gateway(tmp_path_factory.mktemp("shared")) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def run(tmp_path: Path) -> AsyncGenerator[Run, None]:
-    async with warm_gateway(tmp_path) as made:
-        yield made
-
-
-async def test_an_answer_that_is_too_large_to_be_stored_is_passed_on_and_not_stored(shared: Run) -> None:
-    found = {}
-    for model in (STORED, TOO_LARGE):
-        payload = request("responses", f"chat/{model}", urlsplit(shared.gateway.url).netloc, store=True)
-        caller = await send(shared.gateway.url, payload)
-        await caller.ended.wait()
-        named = re.search(rb'"id":"(resp_\w+)"', caller.head)
-        assert named is not None
-        assert b"response.completed" in caller.tail or caller.received > 4 * MEBIBYTE
-        async with (
-            aiohttp.ClientSession(headers={"authorization": f"Bearer {KEY}"}) as session,
-            session.get(f"{shared.gateway.url}/v1/responses/{named[1].decode()}") as answer,
-        ):
-            found[model] = answer.status
-    assert found == {STORED: 200, TOO_LARGE: 404}
-
-
-async def test_whole_answers_that_are_too_large_take_no_memory_and_are_requested_once(shared: Run) -> None:
+async def test_whole_answers_that_are_too_large_take_no_memory_and_are_requested_once(run: Run) -> None:
     for kind in ("gzip", "plain"):
-        measured, callers = await shared.whole(kind)
+        measured, callers = await run.whole(kind)
         assert [caller.status for caller in callers] == [502] * 4
         assert b"larger than 64 MiB" in callers[0].head
         assert measured.calls == 4
         assert measured.peak < measured.base + 40 * MEBIBYTE, measured
-
-
-async def test_a_stream_of_any_length_is_passed_on(shared: Run) -> None:
-    for face, upstream in PAIRS:
-        if face == upstream or face != "responses":
-            measured, [caller] = await shared.read(face, upstream)
-            assert caller.received > SMALL.read * MEBIBYTE, caller.head
-            assert measured.peak < measured.base + 18 * MEBIBYTE, measured
-
-
-async def test_streams_that_callers_do_not_read_pause_their_providers(shared: Run) -> None:
-    for face, upstream in PAIRS:
-        measured, _ = await shared.unread(face, upstream)
-        assert measured.calls == SMALL.callers
-        assert measured.peak < measured.base + 50 * MEBIBYTE, measured
-
-
-async def test_responses_end_with_an_error_where_the_answer_is_too_large_to_be_repeated(shared: Run) -> None:
-    measured, [caller] = await shared.read("responses", "chat")
-    events = [json.loads(line[6:]) for line in caller.tail.split(b"\n") if re.match(rb"data: \{.*\}$", line)]
-    assert events[-1]["type"] == "error"
-    assert "more than 16 MiB" in events[-1]["message"]
-    assert measured.peak < measured.base + 200 * MEBIBYTE, measured
 
 
 async def test_an_answer_of_unknown_length_takes_its_limit_and_gives_it_back(run: Run) -> None:
@@ -112,6 +52,29 @@ async def test_an_answer_of_unknown_length_takes_its_limit_and_gives_it_back(run
     for _ in range(2):
         again, _ = await run.whole("chunked")
     assert again.peak < first.base + 4 * 80 * MEBIBYTE, again
+
+
+async def test_streams_that_callers_do_not_read_pause_their_providers(run: Run) -> None:
+    for face, upstream in PAIRS:
+        measured, _ = await run.unread(face, upstream)
+        assert measured.calls == SMALL.callers
+        assert measured.peak < measured.base + 100 * MEBIBYTE, measured
+
+
+async def test_a_stream_of_any_length_is_passed_on(run: Run) -> None:
+    for face, upstream in PAIRS:
+        if face == upstream or face != "responses":
+            measured, [caller] = await run.read(face, upstream)
+            assert caller.received > SMALL.read * MEBIBYTE, caller.head
+            assert measured.peak < measured.base + 30 * MEBIBYTE, measured
+
+
+async def test_responses_end_with_an_error_where_the_answer_is_too_large_to_be_repeated(run: Run) -> None:
+    measured, [caller] = await run.read("responses", "chat")
+    events = [json.loads(line[6:]) for line in caller.tail.split(b"\n") if re.match(rb"data: \{.*\}$", line)]
+    assert events[-1]["type"] == "error"
+    assert "more than 16 MiB" in events[-1]["message"]
+    assert measured.peak < measured.base + 200 * MEBIBYTE, measured
 
 
 async def test_streams_that_ended_with_an_error_leave_nothing(run: Run) -> None:
@@ -153,3 +116,20 @@ async def test_calls_that_failed_leave_nothing_of_their_bodies(run: Run, face: s
         for _ in range(40):
             await fail()
     assert run.gateway.resident_bytes() < early + 70 * MEBIBYTE  # the bodies of all calls would be 140 or more
+
+
+async def test_an_answer_that_is_too_large_to_be_stored_is_passed_on_and_not_stored(run: Run) -> None:
+    found = {}
+    for model in (STORED, TOO_LARGE):
+        payload = request("responses", f"chat/{model}", urlsplit(run.gateway.url).netloc, store=True)
+        caller = await send(run.gateway.url, payload)
+        await caller.ended.wait()
+        named = re.search(rb'"id":"(resp_\w+)"', caller.head)
+        assert named is not None
+        assert b"response.completed" in caller.tail or caller.received > 4 * MEBIBYTE
+        async with (
+            aiohttp.ClientSession(headers={"authorization": f"Bearer {KEY}"}) as session,
+            session.get(f"{run.gateway.url}/v1/responses/{named[1].decode()}") as answer,
+        ):
+            found[model] = answer.status
+    assert found == {STORED: 200, TOO_LARGE: 404}
