@@ -239,8 +239,8 @@ class BlobStore:
                 async for part in parts:
                     for position in range(0, len(part), PART_BYTES):
                         piece = part[position : position + PART_BYTES]
+                        self._count(SERVED, len(piece))  # before the caller has the last piece, and reads the metrics
                         yield piece
-                        self._count(SERVED, len(piece))
         except FileNotFoundError:
             raise not_found() from None
         except OSError as error:
