@@ -51,11 +51,11 @@ of a gateway that serves take a sixth of the time of the tests.
 def pytest_collection() -> Generator[None, object, object]:
     """Collect the tests, a million objects, without garbage collections, and exempt them from those of the tests."""
     gc.disable()
+    gc.set_threshold(*THRESHOLDS)
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(*THRESHOLDS)
         gc.enable()
 
 

@@ -6,6 +6,9 @@ collected tests. So a fixture of a module is set up once, and a fixture of the s
 the reports of each test to the main process, which logs them as if it had run the test: `-v`, `-x`, `--maxfail`,
 `--durations`, `--junitxml`, `--last-failed` and the exit status have their usual meaning.
 
+If all tests run, the file of the setting `early_file` gets a worker as soon as it is collected, since the collection
+takes one processor only. That worker runs no other file: it was forked before they were collected.
+
 A fork copies memory, open files and one thread. Therefore no module may start a thread, an event loop, a gRPC channel
 or a server when it is imported. Each worker makes its own files of captured output and its own directory of temporary
 files, since processes must not share them. `random` seeds itself again.
@@ -14,6 +17,7 @@ Workers are in process groups of their own, so that Ctrl-C interrupts the main p
 once. A worker that ends during a test fails this test, and another worker runs the rest of its file.
 """
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -44,6 +48,7 @@ Location = tuple[str, int | None, str]
 def pytest_addoption(parser: pytest.Parser) -> None:
     description = "run the tests in N processes that are forked after the collection"
     parser.addoption("--workers", type=int, default=0, metavar="N", help=description)
+    parser.addini("early_file", "file whose tests run in a worker while the others are collected", type="paths")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,6 +102,8 @@ class Worker:
     finished: int = 0
     """Number of its tests that ended."""
     failure: str = ""
+    early: bool = False
+    """Whether it was forked during the collection, for one file."""
 
 
 class Distribution:
@@ -110,6 +117,12 @@ class Distribution:
         self._files: list[list[pytest.Item]] = []
         self._queue = deque[int]()
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Start the early worker after the collection of its file."""
+        items = [node for node in report.result if isinstance(node, pytest.Item)]
+        if items and items[0].path in self._config.getini("early_file") and _runs_all(self._config):
+            self._start(items[0].session, items, early=True)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         if session.testsfailed or self._config.option.collectonly or not session.items:
@@ -117,13 +130,15 @@ class Distribution:
         if threading.active_count() > 1:
             raise pytest.UsageError(f"threads at the end of the collection: {threading.enumerate()}")
         files: dict[Path, list[pytest.Item]] = {}
+        started = {worker.items[0].path for worker in self._workers.values()}
         for item in session.items:
-            files.setdefault(item.path, []).append(item)
+            if item.path not in started:
+                files.setdefault(item.path, []).append(item)
         self._files = list(files.values())
         self._queue.extend(range(len(files)))
         self._config.pluginmanager.getplugin("terminalreporter").showfspath = False  # files take turns
         try:
-            for _ in range(min(self._count, len(files))):
+            for _ in range(min(self._count - len(self._workers), len(files))):
                 self._start(session, self._files[self._queue.popleft()])
             while self._workers:
                 self._receive(session)
@@ -131,7 +146,11 @@ class Distribution:
             self._stop()
         return True
 
-    def _start(self, session: pytest.Session, items: Sequence[pytest.Item]) -> None:
+    def pytest_sessionfinish(self) -> None:
+        """Stop the early worker if the collection failed."""
+        self._stop()
+
+    def _start(self, session: pytest.Session, items: Sequence[pytest.Item], *, early: bool = False) -> None:
         ours, theirs = multiprocessing.Pipe()
         name = next(self._names)
         base = vars(self._config)["_tmp_path_factory"].getbasetemp() / name
@@ -141,7 +160,7 @@ class Distribution:
         )
         process.start()
         theirs.close()
-        self._workers[ours] = Worker(name, process, ours, items)
+        self._workers[ours] = Worker(name, process, ours, items, early=early)
 
     def _receive(self, session: pytest.Session) -> None:
         """Wait for messages of workers, and act on one of each."""
@@ -176,7 +195,7 @@ class Distribution:
                     arguments = {"warning_message": record, "nodeid": nodeid, "when": "runtest", "location": location}
                     hook.pytest_warning_recorded.call_historic(kwargs=arguments)
             case FileFinished():
-                following = self._queue.popleft() if self._queue else None
+                following = self._queue.popleft() if self._queue and not worker.early else None
                 worker.items = [] if following is None else self._files[following]
                 worker.finished = 0
                 with suppress(OSError):  # it ended meanwhile
@@ -214,6 +233,8 @@ class Distribution:
             location = (worker.name, None, worker.name)
             report = _failure(worker.name, location, "teardown", f"{text}\nafter its last test")
             self._config.hook.pytest_runtest_logreport(report=report)
+        if worker.early and self._queue:
+            self._start(session, self._files[self._queue.popleft()])
 
     def _stop(self) -> None:
         """Interrupt the workers that still run, as Ctrl-C would, and wait for their end."""
@@ -230,6 +251,13 @@ class Distribution:
             for worker in workers:
                 worker.process.kill()
                 worker.process.join()
+
+
+def _runs_all(config: pytest.Config) -> bool:
+    """Return whether all tests run, in their usual order: no option selects or orders them."""
+    options = ("collectonly", "keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise")
+    chosen = [name for name in options if config.getoption(name, default=None)]
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
 
 
 def _failure(nodeid: str, location: Location, when: Literal["call", "teardown"], text: str) -> pytest.TestReport:
@@ -265,6 +293,7 @@ class Run:
     def run(self, items: Sequence[pytest.Item], inherited: "Sequence[Connection[int | None, Message]]") -> None:
         """Run a file, and further ones by number, then tear down the fixtures of the session."""
         os.setpgid(0, 0)
+        gc.enable()  # the collection runs without
         for connection in inherited:
             connection.close()
         code = 0

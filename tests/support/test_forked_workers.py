@@ -104,8 +104,7 @@ class Outcome:
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    for name, content in {"conftest.py": CONFTEST, **files}.items():
+    for name, content in {"pytest.ini": "[pytest]\n", "conftest.py": CONFTEST, **files}.items():
         (folder / name).write_text(content)
 
 
@@ -227,3 +226,47 @@ def test_threads_of_the_collection_are_refused(tmp_path: Path) -> None:
     assert outcome.status == pytest.ExitCode.USAGE_ERROR
     assert "threads at the end of the collection" in outcome.output
     assert "early" in outcome.output
+
+
+EARLY = {
+    "pytest.ini": "[pytest]\ntestpaths = .\nearly_file = test_early.py\n",
+    "test_early.py": "def test_runs(server): open('reached', 'w').close()\n\ndef test_passes(server): pass\n",
+}
+
+
+def test_an_early_file_runs_during_the_collection_of_the_others(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "reached")
+    second = "open('reached').close()  # waits for the early test\n\ndef test_fails(server): assert False\n"
+    files = {f"test_more_{number}.py": "def test_passes(server): pass" for number in range(4)}
+    outcome = run(tmp_path, {**EARLY, **files, "test_second.py": second})
+    assert outcome.verdicts == {
+        "test_early.py::test_runs": "passed",
+        "test_early.py::test_passes": "passed",
+        "test_second.py::test_fails": "failure",
+        **{f"{name[:-3]}.py::test_passes": "passed" for name in files},
+    }, outcome.output
+    assert "1 failed, 6 passed" in outcome.output
+    assert len(outcome.lines("started")) == 3  # two workers, and another one after the early one
+    assert set(outcome.lines("started")) == set(outcome.lines("stopped"))
+
+
+def test_a_failed_collection_stops_an_early_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "reached")
+    waiting = WAITING["test_waits.py"]
+    broken = "open('reached').close()  # waits for the early test\nimport nothing_of_this_name\n"
+    outcome = run(tmp_path, {**EARLY, "test_early.py": waiting, "test_second.py": broken})
+    assert outcome.status == pytest.ExitCode.INTERRUPTED
+    assert "1 error during collection" in outcome.output
+    assert outcome.lines("started") == outcome.lines("stopped") != []
+
+
+@pytest.mark.parametrize("options", [("-k", "passes"), ("test_early.py", "test_second.py")])
+def test_a_selected_early_file_runs_after_the_collection(options: Sequence[str], tmp_path: Path) -> None:
+    files = {
+        **EARLY,
+        "test_early.py": "def test_passes(server): pass",
+        "test_second.py": "import multiprocessing\n\nassert not multiprocessing.active_children()",
+    }
+    outcome = run(tmp_path, files, *options)
+    assert outcome.verdicts == {"test_early.py::test_passes": "passed"}, outcome.output
+    assert outcome.status == pytest.ExitCode.OK
