@@ -30,7 +30,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,8 +91,11 @@ serve: $(VENV)/.served ## install the gateway, then serve on 127.0.0.1:8080 (HTT
 	@echo "==> starting; Ctrl-C stops it"
 	@exec $(BIN)/umg serve $(serve_args)
 
+programs: $(VENV)/.installed ## install the programs and SDKs of other languages that the tests start
+	@$(BIN)/python -m tests.install
+
 # tests/conftest.py orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
-test: $(VENV)/.installed ## install, then run all tests, in processes (workers=N: their number)
+test: programs ## install, then run all tests, in processes (workers=N: their number)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --workers $(workers) --durations 20
 
 check: $(VENV)/.installed ## check style, types, import contracts, the schema's rules, language and the locks

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.agents.versions import MANIFEST
 from tests.sdk.node_runner import NODE
 from tests.sdk.node_runner import NPM as NPM_CLI
-from tests.sdk.runner import installer, packages, pip_install
+from tests.sdk.runner import install_locked, installer, packages
 
 NPMRC = Path(__file__).parents[1] / "sdk" / "node" / ".npmrc"
 NPM_LOCK = Path(__file__).parent / "package-lock.json"
@@ -36,7 +36,7 @@ class Installed:
 
 
 def installed() -> Installed:
-    """Install all programs by npm and pip where they are missing. Raises RuntimeError where this fails."""
+    """Install all programs by npm and uv where they are missing. Raises RuntimeError where this fails."""
     with ThreadPoolExecutor() as pool:
         node = pool.submit(packages, "umg-agents", _wanted(), _install_node)
         python = pool.submit(packages, "umg-aider", PYTHON_LOCK.read_bytes() + sys.version.encode(), _install_python)
@@ -80,5 +80,5 @@ def _unlocked(target: Path) -> list[str]:
 
 
 def _install_python(target: Path, lock: Path = PYTHON_LOCK) -> None:
-    venv.create(target, with_pip=True)
-    installer(pip_install(str(target / "bin" / "python"), lock))
+    venv.create(target)
+    install_locked(lock, str(target / "bin" / "python"))

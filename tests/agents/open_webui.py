@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import venv
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -18,7 +17,7 @@ import aiohttp
 from tests.agents.document import KEY, documented
 from tests.agents.libraries import ANSWER
 from tests.agents.versions import OPEN_WEBUI
-from tests.sdk.runner import installer, packages
+from tests.sdk.runner import UV, installer, packages
 from tests.support.gateways import SANDBOX, running
 
 NAME = "Open WebUI"
@@ -45,9 +44,8 @@ def installed() -> Path:
 def _install(target: Path) -> None:
     venv.create(target)
     (target / "override.txt").write_text(WITHOUT_TORCH)
-    uv = str(Path(sysconfig.get_path("scripts")) / "uv")
     options = ["--quiet", "--only-binary", ":all:", "--override", str(target / "override.txt")]
-    installer([uv, "pip", "install", "--python", str(target / "bin" / "python"), *options, f"open-webui=={OPEN_WEBUI}"])
+    installer([UV, "pip", "install", "--python", str(target / "bin" / "python"), *options, f"open-webui=={OPEN_WEBUI}"])
 
 
 async def failed_run(directory: Path) -> str:

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import shutil
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,49 +12,18 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.sdk.node_runner import NODE, NPM
-from tests.sdk.runner import installed_or_skipped, installer, packages
+from tests.connect.browser_bundle import ROOT, bundle
+from tests.sdk.runner import installed_or_skipped
 from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, channel, running
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
 
-ROOT = Path(__file__).parents[2]
-CLIENT = Path("clients/typescript")
-SOURCES = (
-    "buf.yaml",
-    "proto/umg/v1/*.proto",
-    "third_party/**/*.proto",
-    "clients/typescript/*.json",
-    "clients/typescript/*.yaml",
-    "clients/typescript/.npmrc",
-    "clients/typescript/src/*.ts",
-)
-"""Files from which the client is built."""
 WAIT_SECONDS = 60
 MODEL = "famG-2.5-flash"
 ADDRESS = "http://127.0.0.1:8080"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def bundle() -> bytes:
-    """Return the client of the page, built by npm if necessary: outside of the sources, once for each version of them.
-
-    Raises RuntimeError with npm's output if it cannot be built.
-    """
-    sources = sorted(path.relative_to(ROOT) for pattern in SOURCES for path in ROOT.glob(pattern))
-    wanted = b"".join((ROOT / path).read_bytes() for path in sources)
-
-    def build(target: Path) -> None:
-        for path in sources:
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / path, target / path)
-        environment = {**os.environ, "PATH": os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])}
-        for arguments in (["install", "--no-fund", "--no-audit"], ["run", "build"], ["run", "bundle"]):
-            installer([str(NODE), str(NPM), *arguments], cwd=target / CLIENT, env=environment)
-
-    return (packages("umg-browser", wanted, build) / CLIENT / "dist" / "umg.browser.js").read_bytes()
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ class Apart:
 
 
 def installed() -> Apart:
-    """Return the packages of `requirements.lock`, installed by pip. Raise RuntimeError if they cannot be installed."""
+    """Return the packages of `requirements.lock`, installed if necessary. Raise RuntimeError if this fails."""
     wanted = LOCK.read_bytes() + sys.version.encode()
     return Apart(runner.packages("umg-apart", wanted, _install))
 
 
 def _install(target: Path) -> None:
-    runner.installer([*runner.pip_install(sys.executable, LOCK), "--target", str(target)])
+    runner.install_locked(LOCK, sys.executable, "--target", str(target))

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+UV = str(Path(sysconfig.get_path("scripts")) / "uv")
 INSTALL_SECONDS = 900
 RUN_SECONDS = 300
 
@@ -105,22 +107,18 @@ def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:
     return target
 
 
-def pip_install(python: str, lock: Path) -> list[str]:
-    """Return the command that installs exactly the versions that `lock` pins. Few of their modules are imported, so they
-    are compiled at that time.
+def install_locked(lock: Path, python: str, *options: str) -> None:
+    """Install exactly the versions that `lock` pins for the interpreter `python`. Few of their modules are imported, so
+    they are compiled at that time. Raise RuntimeError with the output if they cannot be installed.
+
+    uv takes a tenth of pip's time. It does not read the config of pip, e.g. the address of a registry: where it
+    fails, pip installs.
     """
-    return [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--require-hashes",
-        "--no-deps",
-        "--requirement",
-        str(lock),
-    ]
+    locked = ["--quiet", "--require-hashes", "--no-deps", "--requirement", str(lock), *options]
+    try:
+        installer([UV, "pip", "install", "--python", python, *locked])
+    except RuntimeError:
+        installer([sys.executable, "-m", "pip", "--python", python, "install", "--no-compile", *locked])
 
 
 def installer(command: Sequence[str], **options: Any) -> None:

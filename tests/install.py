@@ -1,0 +1,25 @@
+"""Installation of the packages and programs that tests start, each once in its own directory below `.venv/share`.
+
+`make test` runs it first, so that no test waits for a download.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.agents import install as agents
+from tests.connect.browser_bundle import bundle
+from tests.sdk import apart_runner, node_runner
+
+INSTALLATIONS = (agents.installed, node_runner.installed, apart_runner.installed, bundle)
+
+
+def main() -> None:
+    """Install the missing ones, and write the errors to standard error: in CI their tests fail then, elsewhere they are skipped."""
+    with ThreadPoolExecutor() as pool:
+        for installation in [pool.submit(install) for install in INSTALLATIONS]:
+            if error := installation.exception():
+                sys.stderr.write(f"{error}\n")
+
+
+if __name__ == "__main__":
+    main()
