@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.agents.versions import MANIFEST
 from tests.sdk.node_runner import NODE
 from tests.sdk.node_runner import NPM as NPM_CLI
-from tests.sdk.runner import install_locked, installer, packages
+from tests.sdk.runner import compile_imported, install_locked, installer, packages
 
 NPMRC = Path(__file__).parents[1] / "sdk" / "node" / ".npmrc"
 NPM_LOCK = Path(__file__).parent / "package-lock.json"
@@ -39,7 +39,7 @@ def installed() -> Installed:
     """Install all programs by npm and uv where they are missing. Raises RuntimeError where this fails."""
     with ThreadPoolExecutor() as pool:
         node = pool.submit(packages, "umg-agents", _wanted(), _install_node)
-        python = pool.submit(packages, "umg-aider", PYTHON_LOCK.read_bytes() + sys.version.encode(), _install_python)
+        python = pool.submit(packages, "umg-aider", PYTHON_LOCK.read_bytes() + sys.version.encode(), _install_aider)
         return Installed(node.result(), python.result())
 
 
@@ -79,6 +79,11 @@ def _unlocked(target: Path) -> list[str]:
     )
 
 
-def _install_python(target: Path, lock: Path = PYTHON_LOCK) -> None:
+def _install_aider(target: Path) -> None:
+    _install_python(target, PYTHON_LOCK)
+    compile_imported("aider.main, litellm", str(target / "bin" / "python"))
+
+
+def _install_python(target: Path, lock: Path) -> None:
     venv.create(target)
     install_locked(lock, str(target / "bin" / "python"))

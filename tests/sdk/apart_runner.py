@@ -33,3 +33,4 @@ def installed() -> Apart:
 
 def _install(target: Path) -> None:
     runner.install_locked(LOCK, sys.executable, "--target", str(target))
+    runner.compile_imported("langchain_google_genai", sys.executable, "-S", PYTHONPATH=str(target))

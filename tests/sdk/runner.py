@@ -108,8 +108,8 @@ def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:
 
 
 def install_locked(lock: Path, python: str, *options: str) -> None:
-    """Install exactly the versions that `lock` pins for the interpreter `python`. Few of their modules are imported, so
-    they are compiled at that time. Raise RuntimeError with the output if they cannot be installed.
+    """Install exactly the versions that `lock` pins for the interpreter `python`, without compiling their modules, most
+    of which are never imported. Raise RuntimeError with the output if they cannot be installed.
 
     uv takes a tenth of pip's time. It does not read the config of pip, e.g. the address of a registry: where it
     fails, pip installs.
@@ -119,6 +119,12 @@ def install_locked(lock: Path, python: str, *options: str) -> None:
         installer([UV, "pip", "install", "--python", python, *locked])
     except RuntimeError:
         installer([sys.executable, "-m", "pip", "--python", python, "install", "--no-compile", *locked])
+
+
+def compile_imported(modules: str, python: str, *options: str, **environment: str) -> None:
+    """Import modules once, so that processes that start at the same time do not all compile them."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    installer([python, *options, "-c", f"import {modules}"], env={**kept, **environment})
 
 
 def installer(command: Sequence[str], **options: Any) -> None:
