@@ -12,8 +12,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from scripts import monitoring
-from scripts.monitoring import ALERTS, PANELS
+from scripts.monitoring.__main__ import DASHBOARD, RULES, files
+from scripts.monitoring.alerts import ALERTS
+from scripts.monitoring.panels import PANELS
 from tests.support.ended_calls import ended_call
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
@@ -58,8 +59,8 @@ def labels_of_metrics() -> dict[str, set[str]]:
 
 
 def test_the_files_are_those_of_the_tables() -> None:
-    for path, text in monitoring.files(ROOT).items():
-        assert (ROOT / path).read_text() == text, f"run `python scripts/monitoring.py`: {path}"
+    for path, text in files(ROOT).items():
+        assert (ROOT / path).read_text() == text, f"run `python -m scripts.monitoring`: {path}"
 
 
 @pytest.mark.parametrize("expression", sorted(expressions()))
@@ -86,7 +87,7 @@ def test_the_dashboard_has_every_metric() -> None:
     series = {name for name in labels_of_metrics() if name.startswith("umg_")}
     derived = {name for name in series if name.endswith(("_created", "_count", "_sum"))}
     assert shown == series - derived
-    panels = json.loads((ROOT / monitoring.DASHBOARD).read_text())["panels"]
+    panels = json.loads((ROOT / DASHBOARD).read_text())["panels"]
     places = [(p["gridPos"]["x"] + dx, p["gridPos"]["y"] + dy) for p in panels for dx in range(p["gridPos"]["w"]) for dy in range(p["gridPos"]["h"])]  # fmt: skip
     assert len(places) == len(set(places))  # no panel covers another
     assert len({panel["id"] for panel in panels}) == len(panels)
@@ -178,7 +179,7 @@ def _test_rules(file: Path, rules: Path, tests: Sequence[Mapping[str, object]]) 
 
 
 def test_prometheus_accepts_the_rules_and_they_fire_by_their_examples(tmp_path: Path) -> None:
-    rules = ROOT / monitoring.RULES
+    rules = ROOT / RULES
     _run_promtool("check", "rules", rules)
     tests = [_unit_test(each.series, each.minutes, {name: True}) for name, each in EXAMPLES.items()]
     tests.append(_unit_test(QUIET, 230, dict.fromkeys(EXAMPLES, False)))

@@ -1,0 +1,1 @@
+"""Alerts and dashboard of a gateway, as tables; `python -m scripts.monitoring` writes their files."""
