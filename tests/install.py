@@ -14,7 +14,9 @@ INSTALLATIONS = (agents.installed, node_runner.installed, apart_runner.installed
 
 
 def main() -> None:
-    """Install the missing ones, and write the errors to standard error: in CI their tests fail then, elsewhere they are skipped."""
+    """Install the missing ones. After an error, which is written to standard error, their tests fail in CI, and are
+    skipped elsewhere.
+    """
     with ThreadPoolExecutor() as pool:
         for installation in [pool.submit(install) for install in INSTALLATIONS]:
             if error := installation.exception():

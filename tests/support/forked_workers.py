@@ -233,7 +233,7 @@ class Distribution:
             location = (worker.name, None, worker.name)
             report = _failure(worker.name, location, "teardown", f"{text}\nafter its last test")
             self._config.hook.pytest_runtest_logreport(report=report)
-        if worker.early and self._queue:
+        if worker.early and not worker.items and self._queue:
             self._start(session, self._files[self._queue.popleft()])
 
     def _stop(self) -> None:
