@@ -6,7 +6,6 @@ import resource
 import socket
 import ssl
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -175,6 +174,7 @@ class Failing:
     id: str
     handle: HandleConnection
     problem: str
+    timeout: float = 60.0  # so that a busy machine is no slow server
 
 
 CHUNKS = LINE + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -203,24 +203,23 @@ FAILING = [
     Failing("a body over the limit", answering(CHUNKS + b"100001\r\n" + b"x" * 0x100001 + b"\r\n", then="wait"), "it is larger than 1 MiB"),
     Failing("a body that grows", answering(sized(gzip.compress(b"x" * 0x100001), GZIP)), "it is larger than 1 MiB"),
     Failing("a body without end", answering(CHUNKS, *[b"20000\r\n" + b"x" * 0x20000 + b"\r\n"] * 9, then="wait"), "it is larger than 1 MiB"),
-    Failing("no answer", stall, "its server was too slow"),
-    Failing("an answer that drips", drip, "its server was too slow"),
+    Failing("no answer", stall, "its server was too slow", 0.5),
+    Failing("an answer that drips", drip, "its server was too slow", 0.5),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.id)
 async def test_a_server_that_fails_is_the_callers_fault(case: Failing) -> None:
     outcomes: list[str] = []
-    began = time.monotonic()
     async with (
+        asyncio.timeout(30),
         provider(case.handle) as made,
-        fetching(place(made), count=outcomes.append, max_bytes=1 << 20, timeout=0.5) as fetcher,
+        fetching(place(made), count=outcomes.append, max_bytes=1 << 20, timeout=case.timeout) as fetcher,
     ):
         error = await failure(fetcher, made.url)
         assert error.message == f"`image`: the file at the URL could not be fetched: {case.problem}"
         assert (error.reason, error.failure, outcomes) == (pb.ERROR_REASON_INVALID_FIELD, None, [FAILED])
         assert (await failure(fetcher, made.url, None)).name == "UPSTREAM_FAILED"
-    assert time.monotonic() - began < 5
 
 
 async def test_a_host_that_cannot_be_found_or_reached_is_the_callers_fault() -> None:
@@ -231,7 +230,7 @@ async def test_a_host_that_cannot_be_found_or_reached_is_the_callers_fault() -> 
         await asyncio.get_running_loop().create_future()
         raise AssertionError("not reached")
 
-    async with fetching(place(closed), timeout=0.2) as fetcher:
+    async with fetching(place(closed)) as fetcher:
         assert (await failure(fetcher, closed.url)).message.endswith("its server could not be reached")
         assert (await failure(fetcher, "https://unknown.example.com/")).message.endswith("its host could not be found")
     async with fetching(lookup=never, timeout=0.1) as fetcher:
