@@ -137,17 +137,15 @@ class Distribution:
         self._files = list(files.values())
         self._queue.extend(range(len(files)))
         self._config.pluginmanager.getplugin("terminalreporter").showfspath = False  # files take turns
-        try:
-            for _ in range(min(self._count - len(self._workers), len(files))):
-                self._start(session, self._files[self._queue.popleft()])
-            while self._workers:
-                self._receive(session)
-        finally:
-            self._stop()
+        for _ in range(min(self._count - len(self._workers), len(files))):
+            self._start(session, self._files[self._queue.popleft()])
+        while self._workers:
+            self._receive(session)
         return True
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Stop the early worker if the collection failed."""
+        """Stop the workers that still run: after a failure, an interrupt, or errors of the collection."""
         self._stop()
 
     def _start(self, session: pytest.Session, items: Sequence[pytest.Item], *, early: bool = False) -> None:
