@@ -1,7 +1,6 @@
 """Installation of the programs, once, into a directory outside of git, one for each set of versions."""
 
 import json
-import os
 import sys
 import venv
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.agents.versions import MANIFEST
-from tests.sdk.node_runner import NODE
-from tests.sdk.node_runner import NPM as NPM_CLI
-from tests.sdk.runner import compile_imported, install_locked, installer, packages
+from tests.sdk.node_runner import npm
+from tests.sdk.runner import compile_imported, install_locked, packages
 
 NPMRC = Path(__file__).parents[1] / "sdk" / "node" / ".npmrc"
 NPM_LOCK = Path(__file__).parent / "package-lock.json"
@@ -59,13 +57,11 @@ def _install_node(target: Path) -> None:
     (target / "package.json").write_text(json.dumps(MANIFEST))
     for file in (NPM_LOCK, NPMRC):
         (target / file.name).write_bytes(file.read_bytes())
-    environment = {**os.environ, "PATH": os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])}
-    npm = [str(NODE), str(NPM_CLI)]
     # Not `npm ci`: it wants the binaries of all platforms in the lock, and not every mirror has them.
-    installer([*npm, "install", "--no-save"], cwd=target, env=environment)
+    npm(target, "install", "--no-save")
     if unlocked := _unlocked(target):  # no script of a package ran yet
         raise RuntimeError(f"{NPM_LOCK.name} does not have {', '.join(unlocked)}: run `make lock`")
-    installer([*npm, "rebuild", "--ignore-scripts=false", *NATIVE], cwd=target, env=environment)
+    npm(target, "rebuild", "--ignore-scripts=false", *NATIVE)
 
 
 def _unlocked(target: Path) -> list[str]:

@@ -1,11 +1,10 @@
 """Bundle of the TypeScript client for browsers, in one file."""
 
-import os
 import shutil
 from pathlib import Path
 
-from tests.sdk.node_runner import NODE, NPM
-from tests.sdk.runner import installer, packages
+from tests.sdk.node_runner import npm
+from tests.sdk.runner import packages
 
 ROOT = Path(__file__).parents[2]
 CLIENT = Path("clients/typescript")
@@ -33,8 +32,7 @@ def bundle() -> bytes:
         for path in sources:
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / path, target / path)
-        environment = {**os.environ, "PATH": os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])}
         for arguments in (["install", "--no-fund", "--no-audit"], ["run", "build"], ["run", "bundle"]):
-            installer([str(NODE), str(NPM), *arguments], cwd=target / CLIENT, env=environment)
+            npm(target / CLIENT, *arguments)
 
     return (packages("umg-browser", wanted, build) / CLIENT / "dist" / "umg.browser.js").read_bytes()

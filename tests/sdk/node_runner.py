@@ -87,5 +87,12 @@ def installed() -> Node:
 def _install(target: Path) -> None:
     for name in PACKAGES:
         shutil.copyfile(SCRIPTS / name, target / name)
+    npm(target, "ci")
+
+
+def npm(directory: Path, *arguments: str) -> None:
+    """Run npm in a directory, with this Node for the scripts of packages. Raise RuntimeError with its output if this
+    fails.
+    """
     path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
-    runner.installer([str(NODE), str(NPM), "ci"], cwd=target, env={**os.environ, "PATH": path})
+    runner.installer([str(NODE), str(NPM), *arguments], cwd=directory, env={**os.environ, "PATH": path})
