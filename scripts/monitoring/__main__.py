@@ -19,7 +19,7 @@ RULES = "deploy/prometheus/alerts.yaml"
 DASHBOARD = "deploy/grafana/dashboard.json"
 PAGE = "docs/operations.md"
 SECTION = re.compile(r"(\n## Alerts\n.*?\n\n)(\|.*?\n)(?=\n)", re.DOTALL)
-HEADER = "# Made by scripts/monitoring, never edited.\n"
+ORIGIN = "Made by scripts/monitoring, never edited."
 WIDTH, HEIGHT, COLUMNS = 8, 8, 24
 """Size of a panel and width of the dashboard, in units of Grafana's grid."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -38,7 +38,7 @@ def rules() -> str:
         for alert in ALERTS
     ]
     groups = {"groups": [{"name": "umg", "rules": entries}]}
-    return HEADER + yaml.safe_dump(groups, sort_keys=False, width=1000)
+    return f"# {ORIGIN}\n" + yaml.safe_dump(groups, sort_keys=False, width=1000)
 
 
 def dashboard() -> str:
@@ -58,7 +58,7 @@ def dashboard() -> str:
     made = {
         "uid": "unified-model-gateway",
         "title": "Unified Model Gateway",
-        "description": "Made by scripts/monitoring, never edited.",
+        "description": ORIGIN,
         "schemaVersion": 39,
         "refresh": "30s",
         "time": {"from": "now-6h", "to": "now"},
@@ -108,12 +108,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare the files, and write none")
     check = parser.parse_args().check
-    different = [path for path, text in files(ROOT).items() if _read(ROOT / path) != text]
-    for path in different:
+    different = {path: text for path, text in files(ROOT).items() if _read(ROOT / path) != text}
+    for path, text in different.items():
         print(f"{path} differs from scripts/monitoring" if check else f"wrote {path}")
         if not check:
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(files(ROOT)[path])
+            (ROOT / path).write_text(text)
     return 1 if check and different else 0
 
 
