@@ -88,19 +88,18 @@ class Runner(web.ServerRunner):
         if self._listener is not None:
             self._listener.accept()
 
-    async def shutdown(self) -> None:
-        """Schedule `cut_off` for shortly before the end of the drain time, so that unfinished calls get an error before
-        their connections are closed.
+    async def cleanup(self) -> None:
+        """Stop accepting connections, wait for the requests and answers in flight up to the drain time, and close all
+        connections.
+
+        Calls that are unfinished shortly before the end of that time get an error.
         """
         last = max(0.0, self._settings.drain_seconds - LAST_WORDS_SECONDS)
         asyncio.get_running_loop().call_later(last, self.cut_off)
-
-    async def cleanup(self) -> None:
-        """Stop accepting connections, wait for the answers in flight up to the drain time, and close all
-        connections.
-        """
         if self._listener is not None:
             await self._listener.close()
+        if self._connections is not None:
+            await self._connections.receive_remaining(last)  # aiohttp ignores all bytes received after this
         await super().cleanup()
 
     def _make_protocol(self) -> HttpProtocol:

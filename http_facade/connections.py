@@ -83,6 +83,13 @@ class Connections:
         self._open.discard(connection)
         self._over_limit.pop(connection, None)
 
+    async def receive_remaining(self, seconds: float) -> None:
+        """Wait until every request that has begun to arrive is received completely or its connection is closed, at most
+        `seconds`.
+        """
+        if arriving := [connection.received() for connection in self._open if connection.framing.is_incomplete()]:
+            await asyncio.wait(arriving, timeout=seconds)
+
 
 class Connection(asyncio.Protocol):
     """One client connection. It is closed if the first byte or the rest of a request's headers does not arrive in
@@ -92,15 +99,16 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_connections",
         "_drained",
-        "_framing",
         "_loop",
         "_protocol",
+        "_received",
         "_timer",
         "_transport",
         "_write_timeout",
         "authorization",
         "body",
         "exchange",
+        "framing",
         "is_expected",
         "is_over_limit",
         "known_key",
@@ -112,10 +120,11 @@ class Connection(asyncio.Protocol):
         self._connections, self._protocol = connections, protocol
         self.settings = connections.settings
         self._loop = asyncio.get_running_loop()
-        self._framing = RequestFraming()
+        self.framing = RequestFraming()
         self.unanswered = 0  # requests whose headers are complete and whose answer is not
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None  # set while `write` waits
+        self._received: asyncio.Future[None] | None = None  # set while a shutdown waits for the rest of a request
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
         self.exchange: Exchange | None = None  # the request that the dispatcher answers
@@ -138,6 +147,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._stop_timer()
         self._cancel_write_timeout()
+        self._end_receiving()
         self._connections.remove(self)
         self._protocol.connection_lost(exc)
 
@@ -162,7 +172,7 @@ class Connection(asyncio.Protocol):
 
         The first bytes of headers start the timeout for the rest of the headers.
         """
-        framing = self._framing
+        framing = self.framing
         if framing.is_between_requests and not self.unanswered:
             if self.settings.load_shedder.admits():
                 self.is_expected = True
@@ -180,11 +190,18 @@ class Connection(asyncio.Protocol):
         was_in_headers, begun = framing.is_in_headers, framing.feed(data)
         self.unanswered += begun
         self._protocol.data_received(data)
+        if self._received is not None and not framing.is_incomplete():
+            self._end_receiving()
         if not framing.is_in_headers:
             if self._timer is not None:
                 self._stop_timer()
         elif begun or not was_in_headers:
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
+
+    def received(self) -> asyncio.Future[None]:
+        """Return a future that is done when the request that arrives is complete or the connection is closed."""
+        self._received = self._loop.create_future()
+        return self._received
 
     async def write(self, head: bytes, body: bytes = b"") -> None:
         """Write the beginning of a response (`head`) or a later part of it, and `body` after that.
@@ -293,6 +310,10 @@ class Connection(asyncio.Protocol):
         transport.write(encode_http(refusal, request_id, close=close))
         if close:
             transport.close()
+
+    def _end_receiving(self) -> None:
+        if self._received is not None and not self._received.done():
+            self._received.set_result(None)
 
     def _start_timer(self, seconds: float, act: Callable[[], None]) -> None:
         self._stop_timer()

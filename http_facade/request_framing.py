@@ -78,6 +78,10 @@ class RequestFraming:
         self.is_in_headers = bool(self._part) and not self._in_chunks
         return begun
 
+    def is_incomplete(self) -> bool:
+        """Return whether a request has begun whose end is still to come, and will be recognized."""
+        return not self.is_between_requests and self._unread != inf
+
     def _read_chunk_line(self, line: bytes) -> None:
         """Process a line of a chunked body: the size of the next chunk, or a trailer; an empty line ends the
         trailers.
