@@ -1,15 +1,21 @@
 """A short rolling upgrade from the commit before; `make rolling` runs a long one, with a migration of the database."""
 
+import asyncio
+import os
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.rolling.load import PLAIN, RPC, STREAM
 from tests.rolling.run import Plan, nginx, upgrade
-from tests.rolling.versions import CURRENT, extract, previous_commit
-from tests.support.databases import Postgres
+from tests.rolling.versions import CURRENT, extract, next_version, previous_commit
+from tests.support.databases import Postgres, create_database
 from tests.support.redis import RedisServer
+from umg_grpc.store.database_kinds import SQLITE_FILE
 
 
 async def test_a_rolling_upgrade_loses_no_call(tmp_path: Path, postgres: Postgres, redis_server: RedisServer) -> None:
@@ -24,3 +30,13 @@ async def test_a_rolling_upgrade_loses_no_call(tmp_path: Path, postgres: Postgre
     assert outcome.exits == [0, 0]
     assert outcome.served.keys() == {"gateway 1", "gateway 2"}
     assert all(outcome.tally.ended[kind] > 8 for kind in (PLAIN, STREAM, RPC))
+
+
+def test_the_next_version_adds_a_column_to_the_database(tmp_path: Path) -> None:
+    version, data = next_version(tmp_path), tmp_path / "data"
+    asyncio.run(create_database(data))  # with the migrations of this version
+    create = (*version.program, "keys", "create", "first", "--data", str(data))
+    subprocess.run(create, env={**os.environ, **version.environment}, check=True, capture_output=True)
+    with closing(sqlite3.connect(data / SQLITE_FILE)) as connection:
+        columns = connection.execute("SELECT name FROM pragma_table_info('api_keys')").fetchall()
+    assert ("next_version",) in columns

@@ -11,7 +11,7 @@ from umg_grpc.store.schema_version import HEAD
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("umg_grpc", "http_facade", "proto", "third_party", "hatch_build.py")
-MIGRATE = Path("umg_grpc/store/migrate.py")
+STORE = Path("umg_grpc/store")
 MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
@@ -73,11 +73,10 @@ def next_version(folder: Path) -> Version:
     tree = folder / "next"
     for name in ("umg_grpc", "http_facade", "gen"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tree / MIGRATE.parent / "migrations/versions/next.py").write_text(MIGRATION.format(head=HEAD))
-    text = (tree / MIGRATE).read_text()
-    line = f'HEAD = "{HEAD}"'
+    (tree / STORE / "migrations/versions/next.py").write_text(MIGRATION.format(head=HEAD))
+    text, line = (file := tree / STORE / "schema_version.py").read_text(), f'HEAD = "{HEAD}"'
     assert line in text
-    (tree / MIGRATE).write_text(text.replace(line, 'HEAD = "next"'))
+    file.write_text(text.replace(line, 'HEAD = "next"'))
     return Version("this version with one more migration", tree)
 
 
