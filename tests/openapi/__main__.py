@@ -14,6 +14,7 @@ from http_facade.openapi.document import document_json
 from tests.openapi.gateway import CONFIG, MODELS
 from tests.openapi.run import fuzz, prepared
 from tests.support.gateways import running
+from umg_grpc import logs
 
 
 async def holds(examples: int, seed: int) -> bool:
@@ -29,7 +30,7 @@ async def holds(examples: int, seed: int) -> bool:
         return found == 0
 
     with tempfile.TemporaryDirectory() as data:
-        async with running(f"{CONFIG}log: {{level: error}}\n", Path(data)) as state:
+        async with running(CONFIG, Path(data)) as state:
             return await asyncio.to_thread(call, state.url, state.headers)
 
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100, help="valid and as many invalid calls of each operation")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    logs.configure("error", "auto")
     result = asyncio.run(holds(given.examples, given.seed))
     sys.stdout.write("every answer is documented\n" if result else "SOME ANSWERS ARE NOT DOCUMENTED\n")
     sys.exit(not result)

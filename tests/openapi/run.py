@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy  # noqa: F401  # before a thread of the gateway imports it: hypothesis would use it half-loaded
 import requests
 import schemathesis
 from google.protobuf import json_format
