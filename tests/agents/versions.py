@@ -1,8 +1,8 @@
 """Versions of the programs, by package: the only place that lists them."""
 
 NPM = {
-    "@anthropic-ai/claude-code": "2.1.330",
-    "@openai/codex": "0.169.0",
+    "@anthropic-ai/claude-code": "2.1.332",
+    "@openai/codex": "0.171.0",
     "@google/gemini-cli": "0.61.0",
     "opencode-ai": "1.18.33",
     "@qwen-code/qwen-code": "0.24.4",
