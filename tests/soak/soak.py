@@ -75,7 +75,7 @@ class Plan:
     rate: float | None = None
     """Calls per second; None is `SHARE` of the machine's capacity."""
     ramp_seconds: float = 10
-    warmup_seconds: float = 20
+    warmup_seconds: float = 90
     seed: int = 0
 
 
