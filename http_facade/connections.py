@@ -84,7 +84,7 @@ class Connections:
         self._over_limit.pop(connection, None)
 
     async def receive_remaining(self, seconds: float) -> None:
-        """Wait until every request that has begun to arrive is received completely or its connection is closed, at most
+        """Wait until every request of which a part was received is complete or its connection is closed, at most
         `seconds`.
         """
         if arriving := [connection.received() for connection in self._open if connection.framing.is_incomplete()]:
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
 
     def received(self) -> asyncio.Future[None]:
-        """Return a future that is done when the request that arrives is complete or the connection is closed."""
+        """Return a future that is done when the incomplete request is complete or the connection is closed."""
         self._received = self._loop.create_future()
         return self._received
 

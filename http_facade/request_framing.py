@@ -79,7 +79,7 @@ class RequestFraming:
         return begun
 
     def is_incomplete(self) -> bool:
-        """Return whether a request has begun whose end is still to come, and will be recognized."""
+        """Return whether a request was received in part only; False also if its end cannot be found."""
         return not self.is_between_requests and self._unread != inf
 
     def _read_chunk_line(self, line: bytes) -> None:

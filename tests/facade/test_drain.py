@@ -42,7 +42,7 @@ async def _begin_cleanup(face: Face) -> "asyncio.Task[None]":
         while True:
             _, writer = await asyncio.open_connection("127.0.0.1", face.port)
             writer.close()
-    for _ in range(10):
+    for _ in range(10):  # in which aiohttp's shutdown begins, unless it waits for requests
         await asyncio.sleep(0)
     return stopping
 
