@@ -76,6 +76,7 @@ class Plan:
     """Calls per second; None is `SHARE` of the machine's capacity."""
     ramp_seconds: float = 10
     warmup_seconds: float = 90
+    """Time until the memory of a loaded gateway stays at one level."""
     seed: int = 0
 
 
