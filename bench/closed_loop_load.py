@@ -260,10 +260,9 @@ async def _connect(run: Run) -> None:
         made = [loop.create_connection(lambda: Connection(run), "127.0.0.1", run.job.port) for _ in range(some)]
         for _, connection in await asyncio.gather(*made):
             connection.send()
-    gc.freeze()
-    gc.disable()  # there are no reference cycles
 
 
 if __name__ == "__main__":
+    gc.disable()  # there are no reference cycles
     done = uvloop.run(measure(msgspec.json.decode(sys.argv[1], type=Job)))
     print(msgspec.json.encode(done).decode(), flush=True)

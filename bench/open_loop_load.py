@@ -322,8 +322,6 @@ class Probe:
 async def measure(job: Job) -> Report:
     """Run a load and return its report. Print `begin` and `end` at the beginning and the end of the load."""
     load = Arrivals(job)
-    gc.freeze()
-    gc.disable()  # there are no reference cycles worth collecting
     print("begin", flush=True)
     await load.offer()
     print("end", flush=True)
@@ -357,5 +355,6 @@ def _percentile(seconds: Sequence[float], percent: int) -> float:
 
 
 if __name__ == "__main__":
+    gc.disable()  # there are no reference cycles worth collecting
     done = uvloop.run(measure(msgspec.json.decode(sys.argv[1], type=Job)))
     print(msgspec.json.encode(done).decode(), flush=True)
