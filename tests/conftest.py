@@ -11,6 +11,7 @@ import uvloop
 from hypothesis import settings
 
 from tests.support import logs
+from tests.support.event_loops import StrictLoop
 from tests.support.secrets import leaked
 
 os.environ.setdefault(
@@ -40,6 +41,8 @@ LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 
 ON_UVLOOP = {"e2e", "facade", "service", "spec"}
 """Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
+LEAVES_CONNECTIONS = "test_langchain.py"
+"""File of tests whose library keeps its clients until the process ends, without a way to close them."""
 
 THRESHOLDS = (100_000, 20, 20)
 """Thresholds of the garbage collection of the tests. Memory of cycles is plentiful, and collections as frequent as those
@@ -74,7 +77,9 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     """Choose the event loop of a test."""
     if item.path.parent.name in ON_UVLOOP:
         return {"uvloop": uvloop.new_event_loop}
-    return {"asyncio": asyncio.new_event_loop}
+    if item.path.name == LEAVES_CONNECTIONS:
+        return {"asyncio": asyncio.new_event_loop}
+    return {"asyncio": StrictLoop}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

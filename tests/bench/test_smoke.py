@@ -232,11 +232,20 @@ async def test_a_gateway_that_calls_providers_for_its_own_work_is_a_failure(tmp_
 async def _measured(
     question: str, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ) -> Report:
-    """Measure one connection that sends one request."""
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
+    """Measure one connection that sends one request, and wait until it was served."""
+    served = asyncio.Event()
+
+    async def serve_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        finally:
+            served.set()
+
+    async with await asyncio.start_server(serve_once, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        return await measure(Job(port, question, "key", connections=1, seconds=0.0, warmup=0.0))
+        report = await measure(Job(port, question, "key", connections=1, seconds=0.0, warmup=0.0))
+        await served.wait()
+    return report
 
 
 def _children(parent: int) -> list[int]:

@@ -1,0 +1,22 @@
+"""Event loop of tests that fails the test which leaves a connection open.
+
+Without it, the garbage collector warns of the connection minutes later, and fails a test that has no part in it.
+"""
+
+import asyncio
+
+__all__ = ["StrictLoop"]
+
+
+class StrictLoop(asyncio.SelectorEventLoop):
+    """Event loop whose `close` raises `AssertionError` when a transport of it has an open socket."""
+
+    _transports: "dict[int, asyncio.Transport]"  # private, by file descriptor; asyncio has no public list of them
+
+    def close(self) -> None:
+        if self.is_closed():
+            return
+        is_open = [each for each in self._transports.values() if each.get_extra_info("socket").fileno() >= 0]
+        peers = [f"{each.get_protocol()!r}, peer {each.get_extra_info('peername')}" for each in is_open]
+        super().close()
+        assert not is_open, "\n".join(["the test leaves connections open:", *peers])

@@ -1,0 +1,42 @@
+"""Event loop of the tests: it reports connections that are open when it closes, and only these."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.event_loops import StrictLoop
+
+
+@pytest.fixture
+def near() -> Iterator[socket.socket]:
+    near, far = socket.socketpair()
+    with near, far:
+        yield near
+
+
+async def test_tests_run_on_it() -> None:
+    assert isinstance(asyncio.get_running_loop(), StrictLoop)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+def test_an_open_connection_fails_the_test(near: socket.socket) -> None:
+    loop = StrictLoop()
+    loop.run_until_complete(loop.connect_accepted_socket(asyncio.Protocol, near))
+    with pytest.raises(AssertionError, match=r"leaves connections open:\n<asyncio\.protocols\.Protocol object"):
+        loop.close()
+    assert loop.is_closed()
+    loop.close()  # as the owner of the loop does after an error
+    del loop
+    gc.collect()  # the warning of the transport belongs to this test
+
+
+def test_a_closed_connection_fails_no_test(near: socket.socket) -> None:
+    async def close() -> None:
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, near)
+        transport.close()
+
+    with asyncio.Runner(loop_factory=StrictLoop) as runner:
+        runner.run(close())
