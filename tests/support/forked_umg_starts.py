@@ -240,34 +240,42 @@ def main() -> None:
         import_module(f"umg_grpc.cli.{name}")
     for name in OTHER_MODULES:
         import_module(name)
-    worker_processes = import_module("umg_grpc.cli.worker_processes")
     del sys.modules["readline"]
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.freeze()  # children share the memory of objects that their collections do not visit
     listener = socket.socket(fileno=int(sys.argv[1]))
     address = Path(listener.getsockname())
+    vars(import_module("umg_grpc.cli.worker_processes"))["start_worker"] = partial(_start_worker, str(address))
     waiting: dict[int, socket.socket] = {}
-    signal.signal(signal.SIGCHLD, lambda *_: _report_ended(waiting))
-    while sys.stdin not in (ready := select.select([sys.stdin, listener], [], [])[0]):
-        assert ready == [listener]
-        connection, _ = listener.accept()
-        request, descriptors, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STREAMS)
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-        if (pid := os.fork()) == 0:
-            for inherited in (listener, connection, *waiting.values()):
-                inherited.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-            vars(worker_processes)["start_worker"] = partial(_start_worker, str(address))
-            _run_command(descriptors, **json.loads(request))
-        waiting[pid] = connection
-        with suppress(OSError):  # the test may have ended
-            connection.send(str(pid).encode())
-        for descriptor in descriptors:
-            os.close(descriptor)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    ended, its_end = socket.socketpair()  # wakes `select`, which does not notice a signal just before it
+    its_end.setblocking(False)
+    signal.set_wakeup_fd(its_end.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while sys.stdin not in (ready := select.select([sys.stdin, listener, ended], [], [])[0]):
+        if ended in ready:
+            ended.recv(LARGEST_REQUEST)
+            _report_ended(waiting)
+        if listener in ready:
+            _fork(listener, waiting, [ended, its_end])
     address.unlink()
     address.parent.rmdir()
+
+
+def _fork(listener: socket.socket, waiting: dict[int, socket.socket], inherited: Sequence[socket.socket]) -> None:
+    """Fork for the next request, and send the id of the child process. `inherited`: sockets that the child closes."""
+    connection, _ = listener.accept()
+    request, descriptors, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STREAMS)
+    if (pid := os.fork()) == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (listener, connection, *inherited, *waiting.values()):
+            each.close()
+        _run_command(descriptors, **json.loads(request))
+    waiting[pid] = connection
+    with suppress(OSError):  # the test may have ended
+        connection.send(str(pid).encode())
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _report_ended(waiting: dict[int, socket.socket]) -> None:
