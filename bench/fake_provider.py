@@ -171,11 +171,10 @@ async def main() -> None:
     """Run the fake provider until the process is killed."""
     shared = Shared()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(shared), "127.0.0.1", 0, backlog=1024)
-    gc.freeze()
-    gc.disable()  # there are no reference cycles
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
+    gc.disable()  # there are no reference cycles
     uvloop.run(main())

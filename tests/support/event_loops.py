@@ -5,8 +5,6 @@ Without it, the garbage collector warns of the connection minutes later, and fai
 
 import asyncio
 
-__all__ = ["StrictLoop"]
-
 
 class StrictLoop(asyncio.SelectorEventLoop):
     """Event loop whose `close` raises `AssertionError` when a transport of it has an open socket."""

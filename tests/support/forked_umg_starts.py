@@ -253,7 +253,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while sys.stdin not in (ready := select.select([sys.stdin, listener, ended], [], [])[0]):
         if ended in ready:
-            ended.recv(LARGEST_REQUEST)
+            ended.recv(4096)  # a byte for each signal; should some be left, `select` returns again
             _report_ended(waiting)
         if listener in ready:
             _fork(listener, waiting, [ended, its_end])
