@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_family_rules import (
+from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,
     GENERAL,
     MAX_GROUP,

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.v1 import pb
-from umg_grpc.video_family_rules import (
+from umg_grpc.knowledge.families.video import (
     ANY_ROLE,
     DOCUMENTED,
     E_3,
@@ -39,6 +38,7 @@ from umg_grpc.video_family_rules import (
     Value,
     video_family,
 )
+from umg_grpc.v1 import pb
 
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
 _SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)

@@ -25,7 +25,7 @@ from umg_grpc.config.values import (
     VideoTaskConfig,
 )
 from umg_grpc.egress_rules import EgressRules
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._File: Config,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from umg_grpc.config import built_in
-from umg_grpc.model_catalogue import CATALOGUE, TASK_TYPES, describe
-from umg_grpc.text_family_rules import FAMILIES, family_of
+from umg_grpc.knowledge.catalogue import CATALOGUE, TASK_TYPES, describe
+from umg_grpc.knowledge.families.text import FAMILIES, family_of
+from umg_grpc.knowledge.families.video import DOCUMENTED, IMAGE, RULES, video_family
 from umg_grpc.v1 import pb
-from umg_grpc.video_family_rules import DOCUMENTED, IMAGE, RULES, video_family
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING
 
 TEXT = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_GENERATE in model.operations]

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import ClientSession
+from msgspec.structs import astuple
 from typer.testing import CliRunner, Result
 
 from tests.support.processes import run, serve
@@ -11,7 +13,7 @@ from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
 from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, flags
 from umg_grpc.config import parse
-from umg_grpc.provider_presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDERS
 
 NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDERS.values() for name in preset.keys}
 NO_KEYS |= {"OLLAMA_HOST": "", "GOOGLE_APPLICATION_CREDENTIALS": ""}
@@ -73,9 +75,12 @@ def test_the_values_of_a_preset_are_shown_as_a_channel_that_has_them(name: str) 
     text = "channels:\n- " + "\n  ".join(line for line in lines if not line.startswith("#"))
     [channel] = parse(text, "umg.yaml", {}).channels
     assert (channel.name, channel.base_url, channel.protocols) == (name, url, preset.protocols)
-    assert (channel.models, channel.max_inputs) == (preset.models, preset.max_inputs)
-    assert preset.auth is None or channel.auth == preset.auth
-    assert preset.docs in output
+    assert [(each.id, each.upstream, each.family) for each in channel.models] == [
+        astuple(each) for each in preset.models
+    ]
+    assert channel.max_inputs == preset.max_inputs
+    assert preset.auth is None or msgspec.to_builtins(channel.auth) == preset.auth
+    assert preset.source in output
 
 
 def test_a_misspelt_provider_is_guessed() -> None:

@@ -35,9 +35,9 @@ from umg_grpc.config import (
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
-from umg_grpc.model_catalogue import CATALOGUE
-from umg_grpc.provider_presets import PROVIDERS
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.config import parse
 from umg_grpc.config.from_environment import config_text, found_providers
-from umg_grpc.provider_presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDERS
 
 SECRET = "key-that-must-not-be-shown"
 

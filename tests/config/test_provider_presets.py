@@ -4,11 +4,12 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
 from umg_grpc.config import AccessKeyAuth, Channel, HeaderAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE
-from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 KEY = "access:secret"
 
@@ -33,7 +34,7 @@ def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: st
     made = channel(text, **environment)
     assert made.name == name
     assert made.protocols == preset.protocols
-    assert made.models == preset.models
+    assert [(each.id, each.upstream, each.family) for each in made.models] == [astuple(each) for each in preset.models]
     assert made.base_url == (preset.base_url if preset.is_complete else "https://account.example/v1")
     assert made.api_keys == ((KEY,) if preset.needs_key else ())
     assert made.max_inputs == preset.max_inputs
@@ -44,8 +45,8 @@ def test_a_preset_is_consistent(name: str) -> None:
     preset = PROVIDERS[name]
     assert set(preset.protocols) <= set(served_protocols())
     assert re.fullmatch(r"https?://[^/]+(/.*[^/])?", preset.base_url)
-    assert preset.docs.startswith("https://")
-    assert PRINTABLE.fullmatch(preset.docs)
+    assert preset.source.startswith("https://")
+    assert PRINTABLE.fullmatch(preset.source)
     assert preset.uses_service_account or preset.keys or not preset.needs_key
 
 

@@ -17,7 +17,7 @@ from tests.retrieval.test_retrieval import SEARCHES
 from tests.support.callers.api import ApiClient
 from umg_grpc.config import Config, built_in
 from umg_grpc.errors import UmgError
-from umg_grpc.model_catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.embedding_and_reranking import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb

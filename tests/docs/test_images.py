@@ -9,7 +9,7 @@ from http_facade.routes import ROUTES, Shape
 from tests.docs.tables import DOCS, quoted, rows
 from tests.spec.callers import frames_of
 from tests.support.callers.api import ApiClient
-from umg_grpc.image_family_rules import (
+from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,
     GENERAL,
     MAX_GROUP,

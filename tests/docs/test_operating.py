@@ -22,8 +22,8 @@ from umg_grpc.config.channels import QuirksEntry, served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import Quirks, SearchWithFunctions
-from umg_grpc.text_family_rules import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
+from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
+from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.upstream.sandbox import simulated_faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

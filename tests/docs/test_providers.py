@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted
 from umg_grpc.config import parse
-from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
 ROWS = {
@@ -39,7 +39,7 @@ def keys(preset: Provider) -> list[str]:
 def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     preset = PROVIDERS[name]
     _, service, protocols, base_url, variables, models = ROWS[name]
-    assert service == f"[{preset.title}]({preset.docs})"
+    assert service == f"[{preset.title}]({preset.source})"
     assert tuple(quoted(protocols)) == preset.protocols
     assert quoted(base_url) == [preset.base_url]
     assert quoted(variables) == keys(preset)

@@ -19,10 +19,10 @@ from tests.sdk.runner import installed_or_skipped
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from umg_grpc.config import parse
-from umg_grpc.image_family_rules import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.text import FAMILIES
+from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
 from umg_grpc.service_factory import SERVICES
-from umg_grpc.text_family_rules import FAMILIES
-from umg_grpc.video_family_rules import FAMILIES as VIDEO_FAMILIES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -14,7 +14,7 @@ from PIL import Image
 from tests.support.gateways import Running, running
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
-from umg_grpc.image_family_rules import MODELS
+from umg_grpc.knowledge.families.image import MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.text_family_rules import apply, family_model, family_of, split_suffix
+from umg_grpc.knowledge.families.text import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import RequestNotes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.text_family_rules import FAMILIES, FamilyModel, Suffix, family_model, family_of, split_suffix
+from umg_grpc.knowledge.families.text import FAMILIES, FamilyModel, Suffix, family_model, family_of, split_suffix
 
 SUFFIXES = {
     "famG-2.5-pro-thinking": Suffix("thinking"),

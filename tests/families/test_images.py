@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_family_rules import (
+from umg_grpc.image_request_checks import check
+from umg_grpc.knowledge.families.image import (
     GENERAL,
     MODELS,
     RATIO_PIXELS,
@@ -15,7 +16,6 @@ from umg_grpc.image_family_rules import (
     requested_pixels,
     tier_of,
 )
-from umg_grpc.image_request_checks import check
 from umg_grpc.v1 import pb
 
 G, G3 = "famG-2.5-flash-image", "famG-3-pro-image-preview"

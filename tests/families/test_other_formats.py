@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.text_family_rules import apply, family_model, family_of, split_suffix
+from umg_grpc.knowledge.families.text import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 
 ENABLED, DISABLED, ADAPTIVE = pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE

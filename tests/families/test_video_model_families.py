@@ -1,13 +1,13 @@
-"""Rules of the video models in their entries (`umg_grpc/video_family_rules.py`)."""
+"""Rules of the video models in their entries (`umg_grpc/knowledge/families/video.py`)."""
 
 from dataclasses import dataclass
 
 import pytest
 
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.families.video import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.video_family_rules import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
 from umg_grpc.video_request_checks import check
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(RULES)

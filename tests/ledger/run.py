@@ -14,7 +14,7 @@ from tests.ledger.fleet import Fleet
 from tests.ledger.judge import IMAGE_PRICE, INPUT_PRICE, REQUEST_PRICE, TOKEN_PRICE, VECTOR_PRICES, Verdict, judge
 from tests.ledger.provider import Provider
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.prices import credits_text
+from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords

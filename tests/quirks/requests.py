@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 

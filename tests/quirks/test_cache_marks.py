@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.quirks.requests import decoded_request, encoded
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.quirks.requests import decoded_request, encoded
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, PLACEHOLDERS, is_placeholder

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.known_provider_quirks import PROVIDER_QUIRKS, Row, known
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, Row, known
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 ANYWHERE = "https://provider.example/v1"
 

@@ -8,9 +8,9 @@ import pytest
 
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
 from umg_grpc.errors import UmgError
-from umg_grpc.model_catalogue import CATALOGUE, describe
+from umg_grpc.knowledge.catalogue import CATALOGUE, describe
+from umg_grpc.knowledge.families.text import FamilyModel, Suffix
 from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, Operation, Resolved, Router
-from umg_grpc.text_family_rules import FamilyModel, Suffix
 from umg_grpc.v1 import pb
 
 TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]

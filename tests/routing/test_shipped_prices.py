@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import parse
-from umg_grpc.prices import (
+from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
     FREE,
@@ -22,8 +22,8 @@ from umg_grpc.prices import (
     price_list,
     video_quantities,
 )
+from umg_grpc.knowledge.shipped_prices import PRICES, TABLE, shipped_prices
 from umg_grpc.routing import Router
-from umg_grpc.shipped_prices import PRICES, TABLE, shipped_prices
 
 FILE = """\
 channels:

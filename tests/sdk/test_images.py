@@ -32,7 +32,7 @@ from tests.spec.image_callers import (
 )
 from tests.support.gateways import Running, running
 from tests.support.images import mask_of
-from umg_grpc.image_family_rules import MODELS
+from umg_grpc.knowledge.families.image import MODELS
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

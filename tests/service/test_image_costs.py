@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.image_family_rules import MODELS, RATIO_PIXELS, max_images
-from umg_grpc.prices import IMAGE, PRICED_UNITS, price_list
+from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS, max_images
+from umg_grpc.knowledge.prices import IMAGE, PRICED_UNITS, price_list
 from umg_grpc.service.pipeline.image_costs import MAX_IMAGE_TOKENS, image_quantities, max_cost
 from umg_grpc.service.pipeline.token_estimates import TokenEstimate, estimate_tokens
 from umg_grpc.v1 import pb

@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text
 from tests.support.store_fixtures import Clock
 from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.message_threads import IDLE, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin

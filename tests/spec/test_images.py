@@ -29,7 +29,7 @@ from tests.spec.image_callers import (
     structured,
 )
 from tests.support.images import GIF, JPEG, WEBP, picture
-from umg_grpc.image_family_rules import MODELS, RATIO_PIXELS
+from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

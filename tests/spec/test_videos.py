@@ -33,7 +33,7 @@ from tests.spec.video_callers import (
     film_of,
     task_id_of,
 )
-from umg_grpc.video_family_rules import DOCUMENTED
+from umg_grpc.knowledge.families.video import DOCUMENTED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -44,7 +44,7 @@ from tests.spec.video_callers import (
     task_id_of,
     words,
 )
-from umg_grpc.video_family_rules import DOCUMENTED
+from umg_grpc.knowledge.families.video import DOCUMENTED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,8 +15,8 @@ from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, Running
 from tests.support.images import picture
 from umg_grpc.access.api_keys import Keys
+from umg_grpc.knowledge.families.video import DOCUMENTED
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_family_rules import DOCUMENTED
 
 CHANNEL = f"""
   - name: videos

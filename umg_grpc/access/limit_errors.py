@@ -7,7 +7,7 @@ from datetime import datetime
 
 from umg_grpc.access.limit_subjects import subject_of
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import credits_text
+from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.v1 import pb
 

@@ -16,7 +16,7 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import (
+from umg_grpc.knowledge.prices import (
     IMAGE,
     INPUT,
     MICRO_CREDITS,

@@ -1,9 +1,8 @@
 """Texts that `umg providers` prints about the provider presets."""
 
-import msgspec
+from collections.abc import Mapping
 
-from umg_grpc.config import Auth
-from umg_grpc.provider_presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 
 def table() -> str:
@@ -19,7 +18,7 @@ def details(name: str) -> str:
     """
     preset = PROVIDERS[name]
     lines = [
-        f"# {preset.title}: {preset.docs}",
+        f"# {preset.title}: {preset.source}",
         f"name: {name}",
         f"protocols: [{', '.join(preset.protocols)}]",
         f"base_url: {preset.base_url}",
@@ -39,9 +38,8 @@ def _credentials(preset: Provider) -> str:
     return variables if is_required else f"{variables}, or none".removeprefix(", or ")
 
 
-def _auth(auth: Auth) -> str:
-    values = {"kind": auth.__struct_config__.tag, **msgspec.structs.asdict(auth)}
-    return ", ".join(f"{key}: {value}" for key, value in values.items())
+def _auth(auth: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in auth.items())
 
 
 def _model(public: str, upstream: str, family: str | None) -> str:

@@ -14,7 +14,7 @@ from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import credits_text
+from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 

@@ -15,7 +15,7 @@ from umg_grpc.cli.admin_client import AdminClient, opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
-from umg_grpc.prices import REQUEST, credits_text
+from umg_grpc.knowledge.prices import REQUEST, credits_text
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 

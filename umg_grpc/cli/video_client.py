@@ -23,8 +23,8 @@ from umg_grpc.cli.gateway_connection import GrpcTarget
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
+from umg_grpc.knowledge.families.video import RULES, Rules
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_family_rules import RULES, Rules
 
 TERMINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 RECONNECT_SECONDS = 1.0

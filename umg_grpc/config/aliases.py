@@ -6,7 +6,7 @@ from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.config.yaml_document import Document, Path
-from umg_grpc.text_family_rules import family_of, split_suffix
+from umg_grpc.knowledge.families.text import family_of, split_suffix
 
 
 def aliases(

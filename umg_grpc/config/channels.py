@@ -23,8 +23,8 @@ from umg_grpc.config.values import (
 )
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.provider_presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
-from umg_grpc.provider_quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
+from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.provider_call_paths import call_path
@@ -229,7 +229,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         document.problem((*path, "provider"), f"expected {any_of(PROVIDERS)}; {hint}")
         return None
     protocols = entry.protocols or list(preset.protocols)
-    auth = entry.auth or preset.auth
+    auth = entry.auth or (msgspec.convert(preset.auth, Auth) if preset.auth else None)
     if auth is None and preset.uses_service_account and entry.api_key is None:
         auth = _service_account(document, path)
     if entry.base_url is None and not preset.is_complete:

@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 
 from umg_grpc.config.values import Config
-from umg_grpc.provider_presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import yaml
 
 from umg_grpc.config.imported_config import ImportedConfig, compact, literal, mapping, number, sequence
-from umg_grpc.provider_presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.wire.provider_call_paths import call_path
 
 VARIABLE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")

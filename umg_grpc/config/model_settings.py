@@ -12,8 +12,8 @@ from umg_grpc.config.value_parsers import duration, family, time
 from umg_grpc.config.values import ConfigEntry, ModelInfo, ModelLimits, Seconds
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.model_catalogue import GENERATES
-from umg_grpc.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.catalogue import GENERATES
+from umg_grpc.knowledge.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, Item, Unit, Variant, variant_of
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT

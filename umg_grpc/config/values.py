@@ -12,7 +12,7 @@ import msgspec
 
 from umg_grpc.config.address import Address
 from umg_grpc.egress_rules import EgressRules
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
@@ -397,7 +397,7 @@ class Config:
     another address than loopback, else 0.
     """
     shipped_prices: bool = True
-    """Whether models of providers without a `price` have their public price (`umg_grpc.shipped_prices`)."""
+    """Whether models of providers without a `price` have their public price (`umg_grpc.knowledge.shipped_prices`)."""
     discovery: Discovery = Discovery()
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""

@@ -12,7 +12,7 @@ import msgspec
 
 from umg_grpc.config.values import AccessKeyAuth, Auth, Channel, ConfigEntry, Log
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.provider_quirks import SearchWithFunctions
+from umg_grpc.knowledge.quirks import SearchWithFunctions
 
 CHOICES = {
     "kind": tuple(str(kind.__struct_config__.tag) for kind in get_args(Auth)),

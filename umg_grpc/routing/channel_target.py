@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
-from umg_grpc.image_family_rules import family_row
-from umg_grpc.known_provider_quirks import known
-from umg_grpc.model_catalogue import GENERATES, describe
-from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
-from umg_grpc.text_family_rules import family_of
+from umg_grpc.knowledge.catalogue import GENERATES, describe
+from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.knowledge.families.text import family_of
+from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.video_family_rules import video_family
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"

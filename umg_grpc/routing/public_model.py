@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.values import ModelLimits
-from umg_grpc.model_catalogue import describe
-from umg_grpc.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
+from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.shipped_prices import shipped_prices
 from umg_grpc.routing.channel_target import EMBED, Target, formats_of
-from umg_grpc.shipped_prices import shipped_prices
-from umg_grpc.text_family_rules import FamilyModel, Suffix, family_model
 from umg_grpc.v1 import pb
 
 FREE_PROTOCOLS = frozenset({"local", "sandbox"})

@@ -13,6 +13,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import (
     CREATE_VIDEO,
@@ -26,7 +27,6 @@ from umg_grpc.routing.channel_target import (
     target_of,
 )
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
-from umg_grpc.text_family_rules import split_suffix
 from umg_grpc.v1 import pb
 
 VERBS: dict[Operation, str] = {

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

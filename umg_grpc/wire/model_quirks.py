@@ -5,7 +5,7 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 
-from umg_grpc.provider_quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report

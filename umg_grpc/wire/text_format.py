@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers

@@ -16,7 +16,7 @@ from tests.upstream.sandbox.sandbox_calls import (
     text,
     user,
 )
-from umg_grpc.model_catalogue import describe
+from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.upstream.sandbox.token_limits import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

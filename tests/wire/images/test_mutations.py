@@ -13,8 +13,8 @@ from tests.support.images import PNG
 from tests.wire.images.test_request import FLAT, LONG_TEXT
 from tests.wire.mutations import mutated
 from umg_grpc.errors import UmgError
-from umg_grpc.image_family_rules import MODELS, max_images, requested_pixels
 from umg_grpc.image_request_checks import check
+from umg_grpc.knowledge.families.image import MODELS, max_images, requested_pixels
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.images import IMAGE_EDITS, check_inputs
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.known_provider_quirks import known
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

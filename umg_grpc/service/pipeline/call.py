@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from umg_grpc.access.budget_reservations import Reservation
     from umg_grpc.access.caller import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
-    from umg_grpc.prices import Prices, Quantities
+    from umg_grpc.knowledge.prices import Prices, Quantities
     from umg_grpc.service.pipeline.usage_recording import UsageInFlight
     from umg_grpc.service.resilience.load_shedding import LoadShedder
     from umg_grpc.service.telemetry.telemetry_interface import CallSpan

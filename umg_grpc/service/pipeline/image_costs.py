@@ -7,9 +7,9 @@ provider's response states them. For family famG the size in a price is the reso
 
 from typing import NamedTuple
 
-from umg_grpc.image_family_rules import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
-from umg_grpc.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
-from umg_grpc.prices import image_quantities as quantities_of_images
+from umg_grpc.knowledge.families.image import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
+from umg_grpc.knowledge.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
+from umg_grpc.knowledge.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
 
 MAX_IMAGE_TOKENS = 8000

@@ -12,7 +12,7 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.config import Channel
 from umg_grpc.egress_rules import PORTS, AllowedPlace, parse_place
 from umg_grpc.errors import UmgError
-from umg_grpc.image_family_rules import ImageRules, placed_images
+from umg_grpc.knowledge.families.image import ImageRules, placed_images
 from umg_grpc.service.pipeline.image_call import AdmittedImages
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget

@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 from msgspec.structs import replace
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_family_rules import family_row, has_images
 from umg_grpc.image_request_checks import check
+from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report

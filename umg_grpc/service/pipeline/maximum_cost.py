@@ -7,8 +7,8 @@ tokens of the response are bounded by the maximum that the provider is sent.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from umg_grpc.image_family_rules import family_row
-from umg_grpc.prices import (
+from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.knowledge.prices import (
     AUDIO_INPUT,
     AUDIO_OUTPUT,
     CACHE_READ,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import FREE
+from umg_grpc.knowledge.prices import FREE
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, Target, letters_of, model_not_found
 from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels

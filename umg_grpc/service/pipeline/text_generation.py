@@ -8,8 +8,8 @@ from functools import partial
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
-from umg_grpc import text_family_rules
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.families import text as text_families
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching import prompt_cache_affinity
 from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
@@ -253,7 +253,7 @@ def _apply_rules(
         check_tool_choice(request)  # the tools of a continued thread are in the thread
     if not resolved.rules.family and resolved.suffix is None:
         return decoded
-    applied, edited = text_family_rules.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+    applied, edited = text_families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
     if applied is request:
         return decoded
     return DecodedRequest(applied, notes.with_edited("reasoning") if edited else notes)

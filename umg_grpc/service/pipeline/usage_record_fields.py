@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from umg_grpc import prices
-from umg_grpc.prices import Unit
+from umg_grpc.knowledge import prices
+from umg_grpc.knowledge.prices import Unit
 
 PACKAGE = "/umg.v1."
 """Beginning of the paths of the gateway's gRPC methods, which usage records leave out."""

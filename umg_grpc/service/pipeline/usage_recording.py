@@ -11,8 +11,8 @@ import msgspec
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import STATUS
-from umg_grpc.image_family_rules import max_images
-from umg_grpc.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
+from umg_grpc.knowledge.families.image import max_images
+from umg_grpc.knowledge.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens

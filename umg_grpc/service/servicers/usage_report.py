@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from umg_grpc.access.api_keys import Key
-from umg_grpc.prices import Unit
+from umg_grpc.knowledge.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token

@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.prices import FREE
+from umg_grpc.knowledge.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts

@@ -1,6 +1,6 @@
 """Cost of a video task: its maximum before the submission, and the actual cost after its success."""
 
-from umg_grpc.prices import (
+from umg_grpc.knowledge.prices import (
     INPUT,
     OUTPUT,
     PRICED_UNITS,

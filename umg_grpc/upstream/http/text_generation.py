@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from umg_grpc.image_family_rules import RATIO_PIXELS, one_of
+from umg_grpc.knowledge.families.image import RATIO_PIXELS, one_of
 from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
 from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from umg_grpc.image_family_rules import (
+from umg_grpc.knowledge.families.image import (
     RATIO_PIXELS,
     TIERS,
     ImageRules,

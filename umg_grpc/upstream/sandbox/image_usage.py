@@ -1,6 +1,6 @@
 """Usage of simulated image models: tokens for the families `famG` and `imgC`, numbers of images for all others."""
 
-from umg_grpc.image_family_rules import ImageRules
+from umg_grpc.knowledge.families.image import ImageRules
 from umg_grpc.upstream.sandbox.answer_images import TOKENS
 from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.v1 import pb

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.model_catalogue import describe
-from umg_grpc.provider_quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.sandbox import image_drawing, simulated_faults, simulated_prompt_cache
 from umg_grpc.upstream.sandbox.answer_generation import Draft, make_response
 from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, read_prompt

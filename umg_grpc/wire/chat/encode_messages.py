@@ -5,7 +5,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
 from umg_grpc.wire.chat.provider_tool_names import shortened_id, tool_names

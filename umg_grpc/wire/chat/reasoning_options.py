@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from umg_grpc.text_family_rules import ChatFields
+from umg_grpc.knowledge.families.text import ChatFields
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json import JsonObject, echo, invalid, whole

@@ -12,8 +12,8 @@ from typing import assert_never, get_args
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
-from umg_grpc.text_family_rules import ANY_FIELDS, chat_words
+from umg_grpc.knowledge.families.text import ANY_FIELDS, chat_words
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema

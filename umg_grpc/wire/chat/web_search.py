@@ -4,8 +4,8 @@
 
 from collections.abc import Iterator
 
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
-from umg_grpc.text_family_rules import ChatFields
+from umg_grpc.knowledge.families.text import ChatFields
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_options import vendor_members

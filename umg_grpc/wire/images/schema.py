@@ -2,7 +2,7 @@
 SDKs.
 
 `None` means absent, and so does an explicit null. Values that depend on the model's family are checked by
-`umg_grpc.image_family_rules`.
+`umg_grpc.knowledge.families.image`.
 """
 
 from typing import Annotated, Literal

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.reasoning_state import PREFIX, read

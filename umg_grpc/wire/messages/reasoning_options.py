@@ -4,7 +4,7 @@ provider.
 
 from dataclasses import dataclass
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, whole
 from umg_grpc.wire.core.reasoning_effort import nearest_effort

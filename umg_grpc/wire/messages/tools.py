@@ -4,7 +4,7 @@ from typing import assert_never
 
 import msgspec
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema

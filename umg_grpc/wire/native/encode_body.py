@@ -5,7 +5,7 @@ model's family changed.
 import re
 from collections.abc import Mapping
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report

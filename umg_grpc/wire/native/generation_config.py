@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec import Raw
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
 from umg_grpc.wire.dropped_fields_report import Report

@@ -5,7 +5,7 @@ rules of the model's family changed. All other bytes are unchanged.
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.provider_quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.families.video import DOCUMENTED
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.video_family_rules import DOCUMENTED
 from umg_grpc.video_request_checks import check
 from umg_grpc.wire.core.json import INT64_MAX, NonEmpty, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.video.input_media import decode_medium

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from umg_grpc.knowledge.families.video import DOCUMENTED, RULES, video_family
 from umg_grpc.v1 import pb
-from umg_grpc.video_family_rules import DOCUMENTED, RULES, video_family
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing

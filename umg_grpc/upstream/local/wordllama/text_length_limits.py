@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.model_catalogue import describe
+from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.v1 import pb
 
 DIMENSIONS = 256

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_family_rules import MAX_GROUP, family_row, is_grouped
+from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_family_rules import family_row, has_images
+from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count

@@ -4,7 +4,7 @@
 
 import msgspec
 
-from umg_grpc.image_family_rules import has_images
+from umg_grpc.knowledge.families.image import has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
-from umg_grpc.image_family_rules import is_grouped
+from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.lenient_numbers import Count, count

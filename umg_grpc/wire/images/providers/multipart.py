@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from umg_grpc.image_family_rules import PlacedImage
+from umg_grpc.knowledge.families.image import PlacedImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.dropped_fields_report import Report

@@ -7,7 +7,7 @@ import msgspec
 import pybase64
 from msgspec import Raw
 
-from umg_grpc.image_family_rules import PlacedImage, is_grouped, placed_images
+from umg_grpc.knowledge.families.image import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, sniff_image
 from umg_grpc.wire.core.json import JsonObject, invalid

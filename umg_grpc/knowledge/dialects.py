@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from umg_grpc.provider_quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
 
-from umg_grpc.prices import PRICED_UNITS, Unit, Variant
+from umg_grpc.knowledge.prices import PRICED_UNITS, Unit, Variant
 from umg_grpc.v1 import pb
 
 ALIBABA = "https://www.alibabacloud.com/help/en/model-studio/model-pricing"

@@ -1,6 +1,6 @@
 """Quirks of a provider's model: its restrictions and needs beyond the wire format.
 
-`known_provider_quirks` has those of real providers. The operator's `quirks` of a channel have precedence
+`dialects` has those of real providers. The operator's `quirks` of a channel have precedence
 (`routing.channel_target`). Codecs apply the result when they encode a request for the provider; this module changes no
 request.
 

@@ -1,0 +1,15 @@
+"""Reading of the package's data files: JSON arrays with one row a line, each row with its source and date."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+FOLDER = Path(__file__).parent / "data"
+
+Row = TypeVar("Row")
+
+
+def read_rows(name: str, row: type[Row]) -> list[Row]:
+    """Return the rows of the data file `name`.json. Raise msgspec.ValidationError for an unknown or missing member."""
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[row])  # type: ignore[valid-type]

@@ -1,0 +1,70 @@
+"""Presets of providers: `provider: NAME` in a channel of the config fills in the provider's address, protocols and
+models. The rows are in `data/presets.json`.
+
+Restrictions of the providers' models are in `umg_grpc.knowledge.dialects`, found by the host of `base_url`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct, field
+
+from umg_grpc.knowledge.data_files import read_rows
+
+SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+"""Environment variable with the path of a service account's key, as the vendor's own clients read it."""
+
+
+class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
+    """Model, or pattern of models, of a preset: the entry of `models` in a channel of the config."""
+
+    id: str
+    upstream: str = ""
+    """Provider's id; its `*` stands for the match of the `*` in `id`."""
+    family: str | None = None
+
+
+class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Preset of one provider: address, protocols, authentication, environment variables of its key, and models."""
+
+    name: str
+    """Value of `provider` in the config."""
+    title: str
+    protocols: tuple[str, ...]
+    base_url: str
+    """URL in front of the paths of the protocols. A part in `<>` differs for each account."""
+    keys: tuple[str, ...] = ()
+    """Environment variables of the key, which the vendor's own clients read; the first one that is set is used."""
+    needs_key: bool = True
+    auth: dict[str, str] | None = None
+    """Way of sending the key, as the `auth` of a channel in the config; None is that of the protocol."""
+    uses_service_account: bool = False
+    """Whether calls are authenticated by a service account, whose file `SERVICE_ACCOUNT_FILE` names."""
+    listed: tuple[str | PresetModel, ...] = field(name="models")
+    """Models as the file lists them: an id alone is that of the provider, too."""
+    max_inputs: int | None = None
+    """Most texts of one embedding request, if lower than the limit of the protocol."""
+    source: str
+    """Documentation of the provider's API, from which this preset is."""
+    as_of: str
+    """Date on which the source was read."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Environment variables that may contain the credentials; the first one that is set is used."""
+        return (SERVICE_ACCOUNT_FILE,) if self.uses_service_account else self.keys
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether `base_url` is the same for all accounts; otherwise the operator must fill in the parts in `<>`."""
+        return "<" not in self.base_url
+
+    @property
+    def models(self) -> tuple[PresetModel, ...]:
+        """Models, each with its provider's id."""
+        written = (PresetModel(model) if isinstance(model, str) else model for model in self.listed)
+        return tuple(PresetModel(model.id, model.upstream or model.id, model.family) for model in written)
+
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in read_rows("presets", Provider)})
+"""Preset by its name, which is the value of `provider`."""
