@@ -269,7 +269,7 @@ CASES = [
     Case(
         "sampling",
         "messages",
-        Quirks(sampling=False),
+        Quirks(sampling="never"),
         {"temperature": 0.5, "top_p": 1, "max_tokens": 5},
         {"temperature": None, "top_p": None},
         "temperature",
@@ -278,7 +278,7 @@ CASES = [
     Case(
         "sampling in native",
         "native",
-        Quirks(sampling=False),
+        Quirks(sampling="never"),
         {"temperature": 0.5, "top_k": 3},
         {"generationConfig": {"maxOutputTokens": 5000}},
         "temperature, top_k",
@@ -468,8 +468,8 @@ OWN = [
         {"toolConfig": {"includeServerSideToolInvocations": True}},
         "toolConfig.retrievalConfig",
     ),
-    Own("sampling in chat", "chat", Quirks(sampling=False), {"temperature": 0.5, "top_k": 3}, {"temperature": None, "top_k": None}, "temperature, top_k"),
-    Own("sampling in messages", "messages", Quirks(sampling=False), {"top_k": 3}, {"top_k": None}, "top_k"),
+    Own("sampling in chat", "chat", Quirks(sampling="never"), {"temperature": 0.5, "top_k": 3}, {"temperature": None, "top_k": None}, "temperature, top_k"),
+    Own("sampling in messages", "messages", Quirks(sampling="never"), {"top_k": 3}, {"top_k": None}, "top_k"),
 ]  # fmt: skip
 
 

@@ -391,7 +391,12 @@ def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
     max_characters = written.max_user_characters or HASH_CHARACTERS
     if (written.min_user_characters or 0) > min(max_characters, HASH_CHARACTERS):
         document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")
-    return Quirks(**msgspec.structs.asdict(written)) if written != QuirksEntry() else NO_QUIRKS
+    if written == QuirksEntry():
+        return NO_QUIRKS
+    values = msgspec.structs.asdict(written)
+    if written.sampling is not None:
+        values["sampling"] = "all" if written.sampling else "never"
+    return Quirks(**values)
 
 
 def _timeout(written: float | Timeout) -> Timeout:

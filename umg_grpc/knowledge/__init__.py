@@ -1,2 +1,1 @@
-"""Facts about models, providers and prices, as rows with their sources. Pure: it reads only the package's own data files.
-"""
+"""Facts about models, providers and prices, as rows with their sources. Pure: reads only its own data files."""

@@ -232,13 +232,13 @@ PROVIDER_QUIRKS = (
     Row(
         models=r"claude-(?:opus-4[.-][78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])",
         protocols=("messages",),
-        quirks=Quirks(reasoning_budget=False, sampling=False),
+        quirks=Quirks(reasoning_budget=False, sampling="never"),
         source="srtab/daiv#1429, openclaw/openclaw#101674: 400, thinking.type.enabled is not supported for this model; "
         "modelflow-ai/.github#158: temperature, top_p and top_k are refused",
     ),
     Row(
         models=r"o[134](?:-|$)|gpt-5(?:-(?!chat)|$)",
-        quirks=Quirks(sampling=False),
+        quirks=Quirks(sampling="never"),
         source="QwenLM/qwen-code#921, cline/cline#341: 400, 'temperature' does not support 0 with this model; "
         "aandrew-me/tgpt#333: Unsupported parameter: 'top_p'",
     ),

@@ -22,12 +22,83 @@ the search is left out where there are functions.
 """
 
 
+Sampling = Literal["all", "one", "without_reasoning", "never"]
+"""`all`: temperature and top_p are accepted; `one`: one of the two; `without_reasoning`: only while reasoning is off;
+`never`: neither, nor top_k.
+"""
+Thinking = Literal["never", "off", "on", "always"]
+"""`never`: the model does not reason; `off`, `on`: it can be switched, and that is the default; `always`: it cannot be
+switched off.
+"""
+ReasoningForm = Literal["effort", "thinking", "enable_thinking", "reasoning"]
+"""Member of a chat body that controls reasoning: `reasoning_effort` alone; `thinking: {type}`, beside an effort for a
+model with efforts; `enable_thinking`; or the object `reasoning` of routers.
+"""
+ToolChoices = Literal["all", "without_reasoning", "named", "none"]
+"""Forced tools that are accepted: every form; every form, but not while the model reasons; a named function, but not
+`required`; or no form.
+"""
+SystemPlace = Literal["anywhere", "first"]
+"""Places of instructions in a conversation: `first`: one message before all others."""
+SchemaDialect = Literal["openai", "claude", "gemini", "moonshot", "json_object", "none"]
+"""JSON schemas of the answer that are accepted: the rules of a vendor; `json_object`: JSON without a schema; `none`."""
+ChatTools = Literal["always", "without_effort", "effort_none", "never"]
+"""Whether functions are accepted in chat: always; without an effort; only with effort `none`; or never."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
     """Restrictions and needs of one provider's model in one wire format, by which codecs adapt requests.
 
     None means unknown: the request is not changed for it.
     """
+
+    # --- members of the provider's body
+    accepts: frozenset[str] | None = None
+    """Top-level members of the body that the provider accepts, of a provider that refuses all others."""
+    rejects: frozenset[str] | None = None
+    """Members of the body that the provider refuses, as dotted paths; rows add to one another."""
+    renames: Mapping[str, str] | None = None
+    """Top-level member of the body -> its name at this provider (`seed` -> `random_seed`)."""
+    service_tiers: tuple[str, ...] | None = None
+    """Values of `service_tier` that are accepted."""
+    max_stop_sequences: int | None = None
+    """Maximum number of stop sequences; 0 for none, so that the gateway itself ends the text there."""
+    max_candidates: int | None = None
+    """Maximum of candidates (`n`) of one request."""
+    # --- reasoning
+    thinking: Thinking | None = None
+    efforts: tuple[str, ...] | None = None
+    """Efforts that are accepted, lowest first, with `none` if it switches reasoning off; empty if no effort is."""
+    nearest_efforts: Mapping[str, str] | None = None
+    """Effort that the model lacks -> the vendor's own equivalent; any other is moved to the nearest."""
+    reasoning_form: ReasoningForm | None = None
+    max_effort_when_off: str | None = None
+    """Highest effort (messages format) beside which thinking may be disabled."""
+    budget_range: tuple[int, int] | None = None
+    """Least and most reasoning tokens of a budget."""
+    # --- tools and formats of the answer
+    tool_choices: ToolChoices | None = None
+    chat_tools: ChatTools | None = None
+    chat: bool | None = None
+    """Whether the model is served by the chat format at all."""
+    schema_dialect: SchemaDialect | None = None
+    json_word: bool | None = None
+    """Whether JSON without a schema needs the word JSON in the conversation."""
+    call_ids: Literal["nine"] | None = None
+    """`nine`: ids of tool calls have exactly nine letters and digits."""
+    # --- the conversation
+    developer: bool | None = None
+    """Whether the role `developer` is known; if false, `system` is sent."""
+    system_place: SystemPlace | None = None
+    prefill: bool | None = None
+    """Whether the conversation may end with an assistant's message that the model continues."""
+    prefix: bool | None = None
+    """Whether this last message needs `prefix: true`."""
+    inputs: frozenset[str] | None = None
+    """Kinds of media in a prompt that the model accepts: `image`, `file`, `audio`, `video`."""
+    versions: tuple[str, ...] | None = None
+    """Values of `anthropic-version` that are accepted (messages format), oldest first."""
 
     min_user_characters: int | None = None
     """Minimum of characters of the end user's id (`user`, `metadata.user_id`); a shorter id is hashed."""
@@ -49,8 +120,7 @@ class Quirks:
     """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
     signatures: bool | None = None
     """Whether the calls of the current turn need a thought signature in chat; a call without one gets a placeholder."""
-    sampling: bool | None = None
-    """Whether `temperature`, `top_p` and `top_k` are accepted."""
+    sampling: Sampling | None = None
     max_output_tokens: int | None = None
     """Maximum of output tokens; a higher limit of the caller is lowered to it."""
     default_output_tokens: int | None = None
@@ -73,7 +143,10 @@ class Quirks:
         if self is NO_QUIRKS:
             return other
         own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
-        return Quirks(**{name: getattr(other, name) for name in _NAMES} | own)
+        merged = {name: getattr(other, name) for name in _NAMES} | own
+        if self.rejects is not None and other.rejects is not None:
+            merged["rejects"] = self.rejects | other.rejects
+        return Quirks(**merged)
 
 
 _NAMES = tuple(field.name for field in fields(Quirks))
@@ -88,19 +161,25 @@ class ChannelQuirks:
     """Protocol -> quirks, for requests that are translated into it."""
     written: Quirks = NO_QUIRKS
     """The operator's own quirks, for requests that came in the provider's own format."""
+    certain: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
+    """Protocol -> refusals of the channel's vendor that are certain, for requests that came in the provider's own
+    format: rows that are sure, and refusals after which calls of the last day were mended.
+    """
 
     def of(self, protocol: str, source_format: str) -> Quirks:
         """Return the quirks for a request that is encoded as the wire format `protocol`.
 
-        For a request that came in the same format (`source_format`) they are only the operator's own, since its body is
-        sent as it came.
+        For a request that came in the same format (`source_format`) they are the operator's own and the certain ones,
+        since its body is sent as it came otherwise.
         """
-        return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
+        if protocol == source_format:
+            return self.written.over(self.certain.get(protocol, NO_QUIRKS))
+        return self.by_protocol.get(protocol, NO_QUIRKS)
 
     def limited(self, tokens: int) -> "ChannelQuirks":
         """Return a copy with the maximum of output tokens lowered to `tokens` in each format."""
         by_protocol = {protocol: quirks.limited(tokens) for protocol, quirks in self.by_protocol.items()}
-        return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens))
+        return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens), self.certain)
 
     def accepts_reasoning(self, protocol: str) -> bool:
         """Return whether the provider may get the stored reasoning of earlier answers, which the caller left out of the

@@ -77,7 +77,7 @@ def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Repor
     """Return whether the model accepts temperature, top_p and top_k. If it does not, record those of the request as
     dropped.
     """
-    if quirks.sampling is not False:
+    if quirks.sampling != "never":
         return True
     for name, value in _sampled(request).items():
         if name == "top_k" or value != 1:  # 1 is the usual default
@@ -112,7 +112,7 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
     budgeted = quirks.reasoning_budget is False and request.source.format == "messages"
     if request.HasField("reasoning") and (quirks.reasoning is False or budgeted):
         yield "reasoning"
-    if quirks.sampling is False:
+    if quirks.sampling == "never":
         yield from _sampled(request)
     if requests_search(request) and _rejects_search(request, quirks):
         yield from SEARCH
