@@ -46,6 +46,11 @@ class Report(msgspec.Struct, eq=False):
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
+    def forget(self, name: str) -> None:
+        """Remove the record of a field that is sent after all, in another member."""
+        self.dropped.pop(name, None)
+        self.times.pop(name, None)
+
     def limit(self, name: str, value: str) -> None:
         """Record that the gateway lowers the field `name` to `value` for every provider; does nothing if the field
         was recorded before, for a lower limit of this provider.

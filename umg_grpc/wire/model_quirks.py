@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.reasoning_effort import higher_effort, is_off
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 SAMPLING = ("temperature", "top_p", "top_k")
 SEARCH = ("search", "tools", "tool_choice")
@@ -54,9 +56,9 @@ def copied_fields(
         fields["user"] = end_user(request, quirks, report)
     if (limit := names["max_output_tokens"]) in fields:
         fields[limit] = output_limit(request, quirks, report)
-    if not supports_sampling(request, quirks, report):
-        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
-    if request.service_tier and request.service_tier not in tiers:
+    rejected = rejected_sampling(request, quirks, report)
+    fields = {name: value for name, value in fields.items() if name not in rejected}
+    if request.service_tier and request.service_tier not in (quirks.service_tiers or tiers):
         del fields["service_tier"]  # value of another format
         report.drop("service_tier")
     return fields
@@ -66,23 +68,67 @@ def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Repo
     """Return whether the model accepts reasoning options. If it does not, record those of the request as dropped."""
     if quirks.reasoning is not False:
         return True
-    if not _is_off(request.reasoning):
+    if not is_off(request.reasoning):
         for field, _ in request.reasoning.ListFields():
             if field.name in REASONING_AMOUNTS:
                 report.drop(f"reasoning.{field.name}")
     return False
 
 
-def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts temperature, top_p and top_k. If it does not, record those of the request as
-    dropped.
+def rejected_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> Collection[str]:
+    """Return the names among temperature, top_p and top_k that the request has and the model does not accept, and
+    record them as dropped.
     """
-    if quirks.sampling != "never":
-        return True
-    for name, value in _sampled(request).items():
-        if name == "top_k" or value != 1:  # 1 is the usual default
+    rejected = _rejected_sampling(request, quirks)
+    for name in rejected:
+        if name == "top_k" or getattr(request, name) != 1:  # 1 is the usual default
             report.drop(name)
-    return False
+    return rejected
+
+
+def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
+    """Return whether the model reasons with these options, or may do so by default."""
+    if quirks.thinking in {"never", "always"}:
+        return quirks.thinking == "always"
+    if is_off(reasoning):
+        return False
+    stated = reasoning.effort or reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")
+    return bool(stated) or quirks.thinking != "off"
+
+
+def fit_tool_choice(
+    request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
+) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request with a tool choice that the model accepts. Reasoning is turned off for a forced tool that the
+    model does not accept while it reasons; where that is not possible, the model chooses (`auto`), and the change is
+    recorded. `notes`: facts about the decoded body, with the names of the changed fields.
+    """
+    choice = request.tool_choice
+    if quirks.tool_choices in {None, "all"} or choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
+        return DecodedRequest(request, notes)
+    callable_tools = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
+    is_named = len(choice.names) == 1 and not choice.allowed_tools
+    if quirks.tool_choices == "named" and is_named:
+        return DecodedRequest(request, notes)
+    can_stop = quirks.thinking != "always"
+    if quirks.tool_choices == "without_reasoning" and not may_reason(request.reasoning, quirks):
+        return DecodedRequest(request, notes)
+    fitted = pb.GenerateRequest()
+    fitted.CopyFrom(request)
+    if quirks.tool_choices == "without_reasoning" and can_stop:
+        fitted.reasoning.Clear()
+        fitted.reasoning.mode = pb.REASONING_MODE_DISABLED
+        if request.HasField("reasoning"):
+            report.drop("reasoning", "disabled")
+        return DecodedRequest(fitted, notes.with_edited("reasoning"))
+    if quirks.tool_choices == "named" and len(callable_tools) == 1:
+        tool = callable_tools[0]
+        fitted.tool_choice.names[:] = [tool.function.name if tool.HasField("function") else tool.custom.name]
+    else:
+        fitted.tool_choice.Clear()
+        fitted.tool_choice.mode = pb.TOOL_CHOICE_MODE_AUTO
+        report.drop("tool_choice", "auto")
+    return DecodedRequest(fitted, notes.with_edited("tool_choice"))
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
@@ -109,11 +155,9 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
         yield "user"
     if _exceeds(request, quirks):
         yield "max_output_tokens"
-    budgeted = quirks.reasoning_budget is False and request.source.format == "messages"
-    if request.HasField("reasoning") and (quirks.reasoning is False or budgeted):
+    if request.HasField("reasoning") and _rejects_reasoning(request, quirks):
         yield "reasoning"
-    if quirks.sampling == "never":
-        yield from _sampled(request)
+    yield from _rejected_sampling(request, quirks)
     if requests_search(request) and _rejects_search(request, quirks):
         yield from SEARCH
     if quirks.custom_tools is False and any(tool.HasField("custom") for tool in request.tools):
@@ -152,13 +196,35 @@ def _exceeds(request: pb.GenerateRequest, quirks: Quirks) -> bool:
     return quirks.max_output_tokens is not None and request.max_output_tokens > quirks.max_output_tokens
 
 
-def _sampled(request: pb.GenerateRequest) -> dict[str, float]:
-    return {field.name: value for field, value in request.ListFields() if field.name in SAMPLING}
+def _rejected_sampling(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
+    match quirks.sampling:
+        case None | "all":
+            return []
+        case "one":
+            return ["top_p"] if request.HasField("temperature") and request.HasField("top_p") else []
+        case "without_reasoning" if not may_reason(request.reasoning, quirks):
+            return []
+        case _:  # `never`, and `without_reasoning` while the model reasons
+            return [field.name for field, _ in request.ListFields() if field.name in SAMPLING]
 
 
-def _is_off(reasoning: pb.ReasoningOptions) -> bool:
-    none = reasoning.HasField("budget_tokens") and reasoning.budget_tokens == 0
-    return none or reasoning.mode == pb.REASONING_MODE_DISABLED or "none" in (reasoning.effort, reasoning.level)
+def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:
+    """Return whether the model rejects the reasoning options in the body of the request, which has its format."""
+    reasoning, source_format = request.reasoning, request.source.format
+    if quirks.reasoning is False or quirks.thinking == "never":
+        return True
+    stated = reasoning.effort or reasoning.level
+    if stated and quirks.efforts is not None and stated not in quirks.efforts:
+        return True
+    if reasoning.mode == pb.REASONING_MODE_DISABLED:
+        limit = quirks.max_effort_when_off
+        exceeds = limit is not None and bool(stated) and higher_effort(limit, stated) != limit
+        return quirks.thinking == "always" or exceeds
+    if not reasoning.HasField("budget_tokens"):
+        return source_format == "chat" and bool(reasoning.mode) and quirks.reasoning_form == "effort"
+    if quirks.budget_range is not None and reasoning.budget_tokens >= 0:
+        return not quirks.budget_range[0] <= reasoning.budget_tokens <= quirks.budget_range[1]
+    return quirks.reasoning_budget is False and source_format in {"messages", "native"}
 
 
 def _has_reasoning(request: pb.GenerateRequest) -> bool:

@@ -24,6 +24,8 @@ PATHS: dict[str, tuple[Path, ...]] = {
         ("reasoning_effort",),
         ("thinking",),
         ("enable_thinking",),
+        ("thinking_budget",),
+        ("reasoning",),
         ("extra_body", "google", "thinking_config"),
         ("extra_body", "google", "thinkingConfig"),
         ("google", "thinking_config"),

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from umg_grpc.knowledge.families.text import ChatFields
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json import JsonObject, echo, invalid, whole
-from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -103,17 +104,21 @@ def _level(value: str, field: str) -> str:
 # --- canonical -> provider
 
 
-def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
+def encode_reasoning(
+    request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report, quirks: Quirks = NO_QUIRKS
+) -> JsonObject:
     """Return the members of a chat body for the reasoning options of a request from another format or from gRPC.
 
     An effort is sent beside the family's switch for reasoning. Options for which the model's family has no member
     become the nearest effort, unless the request has one. `words`: members of the body that the family accepts.
-    `report`: collects the options that are changed or left out.
+    `report`: collects the options that are changed or left out. `quirks`: known restrictions of the provider's model.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
         if getattr(reasoning, field):
             report.drop(f"reasoning.{field}")
+    if _is_known(quirks):
+        return _encode_fitted(reasoning, quirks, report)
     effort = reasoning.effort or reasoning.level
     switch = {} if effort == "none" else _switch(request, words, stream, report)
     if "extra_body" in switch:
@@ -123,6 +128,47 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: boo
     if not (switch or effort):
         effort = _nearest_effort(reasoning, words, report)
     return switch | ({"reasoning_effort": effort} if effort else {})
+
+
+def _is_known(quirks: Quirks) -> bool:
+    """Return whether the quirks state how the model of a real provider reasons."""
+    return not (quirks.reasoning_form is None and quirks.efforts is None and quirks.thinking is None)
+
+
+def _encode_fitted(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
+    """Return the members for reasoning options in the form, with the switch and with the efforts that the quirks of a
+    real provider's model state. `report`: collects the options that are changed or left out.
+    """
+    form = quirks.reasoning_form or "effort"
+    fitted = fit_reasoning(reasoning, quirks, report, has_switch=form != "effort")
+    fields: JsonObject = {"reasoning_effort": fitted.effort} if fitted.effort else {}
+    match form:
+        case "effort":
+            pass
+        case "thinking":
+            if fitted.on is not None:
+                fields["thinking"] = {"type": "enabled" if fitted.on else "disabled"}
+        case "enable_thinking":
+            if fitted.on is not None:
+                fields["enable_thinking"] = fitted.on
+            if fitted.on and reasoning.budget_tokens > 0:
+                fields = {"enable_thinking": True, "thinking_budget": reasoning.budget_tokens}
+                report.forget("reasoning.budget_tokens")
+        case "reasoning":
+            return _router_reasoning(reasoning, fitted.on, fitted.effort, report)
+        case unhandled:
+            assert_never(unhandled)
+    return fields
+
+
+def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: str, report: Report) -> JsonObject:
+    """Return the member `reasoning` of routers, which takes a budget, an effort or a switch."""
+    if on and reasoning.budget_tokens > 0:
+        report.forget("reasoning.budget_tokens")
+        return {"reasoning": {"max_tokens": reasoning.budget_tokens}}
+    if effort:
+        return {"reasoning": {"effort": effort}}
+    return {} if on is None else {"reasoning": {"enabled": on}}
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
@@ -236,13 +282,15 @@ def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: R
 EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLED: "none"}
 
 
-def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
+def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return the members for the reasoning options of a chat request that were changed after decoding, each option
     once.
 
     Vendor G rejects an effort beside a budget or a level, and an effort of `none` means the same as disabled
     `thinking`.
     """
+    if _is_known(quirks):
+        return _encode_fitted(request.reasoning, quirks, report)
     reasoning = request.reasoning
     fields = declared_switch(request) if reasoning.effort != "none" else {}
     config = _thinking_config(reasoning)

@@ -41,6 +41,7 @@ from umg_grpc.wire.model_quirks import (
     THOUGHTS,
     changed_fields,
     copied_fields,
+    fit_tool_choice,
     supports_reasoning,
 )
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -257,6 +258,7 @@ def encode_request(
     provider's model.
     """
     report, source = Report(), request.source
+    request, notes = fit_tool_choice(request, notes, quirks, report)
     if source.format == "chat":
         edits, headers = dict[str, JsonObject](), source.headers
         if notes.edited or quirks is not NO_QUIRKS:
@@ -273,7 +275,7 @@ def encode_request(
     for name in words.parameters:
         fields.pop(name, None)
     if supports_reasoning(request, quirks, report):
-        fields |= encode_reasoning(request, words, stream, report)
+        fields |= encode_reasoning(request, words, stream, report, quirks)
     fields |= encode_search(request, words, report, quirks)
     alone = fields.keys().isdisjoint({"tools", "functions"})
     if alone and not words.searches_alone and fields.pop("web_search_options", None) is not None:
@@ -398,7 +400,7 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
 
 
 def _encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    return encode_chat_reasoning(request) if supports_reasoning(request, quirks, report) else {}
+    return encode_chat_reasoning(request, report, quirks) if supports_reasoning(request, quirks, report) else {}
 
 
 # Encoder of each canonical field that the rules of a family changed after decoding, or that the provider rejects.

@@ -1,5 +1,6 @@
 """Encoding of a canonical request as the body of a messages provider: its prompt, tools and options."""
 
+from collections.abc import Collection
 from typing import assert_never
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
@@ -13,7 +14,7 @@ from umg_grpc.wire.messages.encode_messages import MessageEncoder
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
 from umg_grpc.wire.messages.tools import encode_tools
-from umg_grpc.wire.model_quirks import end_user, output_limit, supports_reasoning, supports_sampling
+from umg_grpc.wire.model_quirks import SAMPLING, end_user, output_limit, rejected_sampling, supports_reasoning
 
 SERVICE_TIERS = ("auto", "standard_only")
 
@@ -94,7 +95,8 @@ def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quir
     `quirks`: restrictions of the provider's model.
     """
     maximum, requested = quirks.max_output_tokens, output_limit(request, quirks, report)
-    limit = requested if requested is not None else maximum or quirks.default_output_tokens or DEFAULT_MAX_TOKENS
+    default = min(filter(None, (maximum, quirks.default_output_tokens)), default=DEFAULT_MAX_TOKENS)
+    limit = requested if requested is not None else default
     if limit > planned.budget:
         return limit, planned
     raised = planned.budget + limit
@@ -107,11 +109,7 @@ def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quir
 
 
 def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> JsonObject:
-    fields = (
-        _encode_sampling_numbers(request, planned, report)
-        if supports_sampling(request, quirks, report)
-        else JsonObject()
-    )
+    fields = _encode_sampling_numbers(request, planned, report, rejected_sampling(request, quirks, report))
     if request.stop_sequences:
         fields["stop_sequences"] = list(request.stop_sequences)
     if request.user:
@@ -125,21 +123,25 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
     return fields
 
 
-def _encode_sampling_numbers(request: pb.GenerateRequest, planned: Plan, report: Report) -> JsonObject:
+def _encode_sampling_numbers(
+    request: pb.GenerateRequest, planned: Plan, report: Report, rejected: Collection[str]
+) -> JsonObject:
     """Return temperature, top_p and top_k as members of the body. Providers reject most values beside reasoning
-    (`planned`): these values are left out and reported.
+    (`planned`): these values are left out and reported. `rejected`: names that are left out in any case, which are
+    reported already.
     """
     fields: JsonObject = {}
-    if request.HasField("temperature") and (not planned.on or request.temperature == 1):
+    stated = {field.name for field, _ in request.ListFields() if field.name in SAMPLING}.difference(rejected)
+    if "temperature" in stated and (not planned.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)
-    if request.HasField("temperature") and fields.get("temperature") != request.temperature:
+    if "temperature" in stated and fields.get("temperature") != request.temperature:
         report.drop("temperature", "1")
-    if request.HasField("top_p") and not (planned.on and request.top_p < MIN_TOP_P):
+    if "top_p" in stated and not (planned.on and request.top_p < MIN_TOP_P):
         fields["top_p"] = request.top_p
-    elif request.HasField("top_p"):
+    elif "top_p" in stated:
         report.drop("top_p")
-    if request.HasField("top_k") and not planned.on:
+    if "top_k" in stated and not planned.on:
         fields["top_k"] = int(request.top_k) if request.top_k.is_integer() else request.top_k
-    elif request.HasField("top_k"):
+    elif "top_k" in stated:
         report.drop("top_k")
     return fields

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, whole
-from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.core.reasoning_effort import accepted_effort, fit_reasoning, higher_effort, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import schema
 
@@ -88,7 +88,7 @@ def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     reasoning = request.reasoning
     if reasoning.summary:
         report.drop("reasoning.summary")
-    planned = _plan_thinking(request, report, takes_budget=quirks.reasoning_budget is not False)
+    planned = _plan_thinking(request, report, quirks)
     if reasoning.HasField("include_thoughts") and reasoning.include_thoughts != planned.on:
         report.drop("reasoning.include_thoughts")  # reasoning is always shown, and there is none without thinking
     if reasoning.display and planned.switch is not None and planned.switch["type"] in {"enabled", "adaptive"}:
@@ -98,19 +98,21 @@ def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     return planned
 
 
-def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget: bool) -> Plan:
+def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
     reasoning = request.reasoning
     effort, mode = reasoning.effort, reasoning.mode
     own_effort = ""
     if request.source.format in {"", "messages"} and effort in EFFORTS:
-        own_effort, effort = effort, ""  # written for this format
+        own_effort, effort = accepted_effort(effort, quirks), ""  # written for this format
+        if own_effort != reasoning.effort:
+            report.drop("reasoning.effort", own_effort or None)
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else None
     if mode == pb.REASONING_MODE_DISABLED or budget == 0 or "none" in {effort, reasoning.level}:
-        return Plan(dict(OFF), own_effort)
+        return _turned_off(reasoning, own_effort, quirks, report)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return Plan({"type": "between_tools"}, own_effort)
-    if not takes_budget:
-        return _adaptive(reasoning, own_effort or effort or reasoning.level, report)
+    if quirks.reasoning_budget is False:
+        return _adaptive(reasoning, own_effort or effort or reasoning.level, report, quirks)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
         return Plan({"type": "adaptive"}, own_effort)
     if budget is None:
@@ -124,7 +126,23 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget:
     return _enabled(budget, own_effort)
 
 
-def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
+def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks, report: Report) -> Plan:
+    """Return disabled thinking; the lowest effort, reported, for a model that cannot stop thinking. An effort beside
+    disabled thinking is lowered to the highest that the model accepts there.
+    """
+    if quirks.thinking == "always":
+        if not own_effort:
+            return Plan(effort=fit_reasoning(reasoning, quirks, report, has_switch=False).effort)
+        report.drop("reasoning.mode", f"effort {own_effort}")
+        return Plan(effort=own_effort)
+    limit = quirks.max_effort_when_off
+    if limit is not None and own_effort and higher_effort(limit, own_effort) != limit:
+        report.drop("reasoning.effort", limit)
+        own_effort = limit
+    return Plan(dict(OFF), own_effort)
+
+
+def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, quirks: Quirks) -> Plan:
     """Return adaptive thinking with an effort, for a model that accepts no reasoning budget; an empty plan if the
     request has no reasoning options.
     `requested`: effort of the request, "" for none; then a budget of the request becomes the nearest effort. `report`:
@@ -137,6 +155,7 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) ->
     if not requested and not reasoning.mode and not reasoning.HasField("budget_tokens"):
         return Plan()
     effort = requested if requested in EFFORTS or not requested else EFFORTS[0]
+    effort = accepted_effort(effort, quirks) if effort else ""
     if effort != requested:
         report.drop("reasoning.effort", effort)
     shown = not reasoning.HasField("include_thoughts") or reasoning.include_thoughts

@@ -29,6 +29,7 @@ from umg_grpc.wire.messages.known_raw_members import HARMLESS
 from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
+from umg_grpc.wire.model_quirks import fit_tool_choice
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
@@ -180,6 +181,7 @@ def encode_request(
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}
+    request, notes = fit_tool_choice(request, notes, quirks, report)
     if request.source.format == "messages":
         headers |= request.source.headers
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)

@@ -9,8 +9,9 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
+from umg_grpc.wire.core.reasoning_effort import fit_reasoning
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.model_quirks import SAMPLING, output_limit, supports_reasoning, supports_sampling
+from umg_grpc.wire.model_quirks import output_limit, rejected_sampling, supports_reasoning
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.content_parts import RESOLUTION, resolution
 from umg_grpc.wire.native.encode_messages import generation
@@ -158,9 +159,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     }
     if (limit := output_limit(request, quirks, report)) is not None:
         fields["maxOutputTokens"] = limit
-    if not supports_sampling(request, quirks, report):
-        for name in SAMPLING:
-            fields.pop(COPIED_FIELDS[name], None)
+    for name in rejected_sampling(request, quirks, report):
+        fields.pop(COPIED_FIELDS[name], None)
     if request.HasField("seed") and request.seed not in SEEDS:
         del fields["seed"]
         report.drop("seed")
@@ -176,7 +176,7 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     if request.HasField("audio_output"):
         fields |= _encode_speech(request.audio_output, report)
     has_reasoning = request.HasField("reasoning") and supports_reasoning(request, quirks, report)
-    if has_reasoning and (thinking := _encode_thinking(request, model, report)):
+    if has_reasoning and (thinking := _encode_thinking(request, model, report, quirks)):
         fields["thinkingConfig"] = thinking
     if request.HasField("image_output"):
         fields["imageConfig"] = _encode_images(request.image_output)
@@ -231,7 +231,7 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
     return fields
 
 
-def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
     rejects; {} without options.
 
@@ -239,7 +239,14 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) ->
     `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
-    fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
+    takes_budget = quirks.reasoning_budget
+    if takes_budget is None:
+        fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
+    elif takes_budget:
+        fields = _fitted_budget(_encode_effort(reasoning, 0, model, report), reasoning, quirks, report)
+    else:
+        fitted = fit_reasoning(reasoning, quirks, report, has_switch=False)
+        fields = {"thinkingLevel": fitted.effort.upper()} if fitted.effort else {}
     if reasoning.HasField("include_thoughts"):
         fields["includeThoughts"] = reasoning.include_thoughts
     elif fields.get("thinkingBudget") != 0 and _shows_reasoning(reasoning):
@@ -247,6 +254,19 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) ->
     if reasoning.summary not in ("", "auto", "none"):
         report.drop("reasoning.summary", "auto")
     return fields
+
+
+def _fitted_budget(fields: JsonObject, reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
+    """Return `thinkingConfig` with a budget within the range of the model."""
+    budget = fields.get("thinkingBudget")
+    if quirks.budget_range is None or not isinstance(budget, int) or budget < 0:
+        return fields
+    fitted = min(max(budget, quirks.budget_range[0]), quirks.budget_range[1])
+    if fitted != budget:
+        stated = {field.name for field, _ in reasoning.ListFields()}
+        named = next((name for name in ("effort", "level", "budget_tokens") if name in stated), "mode")
+        report.record_final(f"reasoning.{named}", f"budget {fitted}")
+    return {**fields, "thinkingBudget": fitted}
 
 
 def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:

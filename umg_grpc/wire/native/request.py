@@ -13,6 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.model_quirks import fit_tool_choice
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_body import encode_body
@@ -119,6 +120,7 @@ def encode_request(
     provider's model.
     """
     report = Report()
+    request, notes = fit_tool_choice(request, notes, quirks, report)
     if request.source.format == "native":
         body = passthrough_request.rebuild(request, notes, model, report, quirks)
     else:

@@ -6,7 +6,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.json_schemas import json_schema
-from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
 from umg_grpc.wire.request_notes import RequestNotes
@@ -114,7 +114,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
         fields["tools"] = tools
     fields |= encode_choice(request, report, tools)
     if supports_reasoning(request, quirks, report):
-        fields |= encode_reasoning(request, report)
+        fields |= encode_reasoning(request, report, quirks)
     fields |= _encode_storage(request, quirks)
     if text := encode_text(request):
         fields["text"] = text
@@ -185,7 +185,7 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     return fields
 
 
-def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return the member `reasoning` as {"reasoning": {...}}: the effort (a budget or mode becomes the nearest effort,
     and is reported) and a summary if the caller wants to see reasoning; {} if no reasoning options are to be sent.
     """
@@ -193,7 +193,9 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
     effort = reasoning.effort or reasoning.level
     if reasoning.display:
         report.drop("reasoning.display")
-    if reasoning.HasField("budget_tokens") and not effort:
+    if quirks.efforts is not None or quirks.thinking is not None:
+        effort = fit_reasoning(reasoning, quirks, report, has_switch=False).effort
+    elif reasoning.HasField("budget_tokens") and not effort:
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
     elif reasoning.mode == pb.REASONING_MODE_DISABLED:

@@ -25,7 +25,7 @@ from umg_grpc.wire.core.json import (
 )
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.model_quirks import changed_fields
+from umg_grpc.wire.model_quirks import changed_fields, fit_tool_choice
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.decode_messages import InputDecoder
@@ -230,6 +230,7 @@ def encode_request(
     provider's model.
     """
     report = Report()
+    request, notes = fit_tool_choice(request, notes, quirks, report)
     if request.source.format == "responses":
         changed = changed_fields(request, quirks)
         edited = dict.fromkeys([*notes.edited, *changed])
