@@ -17,6 +17,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
+from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
@@ -202,6 +203,8 @@ class TextFormat:
     """
 
     # only in some formats
+    call_ids: CallIdPlaces = NO_CALL_IDS
+    """Places of the ids of tool calls in bodies."""
     request_id_header: str = ""
     """Response header from which clients of the format read the request id, besides `x-request-id`."""
     rate_limit_headers: RateLimitHeaders = rate_limit_headers

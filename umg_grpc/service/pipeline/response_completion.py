@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
-from umg_grpc.service.conversations.tool_call_ids import CallIds
+from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
@@ -117,8 +117,10 @@ class Answer(msgspec.Struct, eq=False):
         if not self.passthrough:
             self._complete_calls(response)
             self._report_unsupported(response)
-        elif self.reasoning_mark:
-            self.find_reasoning(response.source.body)
+        else:
+            self._complete_passed_calls(response)
+            if self.reasoning_mark:
+                self.find_reasoning(response.source.body)
         call, facts = self.admitted.call, self.admitted.call.facts
         call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
@@ -136,10 +138,23 @@ class Answer(msgspec.Struct, eq=False):
         """Set the ids that are missing in the tool calls of the response."""
         if self.admitted.request.face_hints.legacy_functions:
             return  # legacy function calls have no ids
-        for candidate in response.candidates:
-            ids = CallIds()
+        ids = CallIds(self.admitted.full_request)
+        for position, candidate in enumerate(response.candidates):
             for part in candidate.message.parts:
-                ids.complete(part)
+                ids.complete(part, position)
+
+    @property
+    def passed_call_ids(self) -> PassedCallIds | None:
+        """Replacement of the ids of tool calls in a passed-through response; None for a request without tools."""
+        face, request = self.admitted.face, self.admitted.full_request
+        return PassedCallIds(face.call_ids, request) if face is not None and request.tools else None
+
+    def _complete_passed_calls(self, response: pb.GenerateResponse) -> None:
+        """Replace the ids of tool calls in a passed-through response that the conversation has too."""
+        if (ids := self.passed_call_ids) is not None:
+            body = response.source.body
+            if (renamed := ids.body(body)) is not body:
+                response.source.body = renamed
 
     def _report_unsupported(self, response: pb.GenerateResponse) -> None:
         """List the parts of the response that the caller's format cannot express in the header `x-umg-dropped`."""

@@ -9,7 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.conversations.tool_call_ids import CallIds
+from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.response_completion import MANY_BYTES, Answer
@@ -50,7 +50,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
     _reservation: Reservation | None = None  # memory of a large answer that is kept
     _aggregator: AnswerAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
-    _call_ids: dict[int, CallIds] = {}  # by candidate
+    _call_ids: CallIds | None = None  # set by the first call
+    _passed_call_ids: PassedCallIds | None = None
     _held: list[pb.StreamGenerateResponse] = []
     _held_bytes: int = 0
 
@@ -58,15 +59,9 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         """Complete a message for the caller in place. Return whether to send it now; if not, it is held back until
         `close`. Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
-        answer, aggregator = self._answer, self._aggregator
-        if aggregator is None:
-            may_store = answer.begin(passthrough=bool(message.source_frames))
-            request, max_bytes = self._attempts.attempt.request, None if may_store else ESTIMATED_BYTES
-            self._aggregator = aggregator = (
-                FrameAggregator(FORMATS[request.source.format], request, max_bytes)
-                if answer.passthrough
-                else StreamAggregator(max_bytes)
-            )
+        answer, aggregator = self._answer, self._aggregator or self._begin(message)
+        if self._passed_call_ids is not None:
+            self._passed_call_ids.replace_in(message)
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         for event in message.events or ():  # cheaper than a loop over no events
@@ -81,7 +76,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                 answer.complete(event.started)
                 admitted.call.list_dropped(event.started)
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
-                self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
+                ids = self._call_ids = self._call_ids or CallIds(admitted.full_request)
+                ids.complete(event.part_started, event.candidate_index)
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES:
             self._reserve(aggregator)
@@ -98,6 +94,17 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             return True
         self._hold_back(message)
         return False
+
+    def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
+        """Decide by the first message which parts of the response are kept. Return the aggregator for them."""
+        answer, request = self._answer, self._attempts.attempt.request
+        max_bytes = None if answer.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
+        if answer.passthrough:
+            self._passed_call_ids = answer.passed_call_ids
+            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
+        else:
+            self._aggregator = StreamAggregator(max_bytes)
+        return self._aggregator
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
         """Store the response of a stream that has ended completely. Return the messages that were held back, to be sent

@@ -1,6 +1,7 @@
 """Chat completions format (`POST /v1/chat/completions`): codec for the bodies of callers and for those of providers."""
 
 from umg_grpc.wire.chat.account_object_members import OBJECTS
+from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.error_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output_detection import has_no_output
@@ -31,6 +32,7 @@ CHAT = TextFormat(
     decode_error=decode_error,
     has_no_output=has_no_output,
     objects=OBJECTS,
+    call_ids=CALL_IDS,
     conversation_field="messages",
     provider_name="openai",
     unreturned_reasoning=b'"reasoning_content"',

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
-from umg_grpc.wire.chat.provider_tool_names import shortened_id, tool_names
+from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -215,7 +215,7 @@ class MessageEncoder:
         call = part.tool_call
         if not call.call_id:
             self._unanswered.add(call.name, own_id)
-        call_id = shortened_id(call.call_id) or own_id
+        call_id = provider_id(call.call_id) or own_id
         self._open[call_id] = None
         encoded = encode_call(part, call_id, self._names.of_call(call))
         if call.HasField("text") and not self._takes_custom:
@@ -227,7 +227,7 @@ class MessageEncoder:
         providers reject it (clients cut off the beginning of long conversations). `at`: canonical path of the result.
         """
         legacy = self._request.face_hints.legacy_functions and not result.call_id
-        call_id = "" if legacy else shortened_id(result.call_id) or self._unanswered_id(result.name)
+        call_id = "" if legacy else provider_id(result.call_id) or self._unanswered_id(result.name)
         if self._completes_pairs and not legacy and call_id not in self._open:
             self._report.drop("tool_result")
             return []

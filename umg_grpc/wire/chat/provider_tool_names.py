@@ -4,6 +4,7 @@ import hashlib
 import re
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 
 MAX_CHARACTERS = 64
@@ -20,10 +21,11 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
     return ToolNames(request, _NAME_RULES)
 
 
-def shortened_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider; an id that is too long is cut and ends with a digest of the whole
-    id, so that it is equal for a call and its result.
+def provider_id(call_id: str) -> str:
+    """Return the id of a tool call for a provider: as the provider sent it; an id that is too long is cut and ends with
+    a digest of the whole id, so that it is equal for a call and its result.
     """
+    call_id = original_id(call_id)
     if len(call_id) <= MAX_CHARACTERS:
         return call_id
     digest = hashlib.sha256(call_id.encode()).hexdigest()[:32]

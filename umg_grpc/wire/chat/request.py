@@ -17,6 +17,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
+from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
 from umg_grpc.wire.chat.known_raw_members import HARMLESS
@@ -264,7 +265,7 @@ def encode_request(
         if notes.edited or quirks is not NO_QUIRKS:
             edits = _encode_edits([*notes.edited, *changed_fields(request, quirks)], request, report, quirks)
         body = passthrough_request.rebuild(request, model, stream, edits, report)
-        return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report)
+        return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(headers) if headers else {}, report)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")

@@ -2,6 +2,7 @@
 
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.account_object_members import OBJECTS
+from umg_grpc.wire.messages.call_id_places import CALL_IDS
 from umg_grpc.wire.messages.error_field_paths import wire_path
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.first_output_detection import has_no_output
@@ -35,6 +36,7 @@ MESSAGES = TextFormat(
     decode_error=decode_error,
     has_no_output=has_no_output,
     objects=OBJECTS,
+    call_ids=CALL_IDS,
     conversation_field="messages",
     instruction_fields=("system",),
     provider_name="anthropic",

@@ -5,6 +5,7 @@ providers.
 import msgspec
 
 from umg_grpc.wire.native.account_object_members import OBJECTS
+from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.error_field_paths import wire_path
 from umg_grpc.wire.native.errors import decode_error, encode_error
 from umg_grpc.wire.native.first_output_detection import has_no_output
@@ -38,6 +39,7 @@ NATIVE = TextFormat(
     decode_error=decode_error,
     has_no_output=has_no_output,
     objects=OBJECTS,
+    call_ids=CALL_IDS,
     conversation_field="contents",
     instruction_fields=("systemInstruction", "system_instruction"),
     provider_name="gcp.gemini",

@@ -13,6 +13,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
+from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
@@ -169,7 +170,8 @@ class ContentEncoder:
                 if thought.get("text") or signed:
                     yield thought
             case "tool_call":
-                yield encode_call(part.tool_call, self._names.of_call(part.tool_call))
+                call_id = original_id(part.tool_call.call_id)
+                yield encode_call(part.tool_call, call_id, self._names.of_call(part.tool_call))
             case "media":
                 yield from self._media(part.media, at)
             case "refusal":
@@ -246,7 +248,7 @@ class ContentEncoder:
         for call, fields in zip(calls, waiting.answers, strict=True):
             if fields is None:
                 self._report.drop("tool_call", "no result")
-            response: JsonObject = {"id": call.call_id} if call.call_id else {}
+            response: JsonObject = {"id": original_id(call.call_id)} if call.call_id else {}
             response["name"] = self._names.of_call(call)
             turn.results.append({"functionResponse": response | (fields or {"response": {ERROR: NO_RESULT}})})
         turn.parts = rest

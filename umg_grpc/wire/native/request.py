@@ -15,6 +15,7 @@ from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_tool_choice
 from umg_grpc.wire.native import passthrough_request, schema
+from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_body import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
@@ -123,6 +124,7 @@ def encode_request(
     request, notes = fit_tool_choice(request, notes, quirks, report)
     if request.source.format == "native":
         body = passthrough_request.rebuild(request, notes, model, report, quirks)
+        body = CALL_IDS.restored_body(body, request)
     else:
         fields: JsonObject = encode_body(request, notes, model, report, quirks)
         body = msgspec.json.encode(fields)

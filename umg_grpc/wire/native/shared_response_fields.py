@@ -347,7 +347,7 @@ def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR09
         case "reasoning":
             encoded = encode_reasoning(part)
         case "tool_call":
-            encoded = encode_call(part.tool_call, part.tool_call.name)
+            encoded = encode_call(part.tool_call, part.tool_call.call_id, part.tool_call.name)
         case "media":
             encoded = encode_media(part.media)
         case "refusal":

@@ -34,9 +34,9 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 # --- canonical -> caller or provider
 
 
-def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """Return a tool call as a part with the member `functionCall`. `name`: the tool's name in the form that the
-    receiver accepts.
+def encode_call(call: pb.ToolCall, call_id: str, name: str) -> JsonObject:
+    """Return a tool call as a part with the member `functionCall`. `call_id` ("" for none) and `name`: in the form that
+    the receiver accepts.
     """
-    called: JsonObject = {"id": call.call_id} if call.call_id else {}
+    called: JsonObject = {"id": call_id} if call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

@@ -5,6 +5,7 @@ providers.
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.responses.account_object_members import OBJECTS
+from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.error_field_paths import wire_path
 from umg_grpc.wire.responses.first_output_detection import has_no_output
 from umg_grpc.wire.responses.known_raw_members import FIELDS
@@ -33,6 +34,7 @@ RESPONSES = TextFormat(
     decode_error=decode_error,
     has_no_output=has_no_output,
     objects=OBJECTS,
+    call_ids=CALL_IDS,
     conversation_field="input",
     provider_name="openai",
     error_paths=("/v1/responses",),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.provider_tool_names import shortened_id, tool_names
+from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
@@ -265,7 +265,7 @@ class InputEncoder:
         }
 
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
-        call_id = shortened_id(call.call_id) or own_id
+        call_id = provider_id(call.call_id) or own_id
         if not call.call_id:
             self._unanswered.add(call.name, call_id)
         if call.tool_type in CLIENT_TOOLS:
@@ -294,7 +294,7 @@ class InputEncoder:
         A result without its call is left out and reported, since providers reject it: clients cut off the beginning of
         long conversations.
         """
-        call_id = shortened_id(result.call_id) or self._unanswered_id(result.name)
+        call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))
             return

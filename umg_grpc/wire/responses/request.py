@@ -28,6 +28,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, fit_tool_choice
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
+from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
 from umg_grpc.wire.responses.encode_options import LOGPROBS, TRUNCATIONS, encode_options, report_unsupported_fields
@@ -236,7 +237,7 @@ def encode_request(
         edited = dict.fromkeys([*notes.edited, *changed])
         new_values = _edited(request, edited, report, quirks, changed) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, new_values, report, edited)
-        return UpstreamRequest(PATH, body, dict(request.source.headers), report)
+        return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
     report_unsupported_fields(request, notes, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
     fields |= encode_options(request, report, quirks)

@@ -1,0 +1,13 @@
+"""Places of the ids of tool calls in bodies of the native format."""
+
+from umg_grpc.wire.core.raw_json_edits import EACH
+from umg_grpc.wire.core.tool_call_ids import CallIdPlaces
+
+CALL_IDS = CallIdPlaces(
+    mark=b'"functionCall"',
+    answers=(("candidates", EACH, "content", "parts", EACH, "functionCall", "id"),),
+    requests=tuple(
+        ("contents", EACH, "parts", EACH, name, "id")
+        for name in ("functionCall", "function_call", "functionResponse", "function_response")
+    ),
+)
