@@ -131,6 +131,7 @@ def test_a_configured_quirk_takes_precedence_over_the_table() -> None:
         max_user_characters=128,
         reasoning_content=False,
         custom_tools=False,
+        developer=True,
         reasoning=False,
         max_output_tokens=16_384,
     )

@@ -83,6 +83,13 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
             }
         ),
         written,
+        MappingProxyType(
+            {
+                protocol: known(model.upstream, family, channel.base_url, protocol, certain=True)
+                for protocol in channel.protocols
+                if protocol in TEXT_PROTOCOLS
+            }
+        ),
     )
 
 

@@ -5,6 +5,7 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 
+from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
@@ -96,16 +97,32 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
     return bool(stated) or quirks.thinking != "off"
 
 
-def fit_tool_choice(
+def fit_request(
+    request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
+) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
+    UmgError(UNTRANSLATABLE) for more candidates than the model generates.
+
+    `notes`: facts about the decoded body; in the result, with the names of the changed fields. `report`: collects the
+    changes.
+    """
+    maximum = quirks.max_candidates
+    if maximum is not None and request.candidate_count > maximum:
+        message = f"`candidate_count`: this model makes at most {maximum}; call it several times"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
+    if quirks.tool_choices in {None, "all"} or request.tool_choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
+        return DecodedRequest(request, notes)
+    return _fit_tool_choice(request, notes, quirks, report)
+
+
+def _fit_tool_choice(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request with a tool choice that the model accepts. Reasoning is turned off for a forced tool that the
     model does not accept while it reasons; where that is not possible, the model chooses (`auto`), and the change is
-    recorded. `notes`: facts about the decoded body, with the names of the changed fields.
+    recorded.
     """
     choice = request.tool_choice
-    if quirks.tool_choices in {None, "all"} or choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
-        return DecodedRequest(request, notes)
     callable_tools = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
     is_named = len(choice.names) == 1 and not choice.allowed_tools
     if quirks.tool_choices == "named" and is_named:
@@ -155,6 +172,8 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
         yield "user"
     if _exceeds(request, quirks):
         yield "max_output_tokens"
+    if quirks.service_tiers is not None and request.service_tier and request.service_tier not in quirks.service_tiers:
+        yield "service_tier"
     if request.HasField("reasoning") and _rejects_reasoning(request, quirks):
         yield "reasoning"
     yield from _rejected_sampling(request, quirks)

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.json import ABSENT, FIELDS, JsonObject, echo, is_present, parse
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.dropped_fields_report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
@@ -52,22 +54,32 @@ PATHS: dict[str, tuple[Path, ...]] = {
     "instructions": (("messages",),),
     "messages.parts.reasoning": (("messages",),),
     "user": (("user",),),
+    "service_tier": (("service_tier",),),
 }
 
+
+CANONICAL_NAMES = {path[0]: field for field, paths in reversed(PATHS.items()) for path in paths if len(path) == 1}
+CANONICAL_NAMES |= {"n": "candidate_count"}
+"""Member of a body -> canonical field; a member that is not here has the name of its field."""
 
 # Fields whose places all mean the same: an edited value stays in its place.
 INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
 
 
 def rebuild(
-    request: pb.GenerateRequest, model: str, stream: bool, edits: Mapping[str, JsonObject], report: Report
+    request: pb.GenerateRequest,
+    model: str,
+    stream: bool,
+    edits: Mapping[str, JsonObject],
+    report: Report,
+    quirks: Quirks,
 ) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
     byte for byte.
 
     Changes are the model id, the stream options, members that only the gateway's specification has, and the fields that
     were changed after decoding. `edits`: canonical name of each of these fields -> members of the body with its value.
-    `report`: collects the members that are left out.
+    `report`: collects the members that are left out. `quirks`: members that the provider refuses.
     """
     fields = FIELDS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
@@ -88,6 +100,7 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
+    fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 
 

@@ -36,13 +36,14 @@ from umg_grpc.wire.core.json import (
     whole,
 )
 from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
     THOUGHTS,
     changed_fields,
     copied_fields,
-    fit_tool_choice,
+    fit_request,
     supports_reasoning,
 )
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -259,12 +260,12 @@ def encode_request(
     provider's model.
     """
     report, source = Report(), request.source
-    request, notes = fit_tool_choice(request, notes, quirks, report)
+    request, notes = fit_request(request, notes, quirks, report)
     if source.format == "chat":
         edits, headers = dict[str, JsonObject](), source.headers
         if notes.edited or quirks is not NO_QUIRKS:
             edits = _encode_edits([*notes.edited, *changed_fields(request, quirks)], request, report, quirks)
-        body = passthrough_request.rebuild(request, model, stream, edits, report)
+        body = passthrough_request.rebuild(request, model, stream, edits, report, quirks)
         return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(headers) if headers else {}, report)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
@@ -292,6 +293,7 @@ def encode_request(
         if request.HasField("include_obfuscation"):
             options["include_obfuscation"] = request.include_obfuscation
         fields |= {"stream": True, "stream_options": options}
+    fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 
@@ -409,7 +411,10 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] 
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
     **dict.fromkeys(("tools", "tool_choice"), encode_tools),
     **dict.fromkeys(
-        ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences", "parallel_tool_calls", "user"),
+        (
+            *("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences"),
+            *("parallel_tool_calls", "user", "service_tier"),
+        ),
         _encode_sampling,
     ),
     "response_format": _encode_output,

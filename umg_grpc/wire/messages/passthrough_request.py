@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
@@ -38,6 +39,13 @@ EDITS = {
     "user": ("metadata",),
 }  # any other canonical field is one field of the same name
 
+CANONICAL_NAMES = {
+    "max_tokens": "max_output_tokens",
+    "output_config.format": "response_format",
+    "output_config.effort": "reasoning.effort",
+    "thinking": "reasoning",
+}
+"""Member of a body -> canonical field; a member that is not here has the name of its field."""
 RULED_OUT = ("temperature", "top_p", "top_k", "max_output_tokens")  # fields that thinking rules out in part
 
 # Prefixes in content that a translated answer made the caller return.
@@ -97,6 +105,7 @@ def rebuild(
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream or "stream" in fields:
         fields["stream"] = Raw(b"true" if stream else b"false")
+    fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 
 

@@ -19,6 +19,7 @@ from umg_grpc.wire.core.json import (
     parse_open,
     whole,
 )
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
@@ -29,7 +30,7 @@ from umg_grpc.wire.messages.known_raw_members import HARMLESS
 from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
-from umg_grpc.wire.model_quirks import fit_tool_choice
+from umg_grpc.wire.model_quirks import fit_request
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
@@ -181,7 +182,7 @@ def encode_request(
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}
-    request, notes = fit_tool_choice(request, notes, quirks, report)
+    request, notes = fit_request(request, notes, quirks, report)
     if request.source.format == "messages":
         headers |= request.source.headers
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
@@ -190,6 +191,7 @@ def encode_request(
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
+    fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report)
 
 

@@ -8,6 +8,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
 from umg_grpc.wire.native.encode_body import encode_messages, encode_options
@@ -50,6 +51,9 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "audio_output": (f"{CONFIG}.speechConfig",),
 }
 
+CANONICAL_NAMES = {member: field for field, members in reversed(MEMBERS.items()) for member in members}
+"""Member of a body -> canonical field."""
+
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
@@ -72,6 +76,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
     changed = _changed(request, notes, quirks)
     if changed or notes.edited:
         _edit(fields, request, notes, model, report, quirks, changed)
+    fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 
 

@@ -11,9 +11,10 @@ from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.model_quirks import fit_tool_choice
+from umg_grpc.wire.model_quirks import fit_request
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
@@ -121,12 +122,13 @@ def encode_request(
     provider's model.
     """
     report = Report()
-    request, notes = fit_tool_choice(request, notes, quirks, report)
+    request, notes = fit_request(request, notes, quirks, report)
     if request.source.format == "native":
         body = passthrough_request.rebuild(request, notes, model, report, quirks)
         body = CALL_IDS.restored_body(body, request)
     else:
         fields: JsonObject = encode_body(request, notes, model, report, quirks)
+        fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
         body = msgspec.json.encode(fields)
     return UpstreamRequest(call_path(model, STREAM if stream else GENERATE), body, {}, report)
 

@@ -7,13 +7,15 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
-from umg_grpc.wire.responses.encode_options import WIRE_NAMES
+from umg_grpc.wire.responses.encode_options import CANONICAL_NAMES, WIRE_NAMES
 
 KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
@@ -36,13 +38,14 @@ def rebuild(
     new_values: JsonObject,
     report: Report,
     edited: Collection[str],
+    quirks: Quirks,
 ) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
     byte for byte.
 
     Changes are the model id, `stream`, forms that only the gateway's specification has, and the canonical fields in
     `edited`, whose values are taken from `new_values` (members of the body).
-    `report`: collects the reasoning that is left out.
+    `report`: collects the content that is left out. `quirks`: members that the provider refuses.
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:
@@ -63,6 +66,7 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
+    fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 
 

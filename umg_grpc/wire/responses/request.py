@@ -23,15 +23,22 @@ from umg_grpc.wire.core.json import (
     unknown_fields,
     whole,
 )
+from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.model_quirks import changed_fields, fit_tool_choice
+from umg_grpc.wire.model_quirks import changed_fields, fit_request
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
-from umg_grpc.wire.responses.encode_options import LOGPROBS, TRUNCATIONS, encode_options, report_unsupported_fields
+from umg_grpc.wire.responses.encode_options import (
+    CANONICAL_NAMES,
+    LOGPROBS,
+    TRUNCATIONS,
+    encode_options,
+    report_unsupported_fields,
+)
 from umg_grpc.wire.responses.known_raw_members import HARMLESS
 from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
@@ -231,12 +238,12 @@ def encode_request(
     provider's model.
     """
     report = Report()
-    request, notes = fit_tool_choice(request, notes, quirks, report)
+    request, notes = fit_request(request, notes, quirks, report)
     if request.source.format == "responses":
         changed = changed_fields(request, quirks)
         edited = dict.fromkeys([*notes.edited, *changed])
         new_values = _edited(request, edited, report, quirks, changed) if edited else {}
-        body = passthrough_request.rebuild(request, model, stream, new_values, report, edited)
+        body = passthrough_request.rebuild(request, model, stream, new_values, report, edited, quirks)
         return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
     report_unsupported_fields(request, notes, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
@@ -245,6 +252,7 @@ def encode_request(
         fields["stream"] = True
     else:
         fields.pop("stream_options", None)  # rejected without a stream
+    fit_members(fields, quirks, CANONICAL_NAMES, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 

@@ -1,0 +1,83 @@
+"""Members of an encoded body that a provider refuses, or has under another name: removed or renamed, and reported."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.dropped_fields_report import Report
+
+Member = TypeVar("Member", object, Raw)
+
+WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
+    "store": (False,),
+    "temperature": (1,),
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "parallel_tool_calls": (True,),
+    "service_tier": ("auto", "default"),
+    "tool_choice": ("auto", "none"),
+    "truncation": ("disabled",),
+    "stream_options": ({"include_usage": True}, {}),
+    "generationConfig.presencePenalty": (0,),
+    "generationConfig.frequencyPenalty": (0,),
+    "generationConfig.responseLogprobs": (False,),
+}
+"""Member of a body -> values that mean the same as its absence, so that leaving them out is no loss."""
+EMPTY: tuple[object, ...] = (None, "", [], {})
+_WORD = re.compile("[A-Z]")
+
+
+def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, str], report: Report) -> None:
+    """Rename and remove members of a body, in place, by `renames`, `accepts` and `rejects` of the quirks.
+
+    `names`: member -> canonical field, for the report; a member without a canonical field is reported by its own name.
+    """
+    if quirks.accepts is None and quirks.rejects is None and quirks.renames is None:
+        return
+    if quirks.renames:
+        for name, own_name in quirks.renames.items():
+            if name in fields:
+                fields[own_name] = fields.pop(name)
+    for path in _refused(fields, quirks):
+        value = _removed(fields, path)
+        if value is not None and not _is_without_effect(path, value):
+            report.drop(names.get(path, path))
+
+
+def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
+    if quirks.accepts is not None:
+        yield from [name for name in fields if name not in quirks.accepts]
+    yield from sorted(quirks.rejects or ())
+
+
+def _removed(fields: dict[str, Member], path: str) -> object:
+    """Remove the member at a dotted path, in either spelling of native bodies, and return its value; None if there is
+    none.
+    """
+    name, _, rest = path.partition(".")
+    name = name if name in fields else _WORD.sub(lambda word: f"_{word[0].lower()}", name)
+    if name not in fields:
+        return None
+    if not rest:
+        return fields.pop(name)
+    value = fields[name]
+    if isinstance(value, Raw):
+        members = msgspec.json.decode(value, type=dict[str, Raw]) if bytes(value).startswith(b"{") else {}
+        found = _removed(members, rest)
+        if found is not None:
+            fields[name] = Raw(msgspec.json.encode(members))
+        return found
+    return _removed(value, rest) if isinstance(value, dict) else None
+
+
+def _is_without_effect(path: str, value: object) -> bool:
+    plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
+    return plain in EMPTY or plain in WITHOUT_EFFECT.get(path, ())
