@@ -1,0 +1,100 @@
+"""Ids of models: their spellings by providers, and the series that they belong to.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from functools import cache, cached_property
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class Spelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Rule that rewrites a provider's spelling of an id into that of the model's vendor."""
+
+    pattern: str
+    becomes: str = ""
+    optional: bool = False
+    """Whether the id is looked up in both spellings, since some models differ by this part (a date)."""
+    source: str
+    as_of: str
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def apply(self, model: str) -> str:
+        """Return the id in the other spelling, or as it is if the rule does not apply."""
+        return self._compiled.sub(self.becomes, model)
+
+
+class Version(NamedTuple):
+    """Version of a model within its series."""
+
+    major: int
+    minor: int = 0
+
+
+class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Series of models of one vendor, of which a newer one is treated as the newest known ones."""
+
+    name: str
+    pattern: str
+    """Ids of the series, with the groups `major` and `minor`, which may be absent."""
+    vendors: tuple[str, ...]
+    """Vendors by whose APIs the maker's own rules for the models apply, the maker first."""
+    generation: Literal["major", "minor"] = "major"
+    """Part of the version up to which models belong to one generation."""
+    also: tuple[str, ...] = ()
+    """Models of the series that the generated rows do not have."""
+    like: tuple[str, ...] = ()
+    """Models of other series whose common facts all models of this series have, for ids without a version."""
+    source: str
+    as_of: str
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def version(self, model: str) -> Version | None:
+        """Return the version of a model; None if it is not of the series."""
+        found = self._compiled.fullmatch(model)
+        if found is None:
+            return None
+        parts = found.groupdict()
+        return Version(int(parts.get("major") or 0), int(parts.get("minor") or 0))
+
+
+def spellings(model: str) -> tuple[str, ...]:
+    """Return the ids under which rows may have a model, the most special first: in lower case, without the prefixes and
+    suffixes of providers, with and without its date.
+    """
+    found = [model.lower()]
+    for rule in _rules():
+        other = rule.apply(found[-1])
+        if not other or other == found[-1]:
+            continue
+        if rule.optional:
+            found.append(other)
+        else:
+            found[-1] = other
+    return tuple(found)
+
+
+def series_of(model: str) -> Series | None:
+    """Return the series of a model, given in the spelling of its vendor; None if it is of none."""
+    return next((series for series in all_series() if series.version(model) is not None), None)
+
+
+@cache
+def all_series() -> tuple[Series, ...]:
+    """Return all known series."""
+    return tuple(read_rows("series", Series))
+
+
+@cache
+def _rules() -> tuple[Spelling, ...]:
+    return tuple(read_rows("model_spellings", Spelling))

@@ -1,0 +1,187 @@
+"""Facts about models by their ids: hand-kept rows above generated ones, and the common facts of the newest models of
+a series for an id that is newer than all.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from typing import Literal
+
+from msgspec import structs
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
+from umg_grpc.knowledge.model_ids import Series, Version, all_series, series_of, spellings
+from umg_grpc.knowledge.packages import PACKAGES
+
+Origin = Literal["hand", "generated", "inherited"]
+NOTHING: frozenset[str] = frozenset()
+FOUND_MODELS = 2048
+"""Models whose facts are cached: more than a config has, since callers may name any id where a pattern matches."""
+
+
+class HandRow(Facts, frozen=True, kw_only=True, dict=True):
+    """Hand-kept row: facts about all models whose id matches. Of several rows with the same fact, the first decides."""
+
+    models: str
+    """Pattern of the whole id, in the spelling of its maker (`model_ids.spellings`)."""
+    vendors: tuple[str, ...] = ()
+    """Vendors at which the facts hold; empty for all."""
+    sure: bool = False
+    """Whether the facts are certain: of the vendor's SDK, page or error message, or of two independent sources."""
+    source: str
+    as_of: str
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.models)
+
+    def holds(self, ids: Sequence[str], vendor: str) -> bool:
+        """Return whether the row is about a model with these ids at the vendor."""
+        if self.vendors and vendor not in self.vendors:
+            return False
+        return any(self._compiled.fullmatch(model) is not None for model in ids)
+
+
+class GeneratedRow(Facts, frozen=True, kw_only=True):
+    """Row of public data about one model of one vendor, made by `make knowledge`."""
+
+    model: str
+    vendor: str
+
+
+@dataclass(frozen=True)
+class Applied:
+    """Row that gave facts about a model."""
+
+    origin: Origin
+    source: str
+    as_of: str
+    facts: Mapping[str, object]
+    """Facts of the row that decide, by name."""
+    sure: frozenset[str]
+    """Names of the certain ones among them."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Facts about one model at one vendor, with the rows that they are from."""
+
+    facts: ModelFacts
+    applied: tuple[Applied, ...]
+    ids: tuple[str, ...]
+    """Ids under which the model was looked up."""
+    like: tuple[str, ...] = ()
+    """Models of the same series whose common facts an unknown id has."""
+
+
+@lru_cache(FOUND_MODELS)
+def find(model: str, vendor: str) -> Found:
+    """Return the facts about a provider's model. `vendor`: result of `vendor_of` for the channel, "" if unknown."""
+    ids = spellings(model)
+    series = series_of(ids[-1])
+    rows = _rows(ids, vendor, series)
+    found = _merged(rows, ids)
+    if series is None or _is_described(found, series):
+        return found
+    like = _alike(series, ids[-1])
+    return _merged([*rows, _inherited(like, vendor)], ids, like) if like else found
+
+
+def _is_described(found: Found, series: Series) -> bool:
+    """Return whether rows describe the reasoning of a model of the series that is a known one."""
+    if found.facts.efforts is None and found.facts.thinking is None:
+        return False
+    return found.ids[-1] in series.also or any(row.origin == "generated" for row in found.applied)
+
+
+def _rows(ids: tuple[str, ...], vendor: str, series: Series | None) -> list[Applied]:
+    """Return the rows about a model, hand-kept ones first."""
+    speaks = series is not None and vendor in series.vendors
+    package = PACKAGES["generated_models"]
+    return [
+        *(_applied(row, speaks) for row in _hand_rows() if row.holds(ids, vendor)),
+        *(
+            Applied("generated", f"{package}, {row.vendor}/{row.model}", package.as_of, known_facts(row), NOTHING)
+            for row in _generated(ids, vendor)
+        ),
+    ]
+
+
+def _applied(row: HandRow, speaks: bool) -> Applied:
+    """Return a hand-kept row as it applies. `speaks`: whether the vendor is one that applies the maker's own rules."""
+    facts = known_facts(row)
+    sure = frozenset(facts) if row.sure and (speaks or row.vendors) else NOTHING
+    return Applied("hand", row.source, row.as_of, facts, sure)
+
+
+def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...] = ()) -> Found:
+    """Return the facts of rows, of which the first with a fact decides."""
+    found: dict[str, object] = {}
+    sure: set[str] = set()
+    applied = []
+    for row in rows:
+        new = {name: value for name, value in row.facts.items() if name not in found}
+        if not new:
+            continue
+        found |= new
+        certain = row.sure.intersection(new)
+        sure |= certain
+        applied.append(replace(row, facts=new, sure=certain))
+    return Found(structs.replace(NO_FACTS, **found, sure=frozenset(sure)), tuple(applied), ids, like)
+
+
+def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
+    """Yield the generated rows of a model: those of the vendor first, then those of its maker."""
+    rows = _generated_rows()
+    makers = [series.vendors[0] for series in all_series()]
+    for each in dict.fromkeys((vendor, *makers)):
+        found = [row for model in ids if (row := rows.get((each, model))) is not None]
+        yield from found
+        if found and each != vendor:
+            return
+
+
+def _alike(series: Series, model: str) -> tuple[str, ...]:
+    """Return the models whose common facts an undescribed model of the series has: those of the newest generation if it
+    is newer than all, else those of its own or the nearest older version.
+    """
+    version = series.version(model)
+    known = {each: other for each, other in _known_models(series.name).items() if each != model}
+    if version is None or series.like:
+        return series.like
+    newest = max(known.values(), default=Version(0))
+    if version > newest and series.generation == "major":
+        return tuple(each for each, other in known.items() if other.major == newest.major)
+    nearest = max((other for other in known.values() if other <= version), default=None)
+    return tuple(each for each, other in known.items() if other == nearest)
+
+
+def _inherited(like: Sequence[str], vendor: str) -> Applied:
+    """Return the facts that models of a series have in common, as those of another model of the series."""
+    described = [(ids := spellings(model), _rows(ids, vendor, series_of(ids[-1]))) for model in like]
+    common = in_common([_merged(rows, ids).facts for ids, rows in described])
+    return Applied("inherited", f"as {', '.join(like)}", "", known_facts(common), common.sure)
+
+
+@cache
+def _known_models(series: str) -> Mapping[str, Version]:
+    """Return the known models of a series, without dates, with their versions."""
+    row = next(each for each in all_series() if each.name == series)
+    models = (spellings(model)[-1] for vendor, model in _generated_rows() if vendor == row.vendors[0])
+    versions = ((model, row.version(model)) for model in (*row.also, *models) if series_of(model) is row)
+    return {model: version for model, version in versions if version is not None}
+
+
+@cache
+def _hand_rows() -> tuple[HandRow, ...]:
+    return tuple(read_rows("models", HandRow))
+
+
+@cache
+def _generated_rows() -> Mapping[tuple[str, str], GeneratedRow]:
+    """Return the generated rows by vendor and model."""
+    return {(row.vendor, row.model): row for row in read_rows("generated_models", GeneratedRow)}

@@ -1,0 +1,31 @@
+"""Public packages from whose data `make knowledge` writes the generated rows. They are never installed or imported."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class Package(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Package whose wheel contains data."""
+
+    name: str
+    version: str
+    member: str
+    """File in its wheel that has the data."""
+    data: str
+    """Name of the data file that is made from it."""
+    licence: str
+    """Licence, whose text is in `data/LICENSES.txt`."""
+    source: str
+    as_of: str
+    """Date on which the version was pinned."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+PACKAGES: Mapping[str, Package] = MappingProxyType({row.data: row for row in read_rows("packages", Package)})
+"""Package by the name of the data file that is made from it."""
