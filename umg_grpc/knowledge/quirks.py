@@ -95,6 +95,8 @@ class Quirks:
     """Whether the conversation may end with an assistant's message that the model continues."""
     prefix: bool | None = None
     """Whether this last message needs `prefix: true`."""
+    user_after_tool: bool | None = None
+    """Whether a user's message may follow tool results (chat); if false, an assistant's message is put between."""
     inputs: frozenset[str] | None = None
     """Kinds of media in a prompt that the model accepts: `image`, `file`, `audio`, `video`."""
     versions: tuple[str, ...] | None = None

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
-from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
+from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -43,6 +43,7 @@ class MessageEncoder:
         self._takes_reasoning = quirks.reasoning_content is not False
         self._wants_signatures = quirks.signatures is True
         self._takes_custom = quirks.custom_tools is not False
+        self._sent_id = nine_character_id if quirks.call_ids == "nine" else provider_id
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can contain
@@ -213,9 +214,9 @@ class MessageEncoder:
 
     def _call(self, part: pb.Part, own_id: str) -> JsonObject:
         call = part.tool_call
+        call_id = self._sent_id(call.call_id or own_id)
         if not call.call_id:
-            self._unanswered.add(call.name, own_id)
-        call_id = provider_id(call.call_id) or own_id
+            self._unanswered.add(call.name, call_id)
         self._open[call_id] = None
         encoded = encode_call(part, call_id, self._names.of_call(call))
         if call.HasField("text") and not self._takes_custom:
@@ -227,7 +228,7 @@ class MessageEncoder:
         providers reject it (clients cut off the beginning of long conversations). `at`: canonical path of the result.
         """
         legacy = self._request.face_hints.legacy_functions and not result.call_id
-        call_id = "" if legacy else provider_id(result.call_id) or self._unanswered_id(result.name)
+        call_id = "" if legacy else self._sent_id(result.call_id or self._unanswered_id(result.name))
         if self._completes_pairs and not legacy and call_id not in self._open:
             self._report.drop("tool_result")
             return []

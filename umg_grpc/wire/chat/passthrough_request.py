@@ -10,6 +10,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.json import ABSENT, FIELDS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
@@ -100,6 +101,7 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
+    fields["messages"] = fit_raw_messages(fields["messages"], quirks, report)
     fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 

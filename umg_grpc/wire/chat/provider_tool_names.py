@@ -1,5 +1,6 @@
 """Tool names and call ids as providers of the chat and the responses format accept them."""
 
+import base64
 import hashlib
 import re
 
@@ -8,6 +9,7 @@ from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 
 MAX_CHARACTERS = 64
+_NINE = re.compile(r"[a-zA-Z0-9]{9}")
 
 _NAME_RULES = NameRules(
     re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=re.compile(r"[^a-zA-Z0-9_-]"), max_characters=MAX_CHARACTERS
@@ -30,3 +32,12 @@ def provider_id(call_id: str) -> str:
         return call_id
     digest = hashlib.sha256(call_id.encode()).hexdigest()[:32]
     return f"{call_id[: MAX_CHARACTERS - 33]}_{digest}"
+
+
+def nine_character_id(call_id: str) -> str:
+    """Return the id of a tool call for a provider whose ids have nine letters and digits: unchanged if it is of these,
+    else a digest, which is equal for a call and its result.
+    """
+    if _NINE.fullmatch(call_id):
+        return call_id
+    return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

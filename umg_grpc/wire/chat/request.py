@@ -21,6 +21,7 @@ from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
 from umg_grpc.wire.chat.known_raw_members import HARMLESS
+from umg_grpc.wire.chat.message_rules import fit_encoded_messages
 from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning_content
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
@@ -293,6 +294,7 @@ def encode_request(
         if request.HasField("include_obfuscation"):
             options["include_obfuscation"] = request.include_obfuscation
         fields |= {"stream": True, "stream_options": options}
+    fit_encoded_messages(fields, quirks, report)
     fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 

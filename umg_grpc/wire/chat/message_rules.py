@@ -1,0 +1,168 @@
+"""Rules of single vendors for the `messages` of a chat body: roles, the place of instructions, the order of turns, the
+end of the conversation, and ids of tool calls.
+
+The messages are those of a body that was encoded for the provider, or of the caller's own body, in which everything
+else stays byte for byte. No rule moves a turn, so that the beginning of a conversation is the same in each of its
+requests and prompt caches hold.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.chat.provider_tool_names import nine_character_id
+from umg_grpc.wire.core.instruction_marks import marked
+from umg_grpc.wire.core.json import JsonObject, parse
+from umg_grpc.wire.core.raw_json_edits import EACH, edit_texts
+from umg_grpc.wire.dropped_fields_report import Report
+
+INSTRUCTION_ROLES = ("system", "developer")
+CONTINUE = "Continue."
+"""Text of the user's turn behind an assistant's message that the model does not continue."""
+ACKNOWLEDGED = "OK."
+"""Text of the assistant's turn between tool results and the user's turn."""
+
+_ID_PATHS = ((EACH, "tool_calls", EACH, "id"), (EACH, "tool_call_id"))
+
+
+def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
+    """Return `messages` of a caller's own body as the provider accepts them; `raw` itself if it accepts them so.
+    `report`: collects all changes, since the caller wrote the messages for the provider.
+    """
+    if quirks.call_ids == "nine" and (fitted := edit_texts(raw, _ID_PATHS, nine_character_id)) is not raw:
+        report.drop("call_id", "nine characters")
+        raw = fitted
+    if not _has_rules(quirks):
+        return raw
+    messages = list[JsonObject]()
+    for message in parse(list[dict[str, Raw]], raw, "messages"):
+        role = msgspec.json.decode(message["role"]) if "role" in message else ""
+        messages.append({**message, "role": role})
+    fitted_messages = _fit_messages(messages, quirks, report, own=True)
+    unchanged = len(fitted_messages) == len(messages) and all(map(_is_same, fitted_messages, messages))
+    return raw if unchanged else Raw(msgspec.json.encode(fitted_messages))
+
+
+def fit_encoded_messages(fields: JsonObject, quirks: Quirks, report: Report) -> None:
+    """Replace the `messages` of a body that was encoded for the provider, in place, by messages that it accepts."""
+    if _has_rules(quirks) and isinstance(messages := fields["messages"], list):
+        fields["messages"] = _fit_messages(messages, quirks, report, own=False)
+
+
+def _has_rules(quirks: Quirks) -> bool:
+    """Return whether the provider has rules for roles and for the order of turns."""
+    return (
+        quirks.developer is False
+        or quirks.system_place == "first"
+        or quirks.user_after_tool is False
+        or quirks.prefill is False
+        or quirks.prefix is True
+    )
+
+
+def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *, own: bool) -> list[object]:
+    """Return the messages of a body as the provider accepts them. Messages that change are copied. `own`: whether the
+    body is the caller's own, so that changes without a loss of meaning are reported too.
+    """
+    fitted = list(messages)
+    if quirks.system_place == "first":
+        fitted = _with_instructions_first(fitted, report, own=own)
+    if quirks.developer is False and any(_role(message) == "developer" for message in fitted):
+        if own:
+            report.drop("messages.role", "system")
+        fitted = [_with_role(message, "system") if _role(message) == "developer" else message for message in fitted]
+    if quirks.user_after_tool is False:
+        fitted = _with_acknowledged_results(fitted, report)
+    if fitted and _role(fitted[-1]) == "assistant" and not _has_calls(fitted[-1]):
+        fitted[-1:] = _ended(fitted[-1], quirks, report, own=own)
+    return fitted
+
+
+def _with_instructions_first(messages: list[object], report: Report, *, own: bool) -> list[object]:
+    """Return the messages with all instructions before the first turn of the user joined into the first message; later
+    ones stay in their places as marked turns of the user.
+    """
+    places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
+    if not places or places == [0]:
+        return messages
+    start = next((index for index, message in enumerate(messages) if _role(message) == "user"), len(messages))
+    leading = [index for index in places if index < start]
+    fitted = list[object]()
+    if leading:
+        fitted.append(_joined([messages[index] for index in leading]))
+        if own and leading != [0]:
+            report.drop("messages.role", "one system message")
+    for index, message in enumerate(messages):
+        if index not in places:
+            fitted.append(message)
+        elif index > start:
+            report.drop("messages.role", "user")
+            fitted.append({"role": "user", "content": marked(_text_of(message))})
+    return fitted
+
+
+def _with_acknowledged_results(messages: list[object], report: Report) -> list[object]:
+    fitted = list[object]()
+    for message in messages:
+        if fitted and _role(fitted[-1]) == "tool" and _role(message) == "user":
+            report.drop("messages", "an assistant's turn between")
+            fitted.append({"role": "assistant", "content": ACKNOWLEDGED})
+        fitted.append(message)
+    return fitted
+
+
+def _ended(last: object, quirks: Quirks, report: Report, *, own: bool) -> list[object]:
+    """Return the end of a conversation for its last message, which is the assistant's: the message alone, marked as one
+    to continue, or with a turn of the user behind it.
+    """
+    if quirks.prefill is False:
+        report.drop("messages", "a user's turn last")
+        return [last, {"role": "user", "content": CONTINUE}]
+    if quirks.prefix is True and isinstance(last, dict) and bytes(msgspec.json.encode(last.get("prefix"))) != b"true":
+        if own:
+            report.drop("messages.prefix", "true")
+        return [{**last, "prefix": True}]
+    return [last]
+
+
+def _joined(messages: list[object]) -> object:
+    if len(messages) == 1:
+        return messages[0]
+    return {"role": "system", "content": "\n\n".join(text for message in messages if (text := _text_of(message)))}
+
+
+def _role(message: object) -> object:
+    return message.get("role") if isinstance(message, dict) else ""
+
+
+def _with_role(message: object, role: str) -> object:
+    return {**message, "role": role} if isinstance(message, dict) else message
+
+
+def _has_calls(message: object) -> bool:
+    if not isinstance(message, dict):
+        return False
+    return msgspec.json.encode([message.get("tool_calls"), message.get("function_call")]) not in (
+        b"[null,null]",
+        b"[[],null]",
+    )
+
+
+class _TextPart(msgspec.Struct):
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_TextPart] | None = None
+
+
+def _text_of(message: object) -> str:
+    """Return the text of a message: its content, or the texts of its parts."""
+    content = parse(_Message, msgspec.json.encode(message), "messages").content
+    return content if isinstance(content, str) else "\n\n".join(part.text for part in content or ())
+
+
+def _is_same(new: object, old: object) -> bool:
+    return new is old
