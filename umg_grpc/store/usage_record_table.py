@@ -52,6 +52,8 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Kind of the failure, a value of `FailureKind`; "" unless the attempt failed."""
     code: str = ""
     message: str = ""
+    protocol: str = ""
+    """Protocol that was used in place of the usual one of the channel, with the reason; "" for the usual one."""
 
 
 class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):

@@ -29,6 +29,10 @@ class Report(msgspec.Struct, eq=False):
     """Field name -> the value sent instead; None for a field that is not sent."""
     times: dict[str, int] = {}
     """Field name -> number of times it was dropped, for example once in each message."""
+    protocol: str = ""
+    """Protocol in which the request is sent in place of the usual one of the channel, with the reason; "" for the usual
+    one.
+    """
     limits: int = 0
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
 

@@ -118,7 +118,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             del headers[DROPPED]
         if self._shows_route:
             reason = ", ".join(self._failures.route) or "first choice"
-            headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}"
+            protocol = f"; protocol={report.protocol}" if report.protocol else ""
+            headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}{protocol}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure of `attempt`. If so, plan it and log the
@@ -256,6 +257,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             status=answer.status,
             request_id=answer.request_id,
             reason=CANCELLED if outcome == CALLER_LEFT else "",
+            protocol=attempt.call.report.protocol,
         )
         if error is not None:
             record.reason = error.name

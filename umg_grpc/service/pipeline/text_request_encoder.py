@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
@@ -20,6 +21,7 @@ from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
@@ -150,7 +152,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             request.previous_response_id or request.thread.previous_response_id
         ):
             return False  # the provider has the earlier conversation
-        if (source_format := request.source.format) in target.channel.protocols:
+        if (source_format := _same_format(request, target)) is not None:
             # clients of some formats do not send it back; only a model whose provider expects it, or with reasoning
             # turned on, is likely to need it
             if not FORMATS[source_format].unreturned_reasoning:
@@ -167,17 +169,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         `notes`: facts about the decoded body.
         """
         protocols = target.channel.protocols
-        same_format = request.source.format in protocols
-        format_name = (
-            request.source.format if same_format else next((name for name in protocols if name in FORMATS), "")
+        same_format = _same_format(request, target)
+        thoughts = target.quirks.accepts_reasoning(
+            same_format or next((name for name in protocols if name in FORMATS), "")
         )
-        thoughts = target.quirks.accepts_reasoning(format_name)
-        if same_format and not thoughts:
+        if same_format is not None and not thoughts:
             return DecodedRequest(request, notes)
         restored = await reasoning.restore(
             self._admitted.access.caller.key_id, request, target.channel.name, thoughts=thoughts
         )
-        if same_format and restored is not request:
+        if same_format is not None and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
         return DecodedRequest(restored, notes)
 
@@ -204,6 +205,14 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             if caller_path == path
             else error.with_message(error.message.replace(path, caller_path), field=caller_path)
         )
+
+
+def _same_format(request: pb.GenerateRequest, target: Target) -> str | None:
+    """Return the format of the caller's body if the channel is sent the request in it; None if it is translated."""
+    name = request.source.format
+    if name not in target.channel.protocols:
+        return None
+    return None if refusal_of(request, target.quirks.by_protocol.get(name, NO_QUIRKS)) else name
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:

@@ -112,6 +112,7 @@ def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb
             failure_kind=attempt.kind or None,
             upstream_code=attempt.code or None,
             upstream_message=attempt.message or None,
+            protocol_choice=attempt.protocol or None,
         )
         for attempt in attempts
     ]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
@@ -13,8 +13,9 @@ from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES, TextFormat
+from umg_grpc.wire.text_format import BIG_BYTES, TextFormat, UpstreamRequest
 
 JSON = "application/json"
 SMALL_BYTES = 1 << 10
@@ -58,7 +59,8 @@ class HttpText:
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "HttpTextCall":
         """Encode the request for the provider's `model`, in the caller's own format if the provider accepts it,
-        otherwise in the preferred one.
+        otherwise in the preferred one; in another one of the channel if the vendor is known to refuse the request
+        in this one, or if less of a translated request is lost there.
 
         `notes`: facts about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the
         model rejects, by format. Raise UmgError for a request that the channel cannot express.
@@ -66,9 +68,8 @@ class HttpText:
         if self._check is not None:
             self._check(request)
         source_format = request.source.format
-        text_format = self._formats.get(source_format, self._preferred)
+        text_format, encoded = self._encoded(request, model, notes, stream, quirks)
         name = text_format.name
-        encoded = text_format.encode_request(request, model, stream, quirks.of(name, source_format), notes)
         # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
         # response that was not sent to the provider
         passes = (
@@ -77,6 +78,37 @@ class HttpText:
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
         return HttpTextCall(self._channel, text_format, request, encoded, passes)
+
+    def _encoded(
+        self, request: pb.GenerateRequest, model: str, notes: RequestNotes, stream: bool, quirks: ChannelQuirks
+    ) -> tuple[TextFormat, UpstreamRequest]:
+        """Return the format in which the request is sent, and the request encoded in it. Raise UmgError if none of the
+        channel's formats can express the request.
+        """
+        source_format = request.source.format
+        first = self._formats.get(source_format, self._preferred)
+        refusals = {
+            name: refusal_of(request, quirks.by_protocol.get(name, NO_QUIRKS))
+            for name in (self._formats if len(self._formats) > 1 else ())
+        }
+        candidates = [each for each in (first, *self._formats.values()) if not refusals.get(each.name)] or [first]
+        best, encoded, failure = first, None, None
+        for each in dict.fromkeys(candidates):
+            try:
+                attempt = each.encode_request(request, model, stream, quirks.of(each.name, source_format), notes)
+            except UmgError as error:
+                failure = failure or error
+            else:
+                if encoded is None or attempt.report.lost < encoded.report.lost:
+                    best, encoded = each, attempt
+            if each.name == source_format or (encoded is not None and not encoded.report.lost):
+                break  # nothing is lost, or the caller's body is sent as it came
+        if encoded is None:
+            raise failure or AssertionError
+        if best is not first:
+            reason = refusals[first.name] or f"{first.name} loses more of the request"
+            encoded.report.protocol = f"{best.name} ({reason})"
+        return best, encoded
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):

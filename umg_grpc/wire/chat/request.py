@@ -47,6 +47,7 @@ from umg_grpc.wire.model_quirks import (
     fit_request,
     supports_reasoning,
 )
+from umg_grpc.wire.protocol_choice import fit_effort_to_functions
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import report_unsupported
@@ -262,6 +263,7 @@ def encode_request(
     """
     report, source = Report(), request.source
     request, notes = fit_request(request, notes, quirks, report)
+    request, notes = fit_effort_to_functions(request, notes, quirks, report)
     if source.format == "chat":
         edits, headers = dict[str, JsonObject](), source.headers
         if notes.edited or quirks is not NO_QUIRKS:

@@ -1004,8 +1004,11 @@ type RequestAttempt struct {
 	// The upstream's error message, or the cause of a broken connection; at most 300 characters, secrets masked. Unset
 	// unless the upstream failed.
 	UpstreamMessage *string `protobuf:"bytes,10,opt,name=upstream_message,json=upstreamMessage,proto3,oneof" json:"upstream_message,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Wire format in which the request was sent in place of the usual one of the channel, and the reason:
+	// `responses (the model has no functions while it reasons in chat)`. Unset for the usual one.
+	ProtocolChoice *string `protobuf:"bytes,11,opt,name=protocol_choice,json=protocolChoice,proto3,oneof" json:"protocol_choice,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RequestAttempt) Reset() {
@@ -1104,6 +1107,13 @@ func (x *RequestAttempt) GetUpstreamCode() string {
 func (x *RequestAttempt) GetUpstreamMessage() string {
 	if x != nil && x.UpstreamMessage != nil {
 		return *x.UpstreamMessage
+	}
+	return ""
+}
+
+func (x *RequestAttempt) GetProtocolChoice() string {
+	if x != nil && x.ProtocolChoice != nil {
+		return *x.ProtocolChoice
 	}
 	return ""
 }
@@ -1566,7 +1576,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06cached\x18\x14 \x01(\bR\x06cached\x12\x18\n" +
 	"\achannel\x18\x15 \x01(\tR\achannelB\n" +
 	"\n" +
-	"\b_task_id\"\xc7\x04\n" +
+	"\b_task_id\"\x89\x05\n" +
 	"\x0eRequestAttempt\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12%\n" +
 	"\x0eupstream_model\x18\x02 \x01(\tR\rupstreamModel\x129\n" +
@@ -1579,12 +1589,14 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\ffailure_kind\x18\b \x01(\tH\x02R\vfailureKind\x88\x01\x01\x12(\n" +
 	"\rupstream_code\x18\t \x01(\tH\x03R\fupstreamCode\x88\x01\x01\x12.\n" +
 	"\x10upstream_message\x18\n" +
-	" \x01(\tH\x04R\x0fupstreamMessage\x88\x01\x01B\x17\n" +
+	" \x01(\tH\x04R\x0fupstreamMessage\x88\x01\x01\x12,\n" +
+	"\x0fprotocol_choice\x18\v \x01(\tH\x05R\x0eprotocolChoice\x88\x01\x01B\x17\n" +
 	"\x15_upstream_status_codeB\x16\n" +
 	"\x14_upstream_request_idB\x0f\n" +
 	"\r_failure_kindB\x10\n" +
 	"\x0e_upstream_codeB\x13\n" +
-	"\x11_upstream_message\"\x9f\x02\n" +
+	"\x11_upstream_messageB\x12\n" +
+	"\x10_protocol_choice\"\x9f\x02\n" +
 	"\rChannelHealth\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12%\n" +
 	"\x0eupstream_model\x18\x02 \x01(\tR\rupstreamModel\x12*\n" +

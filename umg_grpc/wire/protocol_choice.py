@@ -1,0 +1,48 @@
+"""Choice of the protocol in which a text request is sent to a channel with several: one whose vendor accepts it."""
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.reasoning_effort import is_off
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.model_quirks import has_functions
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+
+
+def refusal_of(request: pb.GenerateRequest, quirks: Quirks) -> str:
+    """Return the reason for which a provider refuses the request in one protocol, as a phrase for operators; "" if none
+    is known. `quirks`: restrictions of the provider's model in this protocol.
+    """
+    if quirks.chat is False:
+        return "the model has no chat"
+    if quirks.chat_tools in {None, "always"} or not has_functions(request):
+        return ""
+    reasoning = request.reasoning
+    stated = bool(reasoning.effort or reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens"))
+    match quirks.chat_tools:
+        case "never":
+            return "the model has no functions in chat"
+        case "without_effort" if stated and not is_off(reasoning):
+            return "the model has no functions beside an effort in chat"
+        case "effort_none" if not (stated and is_off(reasoning)):
+            return "the model has no functions while it reasons in chat"
+        case _:  # accepted with this effort
+            return ""
+
+
+def fit_effort_to_functions(
+    request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
+) -> DecodedRequest[pb.GenerateRequest]:
+    """Return a chat request with an effort beside which the model accepts its functions, for a channel without another
+    protocol for them. `report`: collects the change of the effort.
+    """
+    if quirks.chat_tools not in {"without_effort", "effort_none"} or not refusal_of(request, quirks):
+        return DecodedRequest(request, notes)
+    if quirks.chat_tools == "effort_none" and "none" not in (quirks.efforts or ("none",)):
+        return DecodedRequest(request, notes)  # the model cannot stop reasoning, and its provider refuses the call
+    fitted = pb.GenerateRequest()
+    fitted.CopyFrom(request)
+    fitted.reasoning.Clear()
+    if quirks.chat_tools == "effort_none":
+        fitted.reasoning.effort = "none"
+    report.drop("reasoning.effort", fitted.reasoning.effort or None)
+    return DecodedRequest(fitted, notes.with_edited("reasoning"))
