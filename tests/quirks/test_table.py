@@ -81,10 +81,10 @@ CASES = [
     Case("a model that does", "gpt-5-codex", "chat", {"reasoning": None, "max_output_tokens": 128_000}),
     Case("a model that samples by itself", "o3-mini", "chat", {"sampling": "never", "reasoning": None}),
     Case("the next", "gpt-5", "responses", {"sampling": "never"}),
-    Case("not one to chat with", "gpt-5-chat-latest", "chat", {"sampling": None, "max_output_tokens": 16_384}),
+    Case("not one to chat with", "gpt-5-chat-latest", "chat", {"sampling": "all", "max_output_tokens": 16_384}),
     Case("an open model of the same vendor", "gpt-oss-120b", "chat", {"reasoning": None, "max_output_tokens": None}),
     Case("an old model of messages", "claude-3-5-haiku-20241022", "messages", {"reasoning": False}),
-    Case("one that reasons", "claude-3-7-sonnet-latest", "messages", {"reasoning": None, "reasoning_budget": None}),
+    Case("one that reasons", "claude-3-7-sonnet-latest", "messages", {"reasoning": None, "reasoning_budget": True}),
     Case(
         "one that thinks as much as it likes",
         "claude-sonnet-5",
@@ -101,14 +101,14 @@ CASES = [
     Case("by its date", "claude-opus-4-20250514", "messages", {"max_output_tokens": 32_000}),
     Case("a usual one", "claude-sonnet-4-5-20250929", "messages", {"max_output_tokens": 64_000}),
     Case(
-        "one whose longest answer is not known",
+        "one with a default below its longest answer",
         "claude-opus-5",
         "messages",
-        {"max_output_tokens": None, "default_output_tokens": 64_000},
+        {"max_output_tokens": 128_000, "default_output_tokens": 64_000},
     ),
     Case("an unknown one", "m", "messages", {"max_output_tokens": None, "default_output_tokens": None}),
     Case("a limit of one host", "deepseek-chat", "chat", {"max_output_tokens": 8192}, "https://api.deepseek.com/v1"),
-    Case("not of another", "deepseek-chat", "chat", {"max_output_tokens": None}),
+    Case("of its maker, behind an unknown host", "deepseek-chat", "chat", {"max_output_tokens": 8192}),
 ]
 
 
@@ -134,4 +134,10 @@ def test_a_configured_quirk_takes_precedence_over_the_table() -> None:
         developer=True,
         reasoning=False,
         max_output_tokens=16_384,
+        thinking="never",
+        efforts=(),
+        reasoning_budget=False,
+        sampling="all",
+        chat_tools="always",
+        prefill=False,
     )

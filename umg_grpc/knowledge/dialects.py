@@ -1,16 +1,19 @@
 """Quirks of real providers' models: restrictions beyond the wire format. The rows are in `data/dialects.json`.
 
-`known` looks up the quirks of one model.
+`known` looks up the quirks of one model: the rows first, then the facts about the model (`models`).
 """
 
 import re
 from functools import cache
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
+from umg_grpc.knowledge.models import find
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.vendors import vendor_of
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,15 +66,46 @@ PROVIDER_QUIRKS = tuple(read_rows("dialects", Row))
 
 
 def known(model: str, family: str, base_url: str, protocol: str, *, certain: bool = False) -> Quirks:
-    """Return the quirks in the table for a provider's model, when requests are encoded as the wire format `protocol`.
+    """Return the quirks of a provider's model, when requests are encoded as the wire format `protocol`.
 
     `family`: family of the model, "" if unknown; `base_url`: address of the channel, whose host identifies the
-    provider; `certain`: whether only rows of refusals that are certain count. Of several rows that set the same quirk,
-    the first decides.
+    provider; `certain`: whether only refusals that are certain count. Of several rows that set the same quirk, the
+    first decides, and rows precede facts about the model.
     """
     host = urlsplit(base_url).hostname or ""
     found = NO_QUIRKS
     for row in PROVIDER_QUIRKS:
         if (row.sure or not certain) and row.holds(model, family, host, protocol):
             found = found.over(row.quirks)
-    return found
+    facts = find(model, vendor_of(base_url)).facts
+    if certain:
+        facts = structs.replace(facts, **dict.fromkeys(set(FACT_NAMES) - facts.sure))
+    return found.over(quirks_of(facts, protocol))
+
+
+def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
+    """Return the quirks that follow from facts about a model, for requests in the wire format `protocol`."""
+    is_chat, refused = protocol == "chat", facts.rejects or frozenset()
+    takes_levels = bool(facts.efforts)  # in native, a level replaces a budget
+    budgets = None if protocol == "native" and facts.budgets and takes_levels else facts.budgets
+    return Quirks(
+        thinking=facts.thinking,
+        efforts=facts.efforts,
+        nearest_efforts=facts.nearest_efforts,
+        reasoning_budget=budgets,
+        budget_range=facts.budget_range,
+        adaptive=facts.adaptive,
+        max_effort_when_off=facts.max_effort_when_off,
+        sampling=facts.sampling,
+        tool_choices=facts.forced_tools,
+        prefill=facts.prefill,
+        system_place="first" if protocol == "messages" and facts.system_anywhere is False else None,
+        schema_dialect="json_object" if is_chat and facts.json_schema is False else None,
+        rejects=refused - {"stop", "n"} or None if protocol in {"chat", "responses"} else None,
+        max_stop_sequences=0 if "stop" in refused else None,
+        max_candidates=1 if "n" in refused else None,
+        chat_tools=facts.chat_tools if is_chat else None,
+        chat="chat" in facts.endpoints if is_chat and facts.endpoints is not None else None,
+        inputs=facts.inputs,
+        max_output_tokens=facts.output_tokens,
+    )

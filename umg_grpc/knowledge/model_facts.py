@@ -20,7 +20,7 @@ EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """All efforts, lowest first."""
 SAMPLING_ORDER: tuple[Sampling, ...] = ("never", "without_reasoning", "one", "all")
 """Strictest first, as the following orders."""
-TOOL_CHOICE_ORDER: tuple[ToolChoices, ...] = ("none", "named", "without_reasoning", "all")
+TOOL_CHOICE_ORDER: tuple[ToolChoices, ...] = ("none", "required", "named", "without_reasoning", "all")
 CHAT_TOOLS_ORDER: tuple[ChatTools, ...] = ("never", "effort_none", "without_effort", "always")
 THINKING_ORDER: tuple[Thinking, ...] = ("always", "on", "off", "never")
 

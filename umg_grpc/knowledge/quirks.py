@@ -34,9 +34,9 @@ ReasoningForm = Literal["effort", "thinking", "enable_thinking", "reasoning"]
 """Member of a chat body that controls reasoning: `reasoning_effort` alone; `thinking: {type}`, beside an effort for a
 model with efforts; `enable_thinking`; or the object `reasoning` of routers.
 """
-ToolChoices = Literal["all", "without_reasoning", "named", "none"]
+ToolChoices = Literal["all", "without_reasoning", "named", "required", "none"]
 """Forced tools that are accepted: every form; every form, but not while the model reasons; a named function, but not
-`required`; or no form.
+`required`; `required`, but no named function; or no form.
 """
 SystemPlace = Literal["anywhere", "first"]
 """Places of instructions in a conversation: `first`: one message before all others."""
@@ -73,6 +73,8 @@ class Quirks:
     nearest_efforts: Mapping[str, str] | None = None
     """Effort that the model lacks -> the vendor's own equivalent; any other is moved to the nearest."""
     reasoning_form: ReasoningForm | None = None
+    adaptive: bool | None = None
+    """Whether the model may choose its amount of reasoning itself (messages format)."""
     max_effort_when_off: str | None = None
     """Highest effort (messages format) beside which thinking may be disabled."""
     budget_range: tuple[int, int] | None = None

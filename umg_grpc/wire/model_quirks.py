@@ -125,7 +125,7 @@ def _fit_tool_choice(
     choice = request.tool_choice
     callable_tools = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
     is_named = len(choice.names) == 1 and not choice.allowed_tools
-    if quirks.tool_choices == "named" and is_named:
+    if quirks.tool_choices == ("named" if is_named else "required"):
         return DecodedRequest(request, notes)
     can_stop = quirks.thinking != "always"
     if quirks.tool_choices == "without_reasoning" and not may_reason(request.reasoning, quirks):
@@ -141,6 +141,10 @@ def _fit_tool_choice(
     if quirks.tool_choices == "named" and len(callable_tools) == 1:
         tool = callable_tools[0]
         fitted.tool_choice.names[:] = [tool.function.name if tool.HasField("function") else tool.custom.name]
+    elif quirks.tool_choices == "required":
+        fitted.tool_choice.ClearField("names")
+        if len(callable_tools) > 1:
+            report.drop("tool_choice", "required")
     else:
         fitted.tool_choice.Clear()
         fitted.tool_choice.mode = pb.TOOL_CHOICE_MODE_AUTO

@@ -111,7 +111,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
         return _turned_off(reasoning, own_effort, quirks, report)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return Plan({"type": "between_tools"}, own_effort)
-    if quirks.reasoning_budget is False:
+    if quirks.reasoning_budget is False or (quirks.adaptive and budget is None):
         return _adaptive(reasoning, own_effort or effort or reasoning.level, report, quirks)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
         return Plan({"type": "adaptive"}, own_effort)

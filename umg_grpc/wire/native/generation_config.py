@@ -239,14 +239,14 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, qu
     `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
-    takes_budget = quirks.reasoning_budget
-    if takes_budget is None:
-        fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
-    elif takes_budget:
+    states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
+    if quirks.efforts and not (states_budget and quirks.reasoning_budget is None):
+        fitted = fit_reasoning(reasoning, quirks, report, has_switch=False)
+        fields: JsonObject = {"thinkingLevel": fitted.effort.upper()} if fitted.effort else {}
+    elif quirks.reasoning_budget:
         fields = _fitted_budget(_encode_effort(reasoning, 0, model, report), reasoning, quirks, report)
     else:
-        fitted = fit_reasoning(reasoning, quirks, report, has_switch=False)
-        fields = {"thinkingLevel": fitted.effort.upper()} if fitted.effort else {}
+        fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
     if reasoning.HasField("include_thoughts"):
         fields["includeThoughts"] = reasoning.include_thoughts
     elif fields.get("thinkingBudget") != 0 and _shows_reasoning(reasoning):
