@@ -18,7 +18,7 @@ from umg_grpc.wire.core.function_tools import (
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
-from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import supports_search
 
@@ -123,7 +123,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
-    for index, tool in enumerate(request.tools):
+    for index, tool in distinct_tools(request, report):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
         if tool.HasField("opaque") and tool.opaque.format != "chat" and omits(tool.opaque, report):

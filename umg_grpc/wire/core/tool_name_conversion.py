@@ -5,12 +5,14 @@ defines the legal names.
 import hashlib
 import re
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
 
 
 @dataclass(frozen=True)
@@ -63,25 +65,44 @@ def name_of(tool: pb.Tool) -> ToolName:
 
 
 class ToolNames:
-    """One-to-one mapping between the caller's tool names and the names that a provider receives.
+    """Mapping between the caller's tool names and the names that a provider receives, which are unique. Of different
+    tools with one name, the first has it and the others get variants; calls of all of them have the name for the
+    caller.
 
     Equal requests give equal names, so a response is decoded with the names that its request was encoded with.
     """
 
-    def __init__(self, request: pb.GenerateRequest, rules: NameRules) -> None:
+    def __init__(self, request: pb.GenerateRequest, rules: NameRules, reserved: Collection[str] = ()) -> None:
+        """Create the mapping for one request and its response. `reserved`: names of tools that the provider runs."""
         self._rules = rules
-        self._tools = {name: tool for tool in request.tools if (name := name_of(tool)).name}
+        self._reserved = reserved
+        named = [(name, tool) for tool in request.tools if (name := name_of(tool)).name]
+        self._tools = dict(reversed(named))
+        self._tools = {name: self._tools[name] for name, _ in named}  # the first tool of each name, in order
         legal = [name for name in self._tools if not name.namespace and rules.name.fullmatch(name.name)]
-        self._sent = {name: name.name for name in legal}
+        self._sent = {name: name.name for name in legal if name.name not in reserved}
         self._declared = {sent: name for name, sent in self._sent.items()}
         self._first = dict[str, ToolName]()  # namespace -> its first tool
         self._numbers = dict[str, int]()  # first characters of equal names -> last number appended
         for name in self._tools:
             self._name(name)
             self._first.setdefault(name.namespace, name)
+        self._variants = dict[bytes, str]()  # a whole tool -> its name, for tools whose name an earlier tool has
+        self._variant_tools = dict[str, pb.Tool]()
+        if len(named) > len(self._tools):
+            self._name_variants(named)
+
+    def _name_variants(self, named: list[tuple[ToolName, pb.Tool]]) -> None:
+        firsts = {_whole(tool) for tool in self._tools.values()}
+        for name, tool in named:
+            if (whole := _whole(tool)) not in firsts and whole not in self._variants:
+                sent = self._unused_name(self._sent[name])
+                self._variants[whole], self._variant_tools[sent], self._declared[sent] = sent, tool, name
 
     def of_tool(self, tool: pb.Tool) -> str:
         """Return the provider's name of a tool that the request declares."""
+        if self._variants and (variant := self._variants.get(_whole(tool))) is not None:
+            return variant
         return self._name(name_of(tool))
 
     def of_call(self, call: pb.ToolCall) -> str:
@@ -91,6 +112,10 @@ class ToolNames:
     def of_choice(self, name: str) -> str:
         """Return the provider's name of the tool that a tool choice names without its namespace."""
         return self._name(self._by_name.get(name) or ToolName("", name))
+
+    def declares(self, name: str) -> bool:
+        """Return whether a function or a custom tool of the request has this name, without its namespace."""
+        return name in self._by_name
 
     @cached_property
     def _by_name(self) -> dict[str, ToolName]:
@@ -105,7 +130,7 @@ class ToolNames:
         request does not declare stays. Return whether the tool is a custom tool, which takes free text.
         """
         name = self._declared.get(call.name) or ToolName("", call.name)
-        tool = self._tools.get(name)
+        tool = self._variant_tools.get(call.name) or self._tools.get(name)
         call.name, call.namespace = name.name, name.namespace
         if tool is not None:
             call.tool_type = tool.function.declared.type
@@ -134,12 +159,35 @@ class ToolNames:
     def _unused_name(self, name: str) -> str:
         """Return a provider's name, or a numbered variant of it if another tool of the request has the name."""
         stem, unused = name[: self._rules.max_characters - NUMBER_CHARACTERS], name
-        while unused in self._declared:
+        while unused in self._declared or unused in self._reserved:
             # continues from the last number: a request may have many equal names
             number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
             end = f"_{number}"
             unused = name[: self._rules.max_characters - len(end)] + end
         return unused
+
+
+def _whole(tool: pb.Tool) -> bytes:
+    return tool.SerializeToString(deterministic=True)
+
+
+def distinct_tools(request: pb.GenerateRequest, report: Report) -> list[tuple[int, pb.Tool]]:
+    """Return (index, tool) of the tools of a request, without repetitions of a function or a custom tool, which many
+    providers reject. `report`: collects them.
+    """
+    tools = list(enumerate(request.tools))
+    names = [name for _, tool in tools if (name := name_of(tool)).name]
+    if len(set(names)) == len(names):
+        return tools
+    seen, distinct = set[bytes](), list[tuple[int, pb.Tool]]()
+    for index, tool in tools:
+        whole = _whole(tool) if name_of(tool).name else b""
+        if whole and whole in seen:
+            report.drop("tools", "each once")
+            continue
+        seen.add(whole)
+        distinct.append((index, tool))
+    return distinct
 
 
 class OpenCalls:

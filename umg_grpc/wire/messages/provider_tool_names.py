@@ -4,16 +4,18 @@ import re
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.tool_name_conversion import NameRules, OpenCalls, ToolNames
+from umg_grpc.wire.model_quirks import requests_search
 
+SEARCH_NAME = "web_search"
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
     """Return the mapping between the caller's tool names and the names that the provider accepts, for one request and
-    its answer.
+    its answer. The provider's own search has a name, which no other tool of the request may have.
     """
-    return ToolNames(request, _NAME_RULES)
+    return ToolNames(request, _NAME_RULES, (SEARCH_NAME,) if requests_search(request) else ())
 
 
 class CallIds:

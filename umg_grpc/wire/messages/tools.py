@@ -9,14 +9,15 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
-from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
+from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.request_notes import RequestNotes
 
-SEARCH_TYPE, SEARCH_NAME = "web_search_20250305", "web_search"
+SEARCH_TYPE = "web_search_20250305"
 
 MODES = {
     "auto": pb.TOOL_CHOICE_MODE_AUTO,
@@ -120,7 +121,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     tools = list[object]()
     allowed = _offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
-    for index, tool in enumerate(request.tools):
+    for index, tool in distinct_tools(request, report):
         if tool.HasField("web_search") and not searches:
             continue
         name = tool.function.name or tool.custom.name
@@ -276,7 +277,8 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:
     if kind == "any" and len(choice.names) == 1 and not choice.allowed_tools:
         searches = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
         called = choice.names[0]
-        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.of_choice(called)}
+        is_search = called in searches and not names.declares(called)
+        encoded = {"type": "tool", "name": SEARCH_NAME if is_search else names.of_choice(called)}
     if request.HasField("parallel_tool_calls"):
         encoded["disable_parallel_tool_use"] = not request.parallel_tool_calls
     return encoded

@@ -9,7 +9,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_arguments import encode_free_text
-from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.native import schema
@@ -152,7 +152,7 @@ def _encode_each(
     """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
-    for index, tool in enumerate(request.tools):
+    for index, tool in distinct_tools(request, report):
         if tool.HasField("opaque") and tool.opaque.format != "native" and omits(tool.opaque, report):
             continue
         if tool.HasField("cache_control"):

@@ -13,7 +13,7 @@ from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
-from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, name_of
+from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, distinct_tools, name_of
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.request_notes import RequestNotes
@@ -170,7 +170,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     searches = requests_search(request) and supports_search(request, quirks, report)
     tools = _grouped(
         (tool, _encode_tool(tool, own, names, f"tools[{index}]", report))
-        for index, tool in enumerate(request.tools)
+        for index, tool in distinct_tools(request, report)
         if (searches or not tool.HasField("web_search")) and not _is_left_out(tool, report)
     )
     search = request.search
