@@ -12,7 +12,7 @@ from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_i
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.media import data_url, encode_input_audio, sniff
+from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
@@ -329,11 +329,7 @@ class MessageEncoder:
         if media.detail and media.detail not in DETAILS:
             self._report.drop("detail")
         if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri"):
-            url = (
-                media.uri
-                if source == "uri"
-                else data_url(media.mime_type or sniff(media.data) or "image/png", media.data)
-            )
+            url = media.uri or _image_url(media)
             detail = media.detail or self._request.media_detail
             shown = _without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
             return {"type": "image_url", "image_url": shown}
@@ -342,7 +338,7 @@ class MessageEncoder:
         if document and source == "file_id":
             return {"type": "file", "file": {"file_id": media.file_id}}
         if document and source == "data":
-            mime = media.mime_type or sniff(media.data) or "application/pdf"
+            mime = file_type(media.mime_type, media.data) or "application/pdf"
             if mime.startswith("text/") and (text := _text_in(media.data)) is not None:
                 named = media.title or media.filename
                 return {"type": "text", "text": f"{named}\n\n{text}" if named else text}
@@ -371,6 +367,11 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
         calls = message.get("tool_calls")
         if isinstance(calls, list) and calls:
             calls[0].setdefault("extra_content", encode_signature(pb.ReasoningState(data=NO_SIGNATURE)))
+
+
+def _image_url(image: pb.MediaPart) -> str:
+    data = image.data
+    return data_url(file_type(image.mime_type, data) or "image/png", data)
 
 
 def _text_in(data: bytes) -> str | None:

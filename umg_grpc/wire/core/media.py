@@ -96,6 +96,15 @@ def sniff(data: bytes) -> str:
     return sniff_image(data)
 
 
+def file_type(declared: str, data: bytes) -> str:
+    """Return the media type of a file for a provider; "" if it is unknown. Of an image, and of a file without a
+    declared type, it is the type by the first bytes: tools often declare the wrong one, which some providers reject.
+    """
+    if declared in ("", "application/octet-stream"):
+        return sniff(data) or declared
+    return (sniff_image(data) or declared) if declared.startswith("image/") else declared
+
+
 def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
     """Set `media` to the image at an address, or in a data URL. Raise UmgError(INVALID_FIELD) for an address that
     providers cannot fetch, and for a broken or empty data URL. `field`: path of the URL, for that error.

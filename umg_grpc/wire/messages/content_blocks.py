@@ -9,7 +9,7 @@ import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.media import sniff
+from umg_grpc.wire.core.media import file_type
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
 
@@ -23,8 +23,9 @@ def encode_image(media: pb.MediaPart) -> JsonObject | None:
     """
     match media.WhichOneof("source"):
         case "data":
-            mime = media.mime_type or sniff(media.data) or "image/png"
-            return {"type": "image", "source": _inline(media.data, mime)} if mime in IMAGE_TYPES else None
+            data = media.data
+            mime = file_type(media.mime_type, data) or "image/png"
+            return {"type": "image", "source": _inline(data, mime)} if mime in IMAGE_TYPES else None
         case "uri":
             return {"type": "image", "source": {"type": "url", "url": media.uri}}
         case "file_id":
@@ -77,7 +78,7 @@ def _document_source(media: pb.MediaPart, at: str) -> JsonObject | None:
         case "file_id":
             return {"type": "file", "file_id": media.file_id}
         case "data" | None:
-            mime = media.mime_type or sniff(media.data)
+            mime = file_type(media.mime_type, media.data)
             if mime == "application/pdf":
                 return _inline(media.data, mime)
             if mime and not mime.startswith("text/") and mime not in TEXT_TYPES:

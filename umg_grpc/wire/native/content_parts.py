@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, missing
-from umg_grpc.wire.core.media import decode_base64, normal_mime, sniff
+from umg_grpc.wire.core.media import decode_base64, file_type, normal_mime, sniff
 from umg_grpc.wire.core.reasoning_state import is_placeholder, read
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.server_tools import decode_server_tool
@@ -210,8 +210,9 @@ def encode_media(media: pb.MediaPart) -> JsonObject | None:
     """
     match media.WhichOneof("source"):
         case "data":
-            mime = media.mime_type or sniff(media.data) or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
-            return {"inlineData": {"mimeType": mime, "data": pybase64.b64encode_as_string(media.data)}}
+            data = media.data
+            mime = file_type(media.mime_type, data) or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
+            return {"inlineData": {"mimeType": mime, "data": pybase64.b64encode_as_string(data)}}
         case "uri":
             return {"fileData": _file(media.uri, media.mime_type)}
         case "file_id" if is_own_file(media.file_id):

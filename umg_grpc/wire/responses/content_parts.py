@@ -13,6 +13,7 @@ from umg_grpc.wire.core.media import (
     decode_image,
     decode_input_audio,
     encode_input_audio,
+    file_type,
     is_data_url,
     parse_data_url,
     sniff,
@@ -273,7 +274,7 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
             encoded["file_id"] = media.file_id
         else:
             bytes_of = media.data if source == "data" else b""
-            encoded["image_url"] = media.uri or data_url(mime or sniff(bytes_of) or "image/png", bytes_of)
+            encoded["image_url"] = media.uri or data_url(file_type(mime, bytes_of) or "image/png", bytes_of)
         return encoded
     if (audio := encode_input_audio(media)) is not None:
         return audio
@@ -305,7 +306,7 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
     encoded: JsonObject = {"type": "input_file"}
     match media.WhichOneof("source"):
         case "data":
-            mime = media.mime_type or sniff(media.data) or "application/pdf"
+            mime = file_type(media.mime_type, media.data) or "application/pdf"
             encoded["filename"] = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
             encoded["file_data"] = data_url(mime, media.data)
         case "uri":
