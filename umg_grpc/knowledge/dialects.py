@@ -102,6 +102,7 @@ def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
         system_place="first" if protocol == "messages" and facts.system_anywhere is False else None,
         schema_dialect="json_object" if is_chat and facts.json_schema is False else None,
         rejects=refused - {"stop", "n"} or None if protocol in {"chat", "responses"} else None,
+        rejects_beside_reasoning=facts.rejects_beside_reasoning if protocol in {"chat", "responses"} else None,
         max_stop_sequences=0 if "stop" in refused else None,
         max_candidates=1 if "n" in refused else None,
         chat_tools=facts.chat_tools if is_chat else None,

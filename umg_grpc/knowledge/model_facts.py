@@ -53,6 +53,8 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     """Whether a JSON schema of the answer is accepted."""
     rejects: frozenset[str] | None = None
     """Members of a chat request that the model refuses."""
+    rejects_beside_reasoning: frozenset[str] | None = None
+    """Members of a chat request that the model refuses while it reasons."""
     chat_tools: ChatTools | None = None
     endpoints: frozenset[Endpoint] | None = None
     inputs: frozenset[str] | None = None
@@ -106,6 +108,9 @@ def in_common(models: Sequence[ModelFacts]) -> ModelFacts:
         system_anywhere=_combined((each.system_anywhere for each in models), all),
         json_schema=_combined((each.json_schema for each in models), all),
         rejects=_combined((each.rejects for each in models), lambda sets: frozenset().union(*sets)),
+        rejects_beside_reasoning=_combined(
+            (each.rejects_beside_reasoning for each in models), lambda sets: frozenset().union(*sets)
+        ),
         chat_tools=_combined((each.chat_tools for each in models), partial(_first_of, CHAT_TOOLS_ORDER)),
         endpoints=_combined((each.endpoints for each in models), _shared),
         inputs=_combined((each.inputs for each in models), _shared),

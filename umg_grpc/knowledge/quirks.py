@@ -58,6 +58,8 @@ class Quirks:
     """Top-level members of the body that the provider accepts, of a provider that refuses all others."""
     rejects: frozenset[str] | None = None
     """Members of the body that the provider refuses, as dotted paths; rows add to one another."""
+    rejects_beside_reasoning: frozenset[str] | None = None
+    """Members that the provider refuses while the model reasons."""
     renames: Mapping[str, str] | None = None
     """Top-level member of the body -> its name at this provider (`seed` -> `random_seed`)."""
     service_tiers: tuple[str, ...] | None = None

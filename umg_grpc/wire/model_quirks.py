@@ -4,6 +4,7 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
@@ -95,6 +96,14 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
         return False
     stated = reasoning.effort or reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")
     return bool(stated) or quirks.thinking != "off"
+
+
+def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
+    """Return the quirks with the members added to `rejects` that the model refuses because it reasons here."""
+    members = quirks.rejects_beside_reasoning
+    if members is None or not may_reason(request.reasoning, quirks):
+        return quirks
+    return replace(quirks, rejects=members | (quirks.rejects or frozenset()))
 
 
 def fit_request(

@@ -46,6 +46,7 @@ from umg_grpc.wire.model_quirks import (
     copied_fields,
     fit_request,
     supports_reasoning,
+    with_state,
 )
 from umg_grpc.wire.protocol_choice import fit_effort_to_functions
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -263,6 +264,7 @@ def encode_request(
     """
     report, source = Report(), request.source
     request, notes = fit_request(request, notes, quirks, report)
+    quirks = with_state(request, quirks)
     request, notes = fit_effort_to_functions(request, notes, quirks, report)
     if source.format == "chat":
         edits, headers = dict[str, JsonObject](), source.headers

@@ -119,6 +119,8 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
     if supports_reasoning(request, quirks, report):
         fields |= encode_reasoning(request, report, quirks)
     fields |= _encode_storage(request, quirks)
+    if request.logprobs and "logprobs" in (quirks.rejects or ()):
+        report.drop("logprobs")
     if text := encode_text(request):
         fields["text"] = text
     if request.HasField("include_obfuscation"):
@@ -234,7 +236,9 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     `quirks`: restrictions of the provider's model.
     """
     include, fields = list(request.include), JsonObject()
-    if request.logprobs and LOGPROBS not in include:
+    if "logprobs" in (quirks.rejects or ()):  # asked for by an element of `include` in this format
+        include = [name for name in include if name != LOGPROBS]
+    elif request.logprobs and LOGPROBS not in include:
         include.append(LOGPROBS)
     if request.HasField("store"):
         fields["store"] = request.store

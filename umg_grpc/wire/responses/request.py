@@ -26,7 +26,7 @@ from umg_grpc.wire.core.json import (
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.model_quirks import changed_fields, fit_request
+from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
@@ -239,6 +239,7 @@ def encode_request(
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)
+    quirks = with_state(request, quirks)
     if request.source.format == "responses":
         changed = changed_fields(request, quirks)
         edited = dict.fromkeys([*notes.edited, *changed])
