@@ -35,6 +35,15 @@ ONE_WORD = Quirks(efforts=("none", "default"))
 BOOLEAN = Quirks(thinking="on", efforts=(), reasoning_form="enable_thinking")
 ROUTER = Quirks(reasoning_form="reasoning")
 BUDGETS = Quirks(thinking="always", reasoning_budget=True, budget_range=(128, 32_768))
+STRICT = Quirks(
+    accepts=frozenset({"model", "messages", "max_tokens", "random_seed", "temperature"}),
+    renames={"max_completion_tokens": "max_tokens", "seed": "random_seed"},
+)
+NO_PENALTIES = Quirks(rejects=frozenset({"generationConfig.presencePenalty", "presence_penalty"}))
+TIERS = Quirks(service_tiers=("auto", "flex"))
+BESIDE = Quirks(thinking="on", rejects_beside_reasoning=frozenset({"logprobs", "top_logprobs"}))
+FUNCTIONS_WITHOUT_EFFORT = Quirks(efforts=("none", "low"), thinking="on", chat_tools="effort_none")
+ONLY_REQUIRED = Quirks(thinking="always", tool_choices="required")
 NO_REQUIRED = Quirks(thinking="always", tool_choices="named")
 ONE_OF_TWO = Quirks(sampling="one")
 OFF_BELOW_HIGH = Quirks(
@@ -103,6 +112,17 @@ CASES = [
     Case("no forced tool in its own format", "messages", "messages", ALWAYS, {"tools": [OWN_TOOL], "tool_choice": {"type": "any"}}, {"tool_choice": {"type": "auto"}}, "tool_choice=auto"),
     Case("the only tool by its name", "chat", "chat", NO_REQUIRED, REQUIRED, {"tool_choice": NAMED}),
     Case("a named tool", "chat", "chat", NO_REQUIRED, {"tools": [TOOL], "tool_choice": NAMED}, {"tool_choice": NAMED}),
+    Case("required instead of the only tool's name", "chat", "chat", ONLY_REQUIRED, {"tools": [TOOL], "tool_choice": NAMED}, {"tool_choice": "required"}),
+    Case("members that the provider has not", "chat", "chat", STRICT, {"store": False, "user": "u", "seed": 3, "max_completion_tokens": 5}, {"store": None, "user": None, "seed": None, "random_seed": 3, "max_tokens": 5}, "user"),
+    Case("members of another format", "responses", "chat", STRICT, {"store": False, "safety_identifier": "u"}, {"store": None, "safety_identifier": None}, "safety_identifier"),
+    Case("a member inside another", "native", "native", NO_PENALTIES, {"generation_config": {"presence_penalty": 1, "seed": 2}}, {"generation_config": {"seed": 2}}, "generationConfig.presencePenalty"),
+    Case("a value without effect", "chat", "chat", NO_PENALTIES, {"presence_penalty": 0}, {"presence_penalty": None}),
+    Case("a tier of another provider", "chat", "chat", TIERS, {"service_tier": "priority"}, {"service_tier": None}, "service_tier"),
+    Case("an own tier", "responses", "chat", TIERS, {"service_tier": "flex"}, {"service_tier": "flex"}),
+    Case("log probabilities while it reasons", "chat", "chat", BESIDE, {"logprobs": True, "top_logprobs": 2}, {"logprobs": None, "top_logprobs": None}, "logprobs, top_logprobs"),
+    Case("log probabilities without reasoning", "chat", "chat", BESIDE, {"logprobs": True, **effort("none")}, {"logprobs": True}),
+    Case("log probabilities of responses", "chat", "responses", BESIDE, {"logprobs": True}, {"include": None}, "logprobs"),
+    Case("functions without an effort", "messages", "chat", FUNCTIONS_WITHOUT_EFFORT, {"tools": [OWN_TOOL]}, {"reasoning_effort": "none"}, "thinking=effort none"),
 ]  # fmt: skip
 
 

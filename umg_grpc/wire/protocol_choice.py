@@ -44,5 +44,6 @@ def fit_effort_to_functions(
     fitted.reasoning.Clear()
     if quirks.chat_tools == "effort_none":
         fitted.reasoning.effort = "none"
-    report.drop("reasoning.effort", fitted.reasoning.effort or None)
+    if request.HasField("reasoning") or fitted.reasoning.effort:
+        report.drop("reasoning", f"effort {fitted.reasoning.effort}" if fitted.reasoning.effort else None)
     return DecodedRequest(fitted, notes.with_edited("reasoning"))

@@ -236,7 +236,7 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     `quirks`: restrictions of the provider's model.
     """
     include, fields = list(request.include), JsonObject()
-    if "logprobs" in (quirks.rejects or ()):  # asked for by an element of `include` in this format
+    if "logprobs" in (quirks.rejects or ()):  # an element of `include` requests them in this format
         include = [name for name in include if name != LOGPROBS]
     elif request.logprobs and LOGPROBS not in include:
         include.append(LOGPROBS)
