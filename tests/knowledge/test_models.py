@@ -122,6 +122,7 @@ def test_every_fact_can_be_inherited_except_those_of_one_model() -> None:
         "system_anywhere": True,
         "json_schema": True,
         "rejects": frozenset({"stop"}),
+        "rejects_beside_reasoning": frozenset({"logprobs"}),
         "chat_tools": "always",
         "endpoints": frozenset({"chat"}),
         "inputs": frozenset({"image"}),

@@ -24,7 +24,19 @@ from umg_grpc.config.values import (
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
-from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
+from umg_grpc.knowledge.quirks import (
+    HASH_CHARACTERS,
+    NO_QUIRKS,
+    ChatTools,
+    Quirks,
+    ReasoningForm,
+    Sampling,
+    SchemaDialect,
+    SearchWithFunctions,
+    SystemPlace,
+    Thinking,
+    ToolChoices,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.provider_call_paths import call_path
@@ -94,8 +106,27 @@ class QuirksEntry(ConfigEntry, frozen=True):
     reasoning_content: bool | None = None
     custom_tools: bool | None = None
     threads: bool | None = None
-    sampling: bool | None = None
+    sampling: bool | Sampling | None = None
     max_output_tokens: Tokens | None = None
+    accepts: list[str] | None = None
+    rejects: list[str] | None = None
+    renames: dict[str, str] | None = None
+    service_tiers: list[str] | None = None
+    max_stop_sequences: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
+    max_candidates: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    thinking: Thinking | None = None
+    efforts: list[str] | None = None
+    nearest_efforts: dict[str, str] | None = None
+    reasoning_form: ReasoningForm | None = None
+    tool_choices: ToolChoices | None = None
+    chat_tools: ChatTools | None = None
+    schema_dialect: SchemaDialect | None = None
+    call_ids: Literal["nine"] | None = None
+    developer: bool | None = None
+    system_place: SystemPlace | None = None
+    prefill: bool | None = None
+    prefix: bool | None = None
+    inputs: list[str] | None = None
 
 
 class _ChannelEntry(ConfigEntry, frozen=True):
@@ -394,8 +425,12 @@ def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
     if written == QuirksEntry():
         return NO_QUIRKS
     values = msgspec.structs.asdict(written)
-    if written.sampling is not None:
+    if isinstance(written.sampling, bool):
         values["sampling"] = "all" if written.sampling else "never"
+    for name in ("accepts", "rejects", "inputs"):
+        values[name] = None if values[name] is None else frozenset(values[name])
+    for name in ("service_tiers", "efforts"):
+        values[name] = None if values[name] is None else tuple(values[name])
     return Quirks(**values)
 
 

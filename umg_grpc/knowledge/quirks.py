@@ -70,11 +70,13 @@ class Quirks:
     """Maximum of candidates (`n`) of one request."""
     # --- reasoning
     thinking: Thinking | None = None
+    """Whether the model reasons, and whether that can be switched."""
     efforts: tuple[str, ...] | None = None
     """Efforts that are accepted, lowest first, with `none` if it switches reasoning off; empty if no effort is."""
     nearest_efforts: Mapping[str, str] | None = None
     """Effort that the model lacks -> the vendor's own equivalent; any other is moved to the nearest."""
     reasoning_form: ReasoningForm | None = None
+    """Member of chat that controls reasoning."""
     adaptive: bool | None = None
     """Whether the model may choose its amount of reasoning itself (messages format)."""
     max_effort_when_off: str | None = None
@@ -83,10 +85,13 @@ class Quirks:
     """Least and most reasoning tokens of a budget."""
     # --- tools and formats of the answer
     tool_choices: ToolChoices | None = None
+    """Forms of a forced tool that are accepted."""
     chat_tools: ChatTools | None = None
+    """Efforts beside which functions are accepted in chat."""
     chat: bool | None = None
     """Whether the model is served by the chat format at all."""
     schema_dialect: SchemaDialect | None = None
+    """Rules of the JSON schemas of answers that are accepted."""
     json_word: bool | None = None
     """Whether JSON without a schema needs the word JSON in the conversation."""
     call_ids: Literal["nine"] | None = None
@@ -95,6 +100,7 @@ class Quirks:
     developer: bool | None = None
     """Whether the role `developer` is known; if false, `system` is sent."""
     system_place: SystemPlace | None = None
+    """Places in a conversation in which instructions are accepted."""
     prefill: bool | None = None
     """Whether the conversation may end with an assistant's message that the model continues."""
     prefix: bool | None = None
@@ -127,6 +133,7 @@ class Quirks:
     signatures: bool | None = None
     """Whether the calls of the current turn need a thought signature in chat; a call without one gets a placeholder."""
     sampling: Sampling | None = None
+    """Sampling options that are accepted."""
     max_output_tokens: int | None = None
     """Maximum of output tokens; a higher limit of the caller is lowered to it."""
     default_output_tokens: int | None = None
