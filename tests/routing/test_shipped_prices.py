@@ -22,7 +22,7 @@ from umg_grpc.knowledge.prices import (
     price_list,
     video_quantities,
 )
-from umg_grpc.knowledge.shipped_prices import PRICES, TABLE, shipped_prices
+from umg_grpc.knowledge.shipped_prices import TABLE, price_row, shipped_prices
 from umg_grpc.routing import Router
 
 FILE = """\
@@ -69,12 +69,12 @@ def test_the_shipped_prices_can_be_left_unused() -> None:
 
 
 def test_each_row_has_one_model_a_source_a_date_and_prices() -> None:
-    assert len(PRICES) == len(TABLE)
+    assert len({row.model for row in TABLE}) == len(TABLE)
     for row in TABLE:
         assert re.fullmatch(r"https://[a-z./_-]+", row.source), row
         assert re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", row.as_of), row
-        listed = price_list(PRICES[row.model])
-        assert min(price.micro_credits_per_million for price in PRICES[row.model]) > 0, row
+        listed = price_list(shipped_prices(row.model))
+        assert min(price.micro_credits_per_million for price in shipped_prices(row.model)) > 0, row
         assert not row.output or listed.price_of(INPUT) <= listed.price_of(OUTPUT), row
         assert listed.price_of(CACHE_READ) <= listed.price_of(INPUT), row
         assert listed.price_of(INPUT) <= listed.price_of(CACHE_WRITE) <= listed.price_of(LONG_CACHE_WRITE), row
@@ -101,3 +101,34 @@ COSTS = [
 @pytest.mark.parametrize("case", COSTS, ids=lambda case: case.id)
 def test_units_of_a_shipped_model_cost(case: Cost) -> None:
     assert credits_text(price_list(shipped_prices(case.model)).cost(case.quantities)) == case.credits
+
+
+@dataclass(frozen=True)
+class Sold:
+    id: str
+    vendor: str
+    price: str
+    """Credits of a million input tokens; "" without a price."""
+
+
+SOLD = [
+    Sold("gpt-6-astra", "openai", "10"),
+    Sold("GPT-5.6-SOL-2026-08-21", "", "4"),
+    Sold("openai/gpt-5.6-sol", "openrouter", "4"),
+    Sold("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "bedrock-anthropic", "3"),
+    Sold("claude-opus-5@default", "vertex", "5"),
+    Sold("ft:gpt-4o:acme::abc", "openai", "3.75"),
+    Sold("GLM-5.3", "zai", "1.4"),
+    Sold("deepseek-v4-flash", "deepseek", "0.3"),
+    Sold("accounts/fireworks/models/deepseek-v4-pro", "fireworks", "1.74"),
+    Sold("openai/gpt-oss-120b", "groq", "0.15"),
+    Sold("gpt-oss-120b", "", ""),
+    Sold("zai-org/GLM-5.3", "", ""),
+    Sold("my-model", "openai", ""),
+]
+
+
+@pytest.mark.parametrize("case", SOLD, ids=lambda case: f"{case.id} at {case.vendor or 'an unknown vendor'}")
+def test_a_model_has_the_price_of_its_vendor_or_else_of_its_maker(case: Sold) -> None:
+    row = price_row(case.id, case.vendor)
+    assert (row.input if row is not None else "") == case.price

@@ -1,49 +1,50 @@
-"""Built-in public prices of well-known models, by the provider's model ids. The config's `price` overrides them.
+"""Public prices of well-known models, by the provider's model ids. The config's `price` overrides them.
 
-One credit is one US dollar here. Each row names the provider's page and the date of the price. Prices are those of the
-standard tier and, if they differ by prompt length, of short prompts.
+One credit is one US dollar here. Prices are those of the standard tier, of short prompts if they differ by prompt
+length, and of the dearest hours if they differ by time. Hand-kept rows have precedence over generated ones.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
 
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.prices import PRICED_UNITS, Unit, Variant
 from umg_grpc.v1 import pb
 
-ALIBABA = "https://www.alibabacloud.com/help/en/model-studio/model-pricing"
-ANTHROPIC = "https://platform.claude.com/docs/en/about-claude/pricing"
-COHERE = "https://cohere.com/pricing"
-DEEPSEEK = "https://api-docs.deepseek.com/quick_start/pricing"
-GOOGLE = "https://ai.google.dev/gemini-api/docs/pricing"
-MISTRAL = "https://mistral.ai/pricing"
-OPENAI = "https://developers.openai.com/api/docs/pricing"
-VOYAGE = "https://docs.voyageai.com/docs/pricing"
-XAI = "https://docs.x.ai/docs/models"
-
-DATED = re.compile(r"-(?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
-"""Date of a version at the end of a model's id, for example `-20250805`."""
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
+FINE_TUNED = "ft:"
+"""Beginning of the id of a fine-tuned model, which has other prices than its base."""
+CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
+"""Vendors without whose API their models cannot be called."""
+OPEN_MAKERS = ("mistral", "deepseek", "moonshot", "zai", "minimax", "cohere")
+"""Vendors whose models are served by others, too, even without a price."""
+OPEN_WEIGHTS = ("gpt-oss-", "gemma-")
+"""Beginnings of the ids of models of closed makers that are served by others, too."""
+FOUND_PRICES = 2048
 
 
-class ShippedPrice(NamedTuple):
-    """Row of the table: the prices of one model, in credits for a million tokens unless the field states another unit.
+class UnitPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Prices of one model, in credits for a million tokens unless the field states another unit.
 
     "" is for kinds of tokens without an own price.
     """
 
     model: str
-    source: str
-    as_of: str
-    """Date of the report, or its month."""
+    vendor: str = ""
+    """Vendor that sells the model at these prices; "" for all that have no row of their own."""
     input: str = ""
     output: str = ""
     cache_read: str = ""
     cache_write: str = ""
     long_cache_write: str = ""
     audio_input: str = ""
+    audio_output: str = ""
     image_input: str = ""
     image_output: str = ""
     search: str = ""
@@ -52,122 +53,69 @@ class ShippedPrice(NamedTuple):
     """Credits of one second by size; "" for any other size."""
 
 
-TABLE: Sequence[ShippedPrice] = (
-    ShippedPrice("claude-fable-5-1", ANTHROPIC, "2026-10-24", "10", "50", "0.25", "12.5", "20"),
-    ShippedPrice("claude-fable-5", ANTHROPIC, "2026-10-24", "10", "50", "1", "12.5", "20"),
-    ShippedPrice("claude-opus-5-5", ANTHROPIC, "2026-10-24", "4", "20", "0.2", "5", "8"),
-    ShippedPrice("claude-opus-5", ANTHROPIC, "2026-10-24", "5", "25", "0.5", "6.25", "10"),
-    ShippedPrice("claude-opus-4-8", ANTHROPIC, "2026-10-24", "5", "25", "0.5", "6.25", "10"),
-    ShippedPrice("claude-opus-4-7", ANTHROPIC, "2026-10-24", "5", "25", "0.5", "6.25", "10"),
-    ShippedPrice("claude-opus-4-6", ANTHROPIC, "2026-10-24", "5", "25", "0.5", "6.25", "10"),
-    ShippedPrice("claude-opus-4-5", ANTHROPIC, "2026-10-24", "5", "25", "0.5", "6.25", "10"),
-    ShippedPrice("claude-opus-4-1", ANTHROPIC, "2026-10-24", "15", "75", "1.5", "18.75", "30"),
-    ShippedPrice("claude-opus-4", ANTHROPIC, "2026-10-24", "15", "75", "1.5", "18.75", "30"),
-    ShippedPrice("claude-sonnet-5-5", ANTHROPIC, "2026-10-24", "2", "10", "0.1", "2.5", "4"),
-    ShippedPrice("claude-sonnet-5", ANTHROPIC, "2026-10-24", "2", "10", "0.2", "2.5", "4"),
-    ShippedPrice("claude-sonnet-4-6", ANTHROPIC, "2026-10-24", "3", "15", "0.3", "3.75", "6"),
-    ShippedPrice("claude-sonnet-4-5", ANTHROPIC, "2026-10-24", "3", "15", "0.3", "3.75", "6"),
-    ShippedPrice("claude-sonnet-4", ANTHROPIC, "2026-10-24", "3", "15", "0.3", "3.75", "6"),
-    ShippedPrice("claude-haiku-5-5", ANTHROPIC, "2026-10-24", "0.1", "0.5", "0.01", "0.125", "0.2"),
-    ShippedPrice("claude-haiku-4-5", ANTHROPIC, "2026-10-24", "1", "5", "0.1", "1.25", "2"),
-    ShippedPrice("claude-3-5-haiku", ANTHROPIC, "2026-10", "0.8", "4", "0.08", "1", "1.6"),
-    ShippedPrice("gpt-6.1-sol", OPENAI, "2026-10-16", "2", "10", "0.1", "2.5"),
-    ShippedPrice("gpt-6-sol", OPENAI, "2026-10-16", "2", "10", "0.2", "2.5"),
-    ShippedPrice("gpt-6-luna", OPENAI, "2026-10-16", "0.1", "0.5", "0.01", "0.125"),
-    ShippedPrice("gpt-5.5", OPENAI, "2026-06", "5", "30", "0.5"),
-    ShippedPrice("gpt-5.5-pro", OPENAI, "2026-06", "30", "180"),
-    ShippedPrice("gpt-5.4", OPENAI, "2026-06", "2.5", "15", "0.25"),
-    ShippedPrice("gpt-5.4-mini", OPENAI, "2026-06", "0.75", "4.5", "0.075"),
-    ShippedPrice("gpt-5.4-nano", OPENAI, "2026-06", "0.2", "1.25", "0.02"),
-    ShippedPrice("gpt-5.4-pro", OPENAI, "2026-06", "30", "180"),
-    ShippedPrice("gpt-5.2", OPENAI, "2026-04-13", "1.75", "14", "0.175"),
-    ShippedPrice("gpt-5.2-pro", OPENAI, "2026-04-13", "21", "168"),
-    ShippedPrice("gpt-5.1", OPENAI, "2026-04-13", "1.25", "10", "0.125"),
-    ShippedPrice("gpt-5-pro", OPENAI, "2026-04-13", "15", "120"),
-    ShippedPrice("gpt-5", OPENAI, "2026-07", "1.25", "10", "0.125"),
-    ShippedPrice("gpt-5-mini", OPENAI, "2026-07", "0.25", "2", "0.025"),
-    ShippedPrice("gpt-5-nano", OPENAI, "2026-07", "0.05", "0.4", "0.005"),
-    ShippedPrice("gpt-4.1", OPENAI, "2026-07", "2", "8", "0.5"),
-    ShippedPrice("gpt-4.1-mini", OPENAI, "2026-07", "0.4", "1.6", "0.1"),
-    ShippedPrice("gpt-4.1-nano", OPENAI, "2026-07", "0.1", "0.4", "0.025"),
-    ShippedPrice("gpt-4o", OPENAI, "2026-07", "2.5", "10", "1.25"),
-    ShippedPrice("gpt-4o-mini", OPENAI, "2026-07", "0.15", "0.6", "0.075"),
-    ShippedPrice("gpt-3.5-turbo", OPENAI, "2026-05", "0.5", "1.5"),
-    ShippedPrice("o1", OPENAI, "2025-07-04", "15", "60", "7.5"),
-    ShippedPrice("o3", OPENAI, "2025-07-12", "2", "8", "0.5"),
-    ShippedPrice("o3-mini", OPENAI, "2025-07-04", "1.1", "4.4", "0.55"),
-    ShippedPrice("o4-mini", OPENAI, "2026-07", "1.1", "4.4", "0.275"),
-    ShippedPrice("gemini-3.5-flash", GOOGLE, "2026-08-01", "1.5", "9", "0.15"),
-    ShippedPrice("gemini-3.1-pro-preview", GOOGLE, "2026-07", "2", "12", "0.2"),
-    ShippedPrice("gemini-2.5-pro", GOOGLE, "2026-07", "1.25", "10", "0.125"),
-    ShippedPrice("gemini-2.5-flash", GOOGLE, "2026-07", "0.3", "2.5", "0.03", audio_input="1"),
-    ShippedPrice("gemini-3.5-flash-lite", GOOGLE, "2026-08-01", "0.3", "2.5", "0.03"),
-    ShippedPrice("gemini-3.1-flash-lite", GOOGLE, "2026-08-14", "0.25", "1.5"),
-    ShippedPrice("gemini-3-flash-preview", GOOGLE, "2026-08-01", "0.5", "3"),
-    ShippedPrice("gemini-2.5-flash-lite", GOOGLE, "2026-07", "0.1", "0.4", "0.01"),
-    ShippedPrice("grok-4.7", XAI, "2026-09-23", "2", "6", "0.5"),
-    ShippedPrice("grok-4.5", XAI, "2026-07-08", "2", "6", "0.5"),
-    ShippedPrice("grok-4.3", XAI, "2026-05-12", "1.25", "2.5", "0.2"),
-    ShippedPrice("grok-4.20", XAI, "2026-06-09", "1.25", "2.5", "0.2"),
-    ShippedPrice("grok-4", XAI, "2026-09-23", "1.25", "2.5"),  # served as grok-4.3
-    ShippedPrice("grok-3", XAI, "2026-09-23", "1.25", "2.5"),  # served as grok-4.3
-    ShippedPrice("grok-build-0.1", XAI, "2026-06-09", "1", "2", "0.2"),
-    ShippedPrice("deepseek-v4-pro", DEEPSEEK, "2026-08-01", "0.435", "0.87", "0.003625"),
-    ShippedPrice("qwen-max", ALIBABA, "2026-09-23", "1.6", "6.4"),
-    ShippedPrice("qwen-plus", ALIBABA, "2026-09-23", "0.4", "1.2"),
-    ShippedPrice("mistral-large-2512", MISTRAL, "2026-06-09", "0.5", "1.5", "0.05"),
-    ShippedPrice("mistral-large-latest", MISTRAL, "2026-08-01", "0.5", "1.5"),
-    ShippedPrice("mistral-medium-3-5", MISTRAL, "2026-08-24", "1.5", "7.5", "0.15"),
-    ShippedPrice("mistral-medium-latest", MISTRAL, "2026-08-24", "1.5", "7.5", "0.15"),
-    ShippedPrice("mistral-medium-2508", MISTRAL, "2026-08-24", "0.4", "2", "0.04"),
-    ShippedPrice("mistral-small-2603", MISTRAL, "2026-06-09", "0.15", "0.6", "0.015"),
-    ShippedPrice("mistral-small-latest", MISTRAL, "2026-08-01", "0.15", "0.6"),
-    ShippedPrice("ministral-14b-2512", MISTRAL, "2026-06-09", "0.2", "0.2", "0.02"),
-    ShippedPrice("ministral-8b-2512", MISTRAL, "2026-08-24", "0.15", "0.15", "0.015"),
-    ShippedPrice("ministral-3b-2512", MISTRAL, "2026-06-09", "0.1", "0.1", "0.01"),
-    ShippedPrice("magistral-medium-latest", MISTRAL, "2026-08-01", "2", "5"),
-    ShippedPrice("magistral-small-latest", MISTRAL, "2026-08-01", "0.5", "1.5"),
-    ShippedPrice("codestral-2508", MISTRAL, "2026-06-09", "0.3", "0.9", "0.03"),
-    ShippedPrice("codestral-latest", MISTRAL, "2026-08-01", "0.3", "0.9"),
-    ShippedPrice("devstral-2512", MISTRAL, "2026-06-09", "0.4", "2", "0.04"),
-    ShippedPrice("command-r-plus-08-2024", COHERE, "2026-09-23", "2.5", "10"),
-    ShippedPrice("command-r-08-2024", COHERE, "2026-09-23", "0.15", "0.6"),
-    # --- embeddings
-    ShippedPrice("text-embedding-3-large", OPENAI, "2026-07", "0.13"),
-    ShippedPrice("text-embedding-3-small", OPENAI, "2026-07", "0.02"),
-    ShippedPrice("text-embedding-ada-002", OPENAI, "2026-07", "0.1"),
-    ShippedPrice("gemini-embedding-001", GOOGLE, "2026-07", "0.15"),
-    ShippedPrice("embed-v4.0", COHERE, "2025-12-10", "0.12"),
-    ShippedPrice("voyage-4-large", VOYAGE, "2026-06-18", "0.12"),
-    ShippedPrice("voyage-4", VOYAGE, "2026-06-18", "0.06"),
-    ShippedPrice("voyage-4-lite", VOYAGE, "2026-06-18", "0.02"),
-    ShippedPrice("voyage-3-large", VOYAGE, "2026-06-18", "0.18"),
-    ShippedPrice("voyage-3.5", VOYAGE, "2026-06-18", "0.06"),
-    ShippedPrice("voyage-3.5-lite", VOYAGE, "2026-06-18", "0.02"),
-    ShippedPrice("voyage-code-3", VOYAGE, "2026-06-18", "0.18"),
-    ShippedPrice("voyage-context-3", VOYAGE, "2026-06-18", "0.18"),
-    ShippedPrice("voyage-finance-2", VOYAGE, "2026-06-18", "0.12"),
-    ShippedPrice("voyage-law-2", VOYAGE, "2026-06-18", "0.12"),
-    # --- reranking
-    ShippedPrice("rerank-2.5", VOYAGE, "2026-01", "0.05"),
-    ShippedPrice("rerank-2.5-lite", VOYAGE, "2026-01", "0.02"),
-    ShippedPrice("rerank-v3.5", COHERE, "2026-08-18", search="0.002"),
-    # --- images and videos
-    ShippedPrice("gpt-image-1", OPENAI, "2026-07", "5", image_input="10", image_output="40"),
-    ShippedPrice("gemini-3.1-flash-image", GOOGLE, "2026-08-24", "0.5", "3", image_output="60"),
-    ShippedPrice("gemini-2.5-flash-image", GOOGLE, "2026-08-24", "0.3", "2.5", image_output="30"),
-    ShippedPrice("sora-2", OPENAI, "2026-07", video_second={"": "0.1"}),
-    ShippedPrice(
-        "sora-2-pro",
-        OPENAI,
-        "2026-07",
-        video_second={"1280x720": "0.3", "720x1280": "0.3", "1792x1024": "0.5", "1024x1792": "0.5", "": "0.7"},
-    ),
-    ShippedPrice("veo-3.1-generate-preview", GOOGLE, "2026-07", video_second={"4k": "0.6", "": "0.4"}),
-)
+class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
+    """Hand-kept row."""
+
+    note: str = ""
+    source: str
+    as_of: str
+    """Date of the report, or its month."""
 
 
-def _prices_of(row: ShippedPrice) -> Iterator[pb.Price]:
+TABLE: Sequence[ShippedPrice] = tuple(read_rows("prices", ShippedPrice))
+
+
+@lru_cache(FOUND_PRICES)
+def shipped_prices(model: str, vendor: str = "") -> Sequence[pb.Price]:
+    """Return the public prices of a provider's model; empty for an unknown model.
+
+    The id may be in any spelling of `spellings`. `vendor`: result of `vendor_of` for the channel; "" if it is unknown,
+    so that it may be a server of the operator, which serves models with open weights for nothing.
+    """
+    row = price_row(model, vendor)
+    return tuple(_prices_of(row)) if row is not None else ()
+
+
+def price_row(model: str, vendor: str = "") -> UnitPrices | None:
+    """Return the row with the prices of a provider's model; None for an unknown model."""
+    ids = price_ids(model)
+    keys = ((seller, each) for seller in _sellers(ids[-1], vendor) for each in ids)
+    return next((row for key in keys if (row := _rows().get(key)) is not None), None)
+
+
+def price_source(row: UnitPrices) -> tuple[str, str]:
+    """Return the source of a row of prices, and its date."""
+    if isinstance(row, ShippedPrice):
+        return row.source, row.as_of
+    package = PACKAGES["generated_prices"]
+    return f"{package}, {row.vendor}/{row.model}", package.as_of
+
+
+def price_ids(model: str) -> tuple[str, ...]:
+    """Return the ids under which rows may have the prices of a model, the most special first."""
+    found = spellings(model)
+    return tuple(FINE_TUNED + each for each in found) if model.lower().startswith(FINE_TUNED) else found
+
+
+def _sellers(model: str, vendor: str) -> Iterator[str]:
+    """Yield the vendors whose rows apply to a model of a vendor, in order; "" for the hand-kept rows of makers."""
+    if vendor and vendor not in (*CLOSED_MAKERS, *OPEN_MAKERS):
+        yield vendor
+    yield ""
+    if vendor:
+        yield from (vendor, *CLOSED_MAKERS, *OPEN_MAKERS)
+    elif not model.startswith(OPEN_WEIGHTS):
+        yield from CLOSED_MAKERS
+
+
+@cache
+def _rows() -> Mapping[tuple[str, str], UnitPrices]:
+    """Return all rows by vendor and model."""
+    generated = read_rows("generated_prices", UnitPrices)
+    return {(row.vendor, row.model.lower()): row for row in (*generated, *TABLE)}
+
+
+def _prices_of(row: UnitPrices) -> Iterator[pb.Price]:
     tokens = {
         pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
         pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,
@@ -175,6 +123,7 @@ def _prices_of(row: ShippedPrice) -> Iterator[pb.Price]:
         pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN: row.cache_write,
         pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN: row.long_cache_write,
         pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN: row.audio_input,
+        pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN: row.audio_output,
         pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN: row.image_input,
         pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN: row.image_output,
     }
@@ -198,15 +147,3 @@ def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
 
 def _micro_credits(credits_: str) -> int:
     return int(Decimal(credits_).scaleb(6))
-
-
-PRICES: Mapping[str, Sequence[pb.Price]] = MappingProxyType({row.model: tuple(_prices_of(row)) for row in TABLE})
-"""Provider's model id, without the date of a version -> prices."""
-
-
-def shipped_prices(model: str) -> Sequence[pb.Price]:
-    """Return the public prices of a provider's model; empty for an unknown model.
-
-    The id may end in the date of a version (`-20250805`), which is ignored.
-    """
-    return PRICES.get(model) or PRICES.get(DATED.sub("", model), ())

@@ -9,6 +9,7 @@ from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_prices
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing.channel_target import EMBED, Target, formats_of
 from umg_grpc.v1 import pb
 
@@ -121,8 +122,9 @@ def _shipped_prices(targets: Sequence[Target]) -> Sequence[pb.Price]:
     """Return the public prices of a model: those of the first target whose provider's model has prices in the shipped
     list; empty if none has, or if all channels are simulated or local.
     """
-    upstream = (target.model for target in targets if FREE_PROTOCOLS.isdisjoint(target.channel.protocols))
-    return next((prices for model in upstream if (prices := shipped_prices(model))), ())
+    paid = (target for target in targets if FREE_PROTOCOLS.isdisjoint(target.channel.protocols))
+    found = (shipped_prices(target.model, vendor_of(target.channel.base_url)) for target in paid)
+    return next((prices for prices in found if prices), ())
 
 
 def _owner(channel: Channel) -> str:
