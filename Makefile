@@ -30,7 +30,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs knowledge recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client
 
 lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
 	$(BIN)/python scripts/lock.py $(lock_args)
+
+knowledge: $(VENV)/.installed ## write the generated rows about models and prices again, and print what changed
+	$(BIN)/python -m scripts.knowledge
 
 audit: $(VENV)/.installed ## look up known vulnerabilities of all locked packages, with pip-audit
 	@$(BIN)/python scripts/audit.py $(audit_args)

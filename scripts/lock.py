@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from tests.agents.versions import LIBRARIES, MANIFEST, PYPI  # noqa: E402  the path above makes it importable
 
 EDITABLE = "editables>=0.5"  # needed by hatchling when it builds an editable wheel
+READ_PACKAGES = "umg_grpc/knowledge/data/packages.json"  # whose data `make knowledge` reads
 HEADER = "# Made by `make lock`, never edited. Requirements: sha256:{digest}\n"
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 HINT = "Run `make lock` and commit the result."
@@ -41,6 +42,7 @@ class PythonLock:
     requirements: tuple[str, ...]
     oldest_python: str
     within: str | None = None  # path of the lock of more packages whose versions this lock shares
+    alone: bool = False  # whether the packages are read only, so that theirs are not needed
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def python_locks(root: Path) -> list[PythonLock]:
     tools = (*groups["check"], *groups["test"], *groups["release"], *client["project"]["dependencies"])
     apart = (root / "tests/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))
+    read = json.loads((root / READ_PACKAGES).read_text())
     oldest = project["requires-python"].removeprefix(">=")
     return [
         PythonLock("requirements/develop.lock", (*serve, *build, *tools), oldest),
@@ -77,6 +80,9 @@ def python_locks(root: Path) -> list[PythonLock]:
         PythonLock("requirements/build.lock", build, oldest, within="requirements/develop.lock"),
         PythonLock("requirements/plot.lock", tuple(groups["plot"]), oldest, within="requirements/develop.lock"),
         PythonLock("requirements/docs.lock", tuple(groups["docs"]), oldest, within="requirements/develop.lock"),
+        PythonLock(
+            "requirements/knowledge.lock", tuple(f"{row['name']}=={row['version']}" for row in read), oldest, alone=True
+        ),
         PythonLock("tests/sdk/apart/requirements.lock", wanted, oldest),
         *(
             PythonLock(
@@ -162,6 +168,7 @@ def _write_python(root: Path, lock: PythonLock, resolver: Mapping[str, Any], *, 
     command += ["--universal", "--python-version", lock.oldest_python, "--generate-hashes"]
     command += ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url"]
     command += ["--constraints", lock.within] if lock.within else []
+    command += ["--no-deps"] if lock.alone else []
     command += ["--upgrade"] if upgrade else []
     subprocess.run(command, cwd=root, input="\n".join(lock.requirements), text=True, check=True)
     path.write_text(_header(lock, resolver) + path.read_text())

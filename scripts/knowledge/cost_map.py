@@ -1,7 +1,4 @@
-"""Write the generated rows of `umg_grpc/knowledge/data` again, from the data inside the wheels of pinned packages.
-
-The wheels are downloaded and read as archives: nothing of them is installed or imported.
-"""
+"""Rows about models, from the cost map in the package `litellm`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,0 +1,57 @@
+"""Contents of the generated data files, and their differences from the committed ones."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.packages import LICENCE, installed
+from scripts.knowledge.public_prices import price_rows, providers
+from umg_grpc.knowledge.packages import PACKAGES, Package
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def generated() -> Mapping[str, str]:
+    """Return the text of each generated data file by its name."""
+    models, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
+    return {
+        models.data: _text(model_rows(json.loads(_data(models).read_text()))),
+        prices.data: _text(price_rows(providers(_data(prices).read_text()), prices.as_of)),
+    }
+
+
+def licences() -> str:
+    """Return the licence notices of the packages, which go with each copy of the generated data."""
+    notices = [
+        f"{package.data}.json is made from data of {package} ({package.source}):\n\n"
+        + (installed() / package.name / LICENCE).read_text().strip()
+        for package in PACKAGES.values()
+    ]
+    return "\n\n---\n\n".join(notices) + "\n"
+
+
+def changes(before: str, after: str) -> str:
+    """Return a summary of the differences between two texts of a data file: ids that were added, removed or changed."""
+    old, new = _by_id(before), _by_id(after)
+    parts = {
+        "added": [each for each in new if each not in old],
+        "removed": [each for each in old if each not in new],
+        "changed": [each for each in new if each in old and new[each] != old[each]],
+    }
+    lines = [f"{len(ids)} {verb}: {', '.join(ids)}" for verb, ids in parts.items() if ids]
+    return "\n  ".join([f"{len(new)} rows", *(lines or ["nothing changed"])])
+
+
+def _by_id(text: str) -> Mapping[str, Mapping[str, Any]]:
+    return {f"{row['vendor']}/{row['model']}": row for row in json.loads(text)}
+
+
+def _data(package: Package) -> Path:
+    return installed() / package.name / Path(package.member).name
+
+
+def _text(rows: Rows) -> str:
+    """Return rows as a data file has them: an array, one row a line."""
+    return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"

