@@ -149,3 +149,64 @@ def test_a_chat_provider_gets_the_placeholder_of_a_chat_caller() -> None:
     request = decoded_request("chat", **chat(NO_SIGNATURE))
     body = json.loads(FORMATS["chat"].encode_request(request, "m", False).body)
     assert body["messages"] == chat(NO_SIGNATURE)["messages"]
+
+
+# --- marks of the gateway in bodies of the provider's own format
+
+
+def wrapped(state: str) -> str:
+    """Return a state as callers of native get it from another format's provider."""
+    return base64.b64encode(state.encode()).decode()
+
+
+def own_body(model: str, *parts: dict[str, Any]) -> tuple[list[Any], str]:
+    """Return (contents that a native provider gets from a native caller, report) of a turn of the model."""
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"x": 1}}}]}
+    contents = [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model", "parts": list(parts)}, result]
+    body = json.dumps({"contents": contents}).encode()
+    request, _, notes = FORMATS["native"].decode_request(body, {}, model)
+    sent = FORMATS["native"].encode_request(request, model, False, NO_QUIRKS, notes)
+    decoded = json.loads(sent.body)["contents"]
+    assert (decoded[0], decoded[2]) == (contents[0], result)
+    return decoded[1]["parts"], sent.report.header()
+
+
+CALL: dict[str, Any] = {"functionCall": {"name": "look", "args": {}}}
+PLACED = CALL | {"thoughtSignature": NO_SIGNATURE}
+THOUGHT = {"text": "A", "thought": True}
+
+
+@pytest.mark.parametrize("model", ["case", "gemini-3-pro-preview"])
+def test_a_mark_of_another_provider_is_cut_from_a_native_body_and_the_call_gets_the_placeholder(model: str) -> None:
+    mark = {"text": "", "thought": True, "thoughtSignature": wrapped("umg.responses.ENC")}
+    assert own_body(model, THOUGHT, mark, CALL) == ([THOUGHT, PLACED], "state")
+
+
+def test_a_mark_on_the_call_itself_is_replaced_by_the_placeholder() -> None:
+    for name in ("thoughtSignature", "thought_signature"):
+        assert own_body("gemini-3-flash", CALL | {name: wrapped("umg.messages.SIG")}) == ([PLACED], "state")
+
+
+def test_no_placeholder_is_set_for_a_model_that_needs_none() -> None:
+    assert own_body("gemini-2.5-pro", CALL | {"thoughtSignature": wrapped("umg.messages.SIG")}) == ([CALL], "state")
+    assert own_body("gemini-2.5-pro", CALL) == ([CALL], "")
+    assert own_body("case", CALL) == ([CALL], "")
+
+
+def test_a_call_without_a_signature_gets_the_placeholder_where_the_model_rejects_it() -> None:
+    assert own_body("gemini-3-pro-preview", CALL, CALL) == ([PLACED, CALL], "state=placeholder")
+
+
+def test_a_state_of_the_native_format_is_sent_as_its_provider_made_it() -> None:
+    wrapped_own = CALL | {"thoughtSignature": wrapped("umg.native.no base64")}
+    assert own_body("gemini-3-pro-preview", wrapped_own) == ([CALL | {"thoughtSignature": "no base64"}], "")
+    own = CALL | {"thoughtSignature": REAL}
+    assert own_body("gemini-3-pro-preview", own) == ([own], "")
+
+
+def test_a_turn_that_held_nothing_but_a_mark_is_left_out() -> None:
+    mark = {"thought": True, "thoughtSignature": wrapped("umg.responses.ENC")}
+    turns = [{"role": "user", "parts": {"text": "hi"}}, {"role": "model", "parts": mark}, {"parts": [{"text": "go"}]}]
+    request, _, notes = FORMATS["native"].decode_request(json.dumps({"contents": turns}).encode(), {}, "m")
+    sent = FORMATS["native"].encode_request(request, "m", False, NO_QUIRKS, notes)
+    assert json.loads(sent.body)["contents"] == [turns[0], turns[2]]

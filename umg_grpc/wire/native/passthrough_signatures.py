@@ -1,0 +1,102 @@
+"""Signatures in the `contents` of a native body that is passed through to a native provider: marks that the gateway
+made of the reasoning states of other providers are removed, and calls of the current turn without a signature get a
+placeholder, since the provider rejects both.
+"""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, is_present, parse
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, read
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.native.encode_messages import generation
+
+GATEWAY_MARK = b'"dW1nL'
+"""Beginning of the base64 of every state that the gateway wrapped (`umg.`), as a JSON string."""
+SIGNATURES = ("thoughtSignature", "thought_signature")
+CALLS = ("functionCall", "function_call")
+RESULTS = ("functionResponse", "function_response")
+SIGNED_SINCE = 3  # generation of the models that reject calls without a signature
+
+
+def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, report: Report) -> None:
+    """Edit the signatures in the member `contents` of a body, in place. `request`: canonical form of the body, `model`:
+    the provider's id of the model. `report`: collects the states that are removed, and the placeholders.
+    """
+    raw = fields.get("contents", ABSENT)
+    body, known = bytes(raw), generation(model) or generation(request.model)
+    has_marks = GATEWAY_MARK in body
+    if not has_marks and (known < SIGNED_SINCE or not any(f'"{name}"'.encode() in body for name in CALLS)):
+        return
+    contents = parse(list[dict[str, Raw]], raw, "contents")
+    changes = False
+    if has_marks:
+        contents, changes = _without_marks(contents, report)
+    if known >= SIGNED_SINCE or (changes and not known):
+        signed = _with_placeholders(contents)
+        if signed and not changes:
+            report.drop("state", "placeholder")
+        changes = changes or signed
+    if changes:
+        fields["contents"] = Raw(msgspec.json.encode(contents))
+
+
+def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list[dict[str, Raw]], bool]:
+    """Return (the contents without the gateway's marks, whether there were any). A state of the native format is sent
+    as its provider made it; a part that held nothing but a mark is left out.
+    """
+    kept, changes = list[dict[str, Raw]](), False
+    for content in contents:
+        if GATEWAY_MARK not in bytes(content.get("parts", ABSENT)):
+            kept.append(content)
+            continue
+        parts = [edited for part in _parts(content) if (edited := _without_mark(part, report)) is not None]
+        changes = True
+        if parts:
+            kept.append(content | {"parts": Raw(msgspec.json.encode(parts))})
+    return kept, changes
+
+
+def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None:
+    for name in SIGNATURES:
+        if not bytes(part.get(name, ABSENT)).startswith(GATEWAY_MARK):
+            continue
+        text = msgspec.json.decode(part[name], type=str)
+        state = read(text, "native")
+        if state.format == "native":
+            return part | {name: Raw(msgspec.json.encode(state.data))}
+        report.drop("state")
+        rest = {member: value for member, value in part.items() if member != name}
+        is_empty = not rest.keys() - {"text", "thought"} and bytes(rest.get("text", ABSENT)) in (b"", b'""')
+        return None if is_empty else rest
+    return part
+
+
+def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
+    """Add a placeholder to the first call of each turn of the model since the user's last turn, in place, unless it has
+    a signature. Return whether one was added.
+    """
+    added = False
+    for content in reversed(contents):
+        parts = _parts(content)
+        if bytes(content.get("role", ABSENT)) != b'"model"':
+            if any(part.keys().isdisjoint(RESULTS) for part in parts):
+                return added
+            continue
+        call = next((part for part in parts if not part.keys().isdisjoint(CALLS)), None)
+        if call is not None and call.keys().isdisjoint(SIGNATURES):
+            call[SIGNATURES[0]] = Raw(msgspec.json.encode(NO_SIGNATURE))
+            content["parts"] = Raw(msgspec.json.encode(parts))
+            added = True
+    return added
+
+
+def _parts(content: dict[str, Raw]) -> list[dict[str, Raw]]:
+    """Return the parts of a turn, which clients also send without a list if there is only one."""
+    raw = content.get("parts", ABSENT)
+    if not is_present(raw):
+        return []
+    if bytes(raw).startswith(b"{"):
+        return [parse(dict[str, Raw], raw, "contents.parts")]
+    return parse(list[dict[str, Raw]], raw, "contents.parts")
