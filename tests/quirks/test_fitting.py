@@ -44,6 +44,8 @@ TIERS = Quirks(service_tiers=("auto", "flex"))
 BESIDE = Quirks(thinking="on", rejects_beside_reasoning=frozenset({"logprobs", "top_logprobs"}))
 FUNCTIONS_WITHOUT_EFFORT = Quirks(efforts=("none", "low"), thinking="on", chat_tools="effort_none")
 ONLY_REQUIRED = Quirks(thinking="always", tool_choices="required")
+DOCUMENTS = Quirks(file_form="document_url")
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}}
 NO_REQUIRED = Quirks(thinking="always", tool_choices="named")
 ONE_OF_TWO = Quirks(sampling="one")
 OFF_BELOW_HIGH = Quirks(
@@ -123,6 +125,7 @@ CASES = [
     Case("log probabilities without reasoning", "chat", "chat", BESIDE, {"logprobs": True, **effort("none")}, {"logprobs": True}),
     Case("log probabilities of responses", "chat", "responses", BESIDE, {"logprobs": True}, {"include": None}, "logprobs"),
     Case("functions without an effort", "messages", "chat", FUNCTIONS_WITHOUT_EFFORT, {"tools": [OWN_TOOL]}, {"reasoning_effort": "none"}, "thinking=effort none"),
+    Case("a file as a part of its own", "messages", "chat", DOCUMENTS, {"messages": [{"role": "user", "content": [PDF]}]}, {"messages": [{"role": "user", "content": [{"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0xLjQK"}]}]}),
 ]  # fmt: skip
 
 

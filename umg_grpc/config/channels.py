@@ -121,6 +121,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     tool_choices: ToolChoices | None = None
     chat_tools: ChatTools | None = None
     schema_dialect: SchemaDialect | None = None
+    file_form: Literal["document_url"] | None = None
     call_ids: Literal["nine"] | None = None
     developer: bool | None = None
     system_place: SystemPlace | None = None

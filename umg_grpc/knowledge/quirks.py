@@ -109,6 +109,8 @@ class Quirks:
     """Whether a user's message may follow tool results (chat); if false, an assistant's message is put between."""
     inputs: frozenset[str] | None = None
     """Kinds of media in a prompt that the model accepts: `image`, `file`, `audio`, `video`."""
+    file_form: Literal["document_url"] | None = None
+    """`document_url`: chat has a part of this type for files, with an address or a data URL."""
     versions: tuple[str, ...] | None = None
     """Values of `anthropic-version` that are accepted (messages format), oldest first."""
 

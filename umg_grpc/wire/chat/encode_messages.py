@@ -44,6 +44,7 @@ class MessageEncoder:
         self._wants_signatures = quirks.signatures is True
         self._takes_custom = quirks.custom_tools is not False
         self._sent_id = nine_character_id if quirks.call_ids == "nine" else provider_id
+        self._has_document_urls = quirks.file_form == "document_url"
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can contain
@@ -335,6 +336,9 @@ class MessageEncoder:
             return {"type": "image_url", "image_url": shown}
         if (audio := encode_input_audio(media)) is not None:
             return audio
+        if document and self._has_document_urls and (media.uri or source == "data"):
+            url = media.uri or data_url(file_type(media.mime_type, media.data) or "application/pdf", media.data)
+            return _without_empty({"type": "document_url", "document_url": url, "document_name": media.filename})
         if document and source == "file_id":
             return {"type": "file", "file": {"file_id": media.file_id}}
         if document and source == "data":
