@@ -77,6 +77,11 @@ def test_a_newer_model_of_a_series_has_the_facts_that_the_newest_have_in_common(
     assert {name: getattr(found.facts, name) for name in case.facts} == case.facts
 
 
+@pytest.mark.parametrize("case", KNOWN, ids=lambda case: f"{case.id} at {case.vendor}")
+def test_a_known_model_inherits_nothing(case: Case) -> None:
+    assert not find(case.id, case.vendor).like
+
+
 def test_a_model_between_two_known_versions_is_as_the_older_one() -> None:
     assert find("gpt-5.8", "openai").facts.efforts == find("gpt-5.6-sol", "openai").facts.efforts
 

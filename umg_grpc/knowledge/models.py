@@ -85,17 +85,12 @@ def find(model: str, vendor: str) -> Found:
     series = series_of(ids[-1])
     rows = _rows(ids, vendor, series)
     found = _merged(rows, ids)
-    if series is None or _is_described(found, series):
+    is_known = series is not None and (ids[-1] in series.also or any(row.origin == "generated" for row in rows))
+    describes = found.facts.efforts is not None or found.facts.thinking is not None
+    if series is None or (is_known and describes):
         return found
     like = _alike(series, ids[-1])
     return _merged([*rows, _inherited(like, vendor)], ids, like) if like else found
-
-
-def _is_described(found: Found, series: Series) -> bool:
-    """Return whether rows describe the reasoning of a model of the series that is a known one."""
-    if found.facts.efforts is None and found.facts.thinking is None:
-        return False
-    return found.ids[-1] in series.also or any(row.origin == "generated" for row in found.applied)
 
 
 def _rows(ids: tuple[str, ...], vendor: str, series: Series | None) -> list[Applied]:
