@@ -139,5 +139,5 @@ def test_a_configured_quirk_takes_precedence_over_the_table() -> None:
         reasoning_budget=False,
         sampling="all",
         chat_tools="always",
-        prefill=False,
+        prefill=True,
     )

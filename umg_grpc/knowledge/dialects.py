@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from msgspec import Struct, structs
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
 from umg_grpc.knowledge.models import find
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 
 
@@ -83,6 +84,9 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     return found.over(quirks_of(facts, protocol))
 
 
+SYSTEM_PLACES: Mapping[bool | None, SystemPlace] = {True: "anywhere", False: "first"}
+
+
 def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
     """Return the quirks that follow from facts about a model, for requests in the wire format `protocol`."""
     is_chat, refused = protocol == "chat", facts.rejects or frozenset()
@@ -99,7 +103,7 @@ def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
         sampling=facts.sampling,
         tool_choices=facts.forced_tools,
         prefill=facts.prefill,
-        system_place="first" if protocol == "messages" and facts.system_anywhere is False else None,
+        system_place=SYSTEM_PLACES.get(facts.system_anywhere) if protocol == "messages" else None,
         schema_dialect="json_object" if is_chat and facts.json_schema is False else None,
         rejects=refused - {"stop", "n"} or None if protocol in {"chat", "responses"} else None,
         rejects_beside_reasoning=facts.rejects_beside_reasoning if protocol in {"chat", "responses"} else None,

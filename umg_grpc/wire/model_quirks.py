@@ -19,6 +19,13 @@ SEARCH = ("search", "tools", "tool_choice")
 """Canonical fields in which a request may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
 """Fields of `reasoning` that set the amount of reasoning."""
+INPUT_KINDS: Mapping[int, str] = {
+    pb.MEDIA_KIND_IMAGE: "image",
+    pb.MEDIA_KIND_DOCUMENT: "file",
+    pb.MEDIA_KIND_AUDIO: "audio",
+    pb.MEDIA_KIND_VIDEO: "video",
+}
+"""Kind of media -> its name in `Quirks.inputs`."""
 THOUGHTS = "messages.parts.reasoning"
 """Name in `RequestNotes.edited` for the reasoning in the messages of a chat body."""
 
@@ -110,7 +117,7 @@ def fit_request(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
-    UmgError(UNTRANSLATABLE) for more candidates than the model generates.
+    UmgError(UNTRANSLATABLE) for more candidates than the model generates, and for media that it does not accept.
 
     `notes`: facts about the decoded body; in the result, with the names of the changed fields. `report`: collects the
     changes.
@@ -119,9 +126,34 @@ def fit_request(
     if maximum is not None and request.candidate_count > maximum:
         message = f"`candidate_count`: this model makes at most {maximum}; call it several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
+    if quirks.inputs is not None:
+        check_inputs(request, quirks.inputs)
     if quirks.tool_choices in {None, "all"} or request.tool_choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
         return DecodedRequest(request, notes)
     return _fit_tool_choice(request, notes, quirks, report)
+
+
+def check_inputs(request: pb.GenerateRequest, accepted: Collection[str]) -> None:
+    """Raise UmgError(UNTRANSLATABLE) with the canonical path of the first medium that the model does not accept.
+    Documents of text are sent as text.
+    """
+    for index, message in enumerate(request.messages):
+        for position, part in enumerate(message.parts):
+            at = f"messages[{index}].parts[{position}]"
+            if part.HasField("media"):
+                _check_input(part.media, accepted, at)
+            elif part.HasField("tool_result"):
+                for inner, nested in enumerate(part.tool_result.parts):
+                    if nested.HasField("media"):
+                        _check_input(nested.media, accepted, f"{at}.tool_result.parts[{inner}]")
+
+
+def _check_input(media: pb.MediaPart, accepted: Collection[str], at: str) -> None:
+    kind = INPUT_KINDS.get(media.kind, "")
+    is_text = kind == "file" and (media.HasField("blocks") or media.mime_type.startswith("text/"))
+    if kind and kind not in accepted and not is_text and not media.media_id:
+        problem = f"the model accepts no input of kind `{kind}`; leave it out or choose another model"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def _fit_tool_choice(

@@ -13,14 +13,12 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
-from umg_grpc.wire.core.instruction_marks import marked
+from umg_grpc.wire.core.added_turns import CONTINUE, marked
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_texts
 from umg_grpc.wire.dropped_fields_report import Report
 
 INSTRUCTION_ROLES = ("system", "developer")
-CONTINUE = "Continue."
-"""Text of the user's turn behind an assistant's message that the model does not continue."""
 ACKNOWLEDGED = "OK."
 """Text of the assistant's turn between tool results and the user's turn."""
 

@@ -30,7 +30,7 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = 
     """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
-    turns = MessageEncoder(request, names, report)
+    turns = MessageEncoder(request, names, report, quirks)
     output = _encode_format(request, turns, report)
     listed = tools.get("tools")
     prompt = turns.encode(listed if isinstance(listed, list) else [])

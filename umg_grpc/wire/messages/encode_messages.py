@@ -6,7 +6,9 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.added_turns import CONTINUE, marked
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -36,8 +38,11 @@ class MessageEncoder:
     Blank texts are left out, because providers reject them.
     """
 
-    def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
+    def __init__(
+        self, request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks = NO_QUIRKS
+    ) -> None:
         self._request = request
+        self._quirks = quirks
         self._names = names
         self._report = report
         self._ids = CallIds()
@@ -57,6 +62,7 @@ class MessageEncoder:
             self._message(message, index)
         self._answer_calls()
         self._begin_with_user()
+        self._end_with_user()
         marked = [*tools, *self._system, *(block for _, blocks in self._turns for block in blocks)]
         self._limit_marks([block for block in marked if isinstance(block, dict) and "cache_control" in block])
         fields: JsonObject = {}
@@ -98,12 +104,34 @@ class MessageEncoder:
             block["cache_control"] = encode_cache(part.cache_control)
         self._system.append(block)
 
-    def _system_message(self, message: pb.Message, at: str) -> None:
-        if self._turns:
-            # the system prompt precedes the turns that the message followed
-            self._report.drop("role", "system prompt")
+    def _keeps_place(self, message: pb.Message, index: int) -> bool:
+        """Return whether instructions are a turn of their own: those of a caller of this format, and those between a
+        turn of the user and the model's answer to it, where newer models take them. `index`: of the message.
+        """
+        if self._quirks.system_place is None:
+            return message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
+        if self._quirks.system_place == "first" or not self._turns or self._turns[-1][0] not in {"user", "system"}:
+            return False
+        later = (other.role for other in self._request.messages[index + 1 :])
+        return next((role for role in later if role not in SYSTEM_ROLES), pb.ROLE_ASSISTANT) == pb.ROLE_ASSISTANT
+
+    def _place_instructions(self, message: pb.Message, at: str) -> None:
+        """Append instructions that are no turn of their own to the system prompt. After the first turn they become
+        marked text of the user, so that the beginning of the conversation stays the same; for a model of unknown rules
+        they go into the system prompt there too.
+        """
+        if not self._turns or self._quirks.system_place is None:
+            if self._turns:
+                self._report.drop("role", "system prompt")
+            for position, part in enumerate(message.parts):
+                self._append_instruction(part, f"{at}.parts[{position}]")
+            return
+        self._report.drop("role", "user")
         for position, part in enumerate(message.parts):
-            self._append_instruction(part, f"{at}.parts[{position}]")
+            if not part.HasField("text"):
+                raise untranslatable(f"{at}.parts[{position}]", "instructions are text in this format")
+            if (block := _text(marked(part.text.text))) is not None and part.text.text.strip():
+                self._turn_blocks("user").append(self._marked(block, part) if part.HasField("cache_control") else block)
 
     # --- turns
 
@@ -117,14 +145,14 @@ class MessageEncoder:
             return
         if omits_turn(message, "messages", self._report):
             return
-        own_system = message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
-        if message.role in SYSTEM_ROLES and not own_system:
-            self._system_message(message, at)
+        if message.role in SYSTEM_ROLES and not self._keeps_place(message, index):
+            self._place_instructions(message, at)
             return
         assistant = message.role == pb.ROLE_ASSISTANT
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
             raise no_role(at)
-        blocks = self._turn_blocks("assistant" if assistant else "system" if own_system else "user")
+        system = message.role in SYSTEM_ROLES
+        blocks = self._turn_blocks("assistant" if assistant else "system" if system else "user")
         for position, part in _join_reasoning(message) if assistant else enumerate(message.parts):
             path = f"{at}.parts[{position}]"
             encoded = (
@@ -193,6 +221,14 @@ class MessageEncoder:
         elif self._turns[0][0] == "assistant":
             self._report.drop("messages", "a user's turn first")
             self._turns.insert(0, ("user", [{"type": "text", "text": FILLER}]))
+
+    def _end_with_user(self) -> None:
+        """Add a turn of the user behind an assistant's last turn that the model does not continue."""
+        if self._quirks.prefill is not False or not self._turns or self._turns[-1][0] != "assistant":
+            return
+        if not any(_has_type(block, "tool_use") for block in self._turns[-1][1]):
+            self._report.drop("messages", "a user's turn last")
+            self._turns.append(("user", [{"type": "text", "text": CONTINUE}]))
 
     # --- parts
 

@@ -1,0 +1,94 @@
+"""Turns of conversations for models of messages: instructions between turns, the end of the conversation, and media
+that a model does not accept; translated, and in bodies of messages callers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.quirks.requests import encoded
+from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.v1 import pb
+
+FIRST = Quirks(system_place="first")
+ANYWHERE = Quirks(system_place="anywhere")
+NO_PREFILL = Quirks(prefill=False)
+MARKED = "<system-message>\nBe brief.\n</system-message>"
+
+
+def turn(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+USER, ANSWER, SYSTEM, AGAIN = turn("user", "Hi."), turn("assistant", "Hello."), turn("system", "Be brief."), turn("user", "Go.")  # fmt: skip
+BOTH = {"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "text", "text": MARKED}]}
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    quirks: Quirks
+    face: str
+    turns: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+    report: str = ""
+    system: object = None
+
+
+CASES = [
+    Case("between turns", FIRST, "chat", [USER, SYSTEM, ANSWER, AGAIN], [BOTH, ANSWER, AGAIN], "role=user"),
+    Case("before the first turn", FIRST, "chat", [SYSTEM, USER], [USER], system="Be brief."),
+    Case("where the model takes them", ANYWHERE, "chat", [USER, SYSTEM, ANSWER, AGAIN], [USER, SYSTEM, ANSWER, AGAIN]),
+    Case("of a developer", ANYWHERE, "responses", [USER, turn("developer", "Be brief.")], [USER, SYSTEM]),
+    Case("before a turn of the user", ANYWHERE, "chat", [USER, SYSTEM, AGAIN], [{**BOTH, "content": [*BOTH["content"], {"type": "text", "text": "Go."}]}], "role=user"),
+    Case("after an answer", ANYWHERE, "chat", [USER, ANSWER, SYSTEM], [USER, ANSWER, turn("user", MARKED)], "role=user"),
+    Case("for a model of unknown rules", NO_QUIRKS, "chat", [USER, SYSTEM], [USER], "role=system prompt", "Be brief."),
+    Case("in a body of the format", FIRST, "messages", [USER, SYSTEM, ANSWER, AGAIN], [USER, turn("user", MARKED), ANSWER, AGAIN], "messages.role=user"),
+    Case("in a body of the format where the model takes them", ANYWHERE, "messages", [USER, SYSTEM], [USER, SYSTEM]),
+    Case("no prefill", NO_PREFILL, "chat", [USER, ANSWER], [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
+    Case("no prefill in a body of the format", NO_PREFILL, "messages", [USER, ANSWER], [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
+    Case("a prefill", Quirks(prefill=True), "chat", [USER, ANSWER], [USER, ANSWER]),
+    Case("no prefill, and a turn of the user last", NO_PREFILL, "messages", [USER, ANSWER, AGAIN], [USER, ANSWER, AGAIN]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_turns_have_the_form_that_the_model_accepts(case: Case) -> None:
+    body, report = encoded(
+        case.face, "messages", case.quirks, **{"input" if case.face == "responses" else "messages": case.turns}
+    )
+    assert (body["messages"], report, body.get("system")) == (case.messages, case.report, case.system)
+
+
+@pytest.mark.parametrize("quirks", [FIRST, ANYWHERE], ids=["first", "anywhere"])
+@pytest.mark.parametrize("face", ["chat", "messages"])
+def test_the_beginning_of_a_conversation_stays_the_same_in_its_next_request(face: str, quirks: Quirks) -> None:
+    conversation = [USER, SYSTEM, ANSWER, AGAIN]
+    first, _ = encoded(face, "messages", quirks, messages=conversation[:2])
+    second, _ = encoded(face, "messages", quirks, messages=conversation)
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+
+
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://a.example/a.png"}}
+TEXT_FILE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi"}}
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses", "messages", "native"])
+def test_a_picture_for_a_model_without_pictures_is_refused_by_the_path_of_its_field(upstream: str) -> None:
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [IMAGE]}]}
+    for messages, field in (
+        ([{"role": "user", "content": [IMAGE]}], "messages[0].parts[0]"),
+        ([USER, call, result], "messages[2].parts[0].tool_result.parts[0]"),
+    ):
+        with pytest.raises(UmgError) as caught:
+            encoded("messages", upstream, Quirks(inputs=frozenset({"file"})), messages=messages)
+        assert (caught.value.reason, caught.value.metadata["field"]) == (pb.ERROR_REASON_UNTRANSLATABLE, field)
+
+
+@pytest.mark.parametrize("upstream", ["chat", "messages"])
+def test_a_text_document_is_text_for_a_model_without_files(upstream: str) -> None:
+    body, _ = encoded("messages", upstream, Quirks(inputs=frozenset()), messages=[{"role": "user", "content": [TEXT_FILE]}])  # fmt: skip
+    assert "Hi" in str(body["messages"])

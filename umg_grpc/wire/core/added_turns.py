@@ -1,0 +1,12 @@
+"""Texts of turns that the gateway adds to a conversation for models with rules about its turns."""
+
+CONTINUE = "Continue."
+"""Text of the user's turn behind an assistant's message that the model does not continue."""
+BEGINNING, END = "<system-message>", "</system-message>"
+
+
+def marked(text: str) -> str:
+    """Return instructions in the middle of a conversation as text of the user, for a model that takes no instructions
+    there: between marks that distinguish them from the user's own words.
+    """
+    return f"{BEGINNING}\n{text}\n{END}"
