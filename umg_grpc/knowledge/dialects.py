@@ -93,6 +93,7 @@ def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
     takes_levels = bool(facts.efforts)  # in native, a level replaces a budget
     budgets = None if protocol == "native" and facts.budgets and takes_levels else facts.budgets
     return Quirks(
+        reasoning=False if facts.thinking == "never" else None,
         thinking=facts.thinking,
         efforts=facts.efforts,
         nearest_efforts=facts.nearest_efforts,
