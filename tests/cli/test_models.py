@@ -84,11 +84,16 @@ EMBEDS = "to embed texts:"
 CANNOT = "not asked: it cannot generate text"
 PINNED = "not asked: not one of the key's channels"
 NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not asked: it cannot embed texts")
+NONE_KNOWN = (
+    "restrictions of m at main: none is known",
+    "restrictions of real at other: none is known",
+    "restrictions of m at spare: none is known",
+)
 EXPLAINED = [
-    Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
-    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
-    Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
-    Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
+    Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *NONE_KNOWN)),
+    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *NONE_KNOWN)),
+    Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}", *NONE_KNOWN)),
+    Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0", "restrictions of open-1 at main: none is known")),
 ]  # fmt: skip
 
 
@@ -110,6 +115,7 @@ class Refused:
 
 REFUSED = [
     Refused("an unknown model", ("--explain", "gpt-5"), "The model `gpt-5` does not exist"),
+    Refused("a mistyped model", ("--explain", "fastt"), "Did you mean `fast`?"),
     Refused("a model that the key may not use", ("--explain", "open-1", "--key", "narrow"), "may not use the model `open-1`"),
     Refused("channels that the key may not use", ("--explain", "m", "--key", "lost"), "none of the channels of this API key"),
     Refused("operations that the key may not use", ("--explain", "m", "--key", "ranks"), "may use no operation of `m`; it may use rerank"),
@@ -124,6 +130,68 @@ async def test_the_reason_of_a_refused_call_is_reported(case: Refused, with_keys
     code, out, err = await run("models", *case.arguments, *NO_GATEWAY, *with_keys)
     assert (code, out) == (case.code, "")
     assert case.expected_message in " ".join(err.split())
+
+
+KNOWN = """\
+channels:
+- {name: claude, provider: anthropic, api_key: x, quirks: {max_output_tokens: 1000}, models: [{id: opus, upstream: claude-opus-4-7-20260416}]}
+- {name: gpt, provider: openai, api_key: x, models: ["gpt-*"]}
+- {name: relay, protocols: [chat], base_url: "http://127.0.0.1:1", models: [{id: old, upstream: anthropic/claude-sonnet-4.5}]}
+aliases: {best: opus}
+"""
+
+
+@dataclass(frozen=True)
+class Restricted:
+    id: str
+    model: str
+    head: str
+    """Beginning of the line in front of the table."""
+    rows: tuple[str, ...]
+    """Rows with cells joined by `|`, without the source."""
+    further: str = ""
+
+
+RESTRICTED = [
+    Restricted(
+        "a known model by an alias",
+        "best",
+        "restrictions of claude-opus-4-7-20260416 at claude (anthropic; as claude-opus-4-7-20260416, claude-opus-4-7)",
+        ("sampling|never|messages|model|yes", "thinking|off|messages|model|yes", "max_output_tokens|1000|messages|config|yes"),
+        "further facts: input_tokens 1000000, cache_min_tokens 2048",
+    ),
+    Restricted(
+        "a model by the id of its provider",
+        "claude-opus-4-7-20260416",
+        "restrictions of claude-opus-4-7-20260416 at claude",
+        ("schema_dialect|claude|messages|provider|yes",),
+    ),
+    Restricted(
+        "a newer model",
+        "gpt-6.3-x",
+        "restrictions of gpt-6.3-x at gpt (openai; as gpt-6.3-x; a model without a row, treated as gpt-6-astra, ",
+        ("efforts|[low, medium, high, xhigh, max]|responses, chat|model, inherited|no", "chat_tools|never|chat|model, inherited|no"),
+    ),
+    Restricted(
+        "a model at an unknown vendor",
+        "old",
+        "restrictions of anthropic/claude-sonnet-4.5 at relay (unknown vendor; as claude-sonnet-4-5)",
+        ("sampling|one|chat|model|no", "max_output_tokens|64000|chat|model|no"),
+        "further facts: input_tokens 200000, cache_min_tokens 1024, retired 2026-11-30",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RESTRICTED, ids=lambda case: case.id)
+async def test_the_restrictions_of_a_model_are_explained_with_their_sources(case: Restricted, tmp_path: Path) -> None:
+    (tmp_path / "umg.yaml").write_text(KNOWN)
+    files = ("--config", str(tmp_path / "umg.yaml"), "--data", str(tmp_path / "data"))
+    code, out, err = await run("models", "--explain", case.model, *NO_GATEWAY, *files)
+    assert (code, err) == (0, "")
+    assert f"\n{case.head}" in out
+    rows = ["|".join(cells[:5]) for cells in table(out)]
+    assert set(case.rows) <= set(rows)
+    assert case.further in out
 
 
 async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.cli.admin_client import CommandError, opened
 from umg_grpc.cli.circuit_breaker_states import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
+from umg_grpc.cli.known_restrictions import print_restrictions
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
@@ -28,9 +29,10 @@ from umg_grpc.knowledge.prices import (
     VIDEO_SECOND,
     Unit,
 )
-from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.routing import PROTOCOLS, VERBS, Operation, Resolved, RoutePreferences, Router, Target
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.pipeline.model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_states import State
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
@@ -48,6 +50,7 @@ EACH: Mapping[Unit, str] = MappingProxyType(
 States = Mapping[Pair, str]
 """State of each channel at a model in a running gateway; empty if no gateway answers."""
 STATES = {value: state for state, value in CIRCUIT_STATES.items()}
+OPERATOR = Caller("", "operator", (), None, None)
 HEALTHY = STATE_NAMES[State.CLOSED]
 
 
@@ -125,7 +128,8 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
-    """Print the channels in the order in which the next call of a model would try them, with the reasons.
+    """Print the channels in the order in which the next call of a model would try them, with the reasons, and the
+    restrictions of the model at each, with their sources.
 
     `face`: wire format of the call, "" for any; `key`: id, name or prefix of the caller's key, "" for none; `states`:
     circuit breaker states in a running gateway. If the gateway would reject the call, the error is printed to standard
@@ -157,7 +161,7 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
 
 
 def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:
-    found = router.resolve(name)
+    found = _resolve(router, name, caller)
     model = found.model.id
     if caller is not None:
         caller.check_model(model, found.alias)
@@ -187,6 +191,21 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
             print_table(("channel", "upstream model", "state", "reasons"), rows)
     if len(refusals) == len(operations):
         raise refusals[0]
+    for target in router.targets(model):
+        print_restrictions(target)
+
+
+def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
+    """Return the model that has the name as its id, as an alias or as a provider's id. Raise UmgError, with similar
+    names, if there is none.
+    """
+    try:
+        return router.resolve(name)
+    except UmgError:
+        served = (model.id for model in router.models() if any(each.model == name for each in router.targets(model.id)))
+        if (model := next(served, None)) is not None:
+            return router.resolve(model)
+        raise not_found(caller or OPERATOR, name, router) from None
 
 
 def _rows(

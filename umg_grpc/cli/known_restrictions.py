@@ -1,0 +1,97 @@
+"""Report of `umg models --explain` about the restrictions of a model at its channels: each with its source."""
+
+from collections.abc import Iterator, Mapping
+
+from umg_grpc.cli.text_tables import print_table
+from umg_grpc.knowledge.models import Found, find
+from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
+from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.routing import Target
+
+LISTED = 8
+"""Most members of a list that are printed."""
+OWN_SETTINGS = frozenset({"cache_marks"})
+"""Quirks that follow from another setting of the channel."""
+OTHER_FACTS = ("default_effort", "input_tokens", "cache_min_tokens", "endpoints", "retired", "successor")
+"""Facts that no quirk has."""
+Cells = tuple[str, str, str, str]
+"""Origin, whether the quirk is certain, source and date."""
+WRITTEN: Cells = ("config", "yes", "`quirks` of the channel", "")
+DESCRIBED: Cells = ("config", "no", "other settings of the channel or model, or the catalogue of models", "")
+ORIGINS = {"hand": "model", "generated": "model, generated", "inherited": "model, inherited"}
+COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
+
+
+def print_restrictions(target: Target) -> None:
+    """Print the restrictions of a target's model in text formats, and the further facts about it."""
+    if not target.quirks.by_protocol:
+        return
+    vendor = vendor_of(target.channel.base_url)
+    found = find(target.model, vendor)
+    rows = list(_rows(target))
+    others = _other_facts(found)
+    name = f"{target.model} at {target.channel.name}"
+    if not rows and not others:
+        print(f"restrictions of {name}: none is known")
+        return
+    print(f"restrictions of {name} ({_identity(found, vendor)}); `quirks` of the channel override them:")
+    print_table(COLUMNS, rows)
+    if others:
+        print(f"further facts: {', '.join(others)}")
+
+
+def _identity(found: Found, vendor: str) -> str:
+    """Return the vendor and the ids by which the facts were found."""
+    parts = [vendor or "unknown vendor", f"as {', '.join(found.ids)}"]
+    if found.like:
+        parts.append(f"a model without a row, treated as {', '.join(found.like)}")
+    return "; ".join(parts)
+
+
+def _rows(target: Target) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table: one for each quirk with the same value and source in all its formats."""
+    formats: dict[tuple[str, str, Cells], list[str]] = {}
+    for protocol, quirks in target.quirks.by_protocol.items():
+        written, certain = set_names(target.channel.quirks), set_names(target.quirks.certain[protocol])
+        sources = list(quirk_sources(target.model, target.family, target.channel.base_url, protocol))
+        for name in sorted(set_names(quirks) - OWN_SETTINGS):
+            value = getattr(quirks, name)
+            source = _source(sources, name, value)
+            if source is not None and source.general and name not in written:
+                continue
+            cells = WRITTEN if name in written else _cells(source, is_certain=name in certain)
+            formats.setdefault((name, _text(value), cells), []).append(protocol)
+    for (name, text, cells), protocols in formats.items():
+        yield (name, text, ", ".join(protocols), *cells)
+
+
+def _cells(source: QuirkSource | None, *, is_certain: bool) -> Cells:
+    if source is None:
+        return DESCRIBED
+    return (ORIGINS.get(source.origin, source.origin), "yes" if is_certain else "no", source.source, source.as_of)
+
+
+def _source(sources: list[QuirkSource], name: str, value: object) -> QuirkSource | None:
+    """Return the first source of a quirk; None if the value is not of it. Rows add their refused members up."""
+    first = next((source for source in sources if getattr(source.quirks, name) is not None), None)
+    return first if name == "rejects" or (first is not None and getattr(first.quirks, name) == value) else None
+
+
+def _other_facts(found: Found) -> list[str]:
+    values = ((name, getattr(found.facts, name)) for name in OTHER_FACTS)
+    return [f"{name} {_text(value)}" for name, value in values if value is not None]
+
+
+def _text(value: object) -> str:
+    """Return a value as it is written in the config; of a long list the beginning."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case frozenset() | tuple() | list():
+            members = [str(each) for each in (sorted(value) if isinstance(value, frozenset) else value)]
+            more = f", ... ({len(members)})" if len(members) > LISTED else ""
+            return f"[{', '.join(members[:LISTED])}{more}]"
+        case Mapping():
+            return f"{{{', '.join(f'{key}: {each}' for key, each in value.items())}}}"
+        case _:  # numbers and texts
+            return str(value)

@@ -1,0 +1,48 @@
+"""Sources of the quirks of one model: the rows of `dialects` and the facts of `models` that set them, for operators.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, quirks_of
+from umg_grpc.knowledge.model_facts import NO_FACTS
+from umg_grpc.knowledge.models import find
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.vendors import vendor_of
+
+QUIRK_NAMES = tuple(field.name for field in fields(Quirks))
+
+
+@dataclass(frozen=True)
+class QuirkSource:
+    """Row that sets quirks."""
+
+    quirks: Quirks
+    origin: str
+    """`provider` for a row about providers; else the origin of a fact about the model."""
+    source: str
+    as_of: str
+    general: bool = False
+    """Whether the row applies to all providers and models of a format."""
+
+
+def quirk_sources(model: str, family: str, base_url: str, protocol: str) -> Iterator[QuirkSource]:
+    """Yield the sources of the quirks that `dialects.known` returns, in the order in which they decide."""
+    host = urlsplit(base_url).hostname or ""
+    for row in PROVIDER_QUIRKS:
+        if row.holds(model, family, host, protocol):
+            general = not (row.hosts or row.models or row.family)
+            yield QuirkSource(row.quirks, "provider", row.source, row.as_of, general)
+    for applied in find(model, vendor_of(base_url)).applied:
+        quirks = quirks_of(structs.replace(NO_FACTS, **applied.facts), protocol)
+        yield QuirkSource(quirks, applied.origin, applied.source, applied.as_of)
+
+
+def set_names(quirks: Quirks) -> frozenset[str]:
+    """Return the names of the quirks that are set."""
+    return frozenset(name for name in QUIRK_NAMES if getattr(quirks, name) is not None)
