@@ -75,6 +75,10 @@ REFUSALS = [
             "asr_options": {"language": "de"}, "temperature": 0.7, "top_p": 0,
         }.items()
     ),
+    *(
+        Refusal(f"chat rule 8: a file on {model}", model, {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]}, "messages[0].content[0]", "/v1/responses")
+        for model in ("famO-5", "famQ-3-max", "famX-4", PRO, "famC-sonnet-4-5", "famR-1")
+    ),
     Refusal("chat rule 6, readings 12: a search option alone", "famC-sonnet-4-5", {"web_search_options": {}}, "web_search_options", "`tools`"),
     *(
         Refusal(f"readings 1: {path} is for famQ", model, {path: value}, path, f"famQ take it, not those of {model[:4]}")

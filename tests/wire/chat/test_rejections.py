@@ -10,10 +10,9 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 
-INVALID, MISSING, UNSUPPORTED = (
+INVALID, MISSING = (
     pb.ERROR_REASON_INVALID_FIELD,
     pb.ERROR_REASON_MISSING_FIELD,
-    pb.ERROR_REASON_UNSUPPORTED_FIELD,
 )
 
 
@@ -57,7 +56,11 @@ REJECTIONS = [
     Rejection("an empty image", "messages[1].content[0].image_url.url", content({"type": "image_url", "image_url": {"url": "data:image/png;base64,"}})),
     Rejection("an unknown detail", "messages[1].content[0].image_url.detail", content({"type": "image_url", "image_url": {"url": "https://x.test", "detail": "sharp"}})),
     Rejection("an unknown sound", "messages[1].content[0].input_audio.format", content({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "ogg"}})),
-    Rejection("a file", "messages[1].content[0]", content({"type": "file", "file": {"file_id": "f"}}), UNSUPPORTED, message="/v1/responses"),
+    Rejection("a file without bytes", "messages[1].content[0].file.file_data", content({"type": "file", "file": {"filename": "a.pdf"}}), MISSING),
+    Rejection("a file of two sources", "messages[1].content[0].file.file_id", content({"type": "file", "file": {"file_id": "f", "file_data": "aGk="}})),
+    Rejection("a file of broken base64", "messages[1].content[0].file.file_data", content({"type": "file", "file": {"file_data": "@"}})),
+    Rejection("an empty file", "messages[1].content[0].file.file_data", content({"type": "file", "file": {"file_data": "data:application/pdf;base64,"}})),
+    Rejection("a file part without its member", "messages[1].content[0].file", content({"type": "file"}), MISSING),
     Rejection("a tool message without its call", "messages[0].tool_call_id", turns({"role": "tool", "content": "a"}), MISSING),
     Rejection("a tool message without content", "messages[0].content", turns({"role": "tool", "tool_call_id": "c"}), MISSING),
     Rejection("a function message without a name", "messages[0].name", turns({"role": "function", "content": "a"}), MISSING),

@@ -104,6 +104,9 @@ OWNERS = {
     "generationConfig": "famG",
 }
 
+_FILE_PART = re.compile(r"messages\[\d+\]\.content\[\d+\]")
+"""Path of a file in a chat body, which no family accepts (chat rule 8)."""
+
 # Chat fields that famQ accepts only inside `parameters` (chat rule 2; readings, 9).
 INSIDE_PARAMETERS = frozenset(
     {"incremental_output", "enable_search", "search_options", "asr_options", "temperature", "top_p"}
@@ -206,6 +209,9 @@ def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
 
 def _reject_fields(written: Iterable[str], family: str) -> None:
     for path in written:
+        if _FILE_PART.fullmatch(path):
+            message = f"`{path}`: files are not taken here; send them to /v1/responses as `input_file`"
+            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=path)
         owner = OWNERS.get(path) or next((OWNERS[prefix] for prefix in _prefixes(path) if prefix in OWNERS), "")
         if owner not in ("", family):
             raise _unsupported(path, f"only models of family {owner} take it, not those of {family}; leave it out")

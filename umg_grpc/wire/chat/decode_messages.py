@@ -2,13 +2,12 @@
 
 import msgspec
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
 from umg_grpc.wire.core.json import invalid, missing, parse
-from umg_grpc.wire.core.media import decode_image, decode_input_audio
+from umg_grpc.wire.core.media import decode_file, decode_image, decode_input_audio
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -29,7 +28,7 @@ DETAILS = ("auto", "low", "high", "original")
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON.
     Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages
-    that are kept as raw JSON, for errors.
+    that are kept as raw JSON, for errors, and of files, which some families do not accept here.
     """
     raw_turns: RawTurns | None = None
     targets = request.messages
@@ -44,14 +43,14 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
             _decode_assistant(message, target, f"messages[{index}]", notes)
             continue
         if role in RESULT_ROLES:
-            _decode_result(message, target, f"messages[{index}]")
+            _decode_result(message, target, f"messages[{index}]", notes)
             continue
         if isinstance(content, str):
             target.parts.add().text.text = content
         elif content is None:
             raise missing(f"messages[{index}].content")
         else:
-            _decode_content(content, target, f"messages[{index}].content")
+            _decode_content(content, target, f"messages[{index}].content", notes)
         if message.name is not None:
             target.name = message.name
 
@@ -62,7 +61,7 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
     if message.reasoning_content:
         target.parts.add().reasoning.texts.append(message.reasoning_content)
     if message.content:  # "" has no content, and other formats reject an empty text
-        _decode_content(message.content, target, f"{at}.content")
+        _decode_content(message.content, target, f"{at}.content", notes)
     if message.refusal:
         target.parts.add().refusal.text = message.refusal
     if message.audio:
@@ -86,7 +85,7 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
         target.parts[max(count - 1, 0)].state.MergeFrom(signature)
 
 
-def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
+def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:
     result = target.parts.add().tool_result
     if message.role == "tool":
         if message.tool_call_id is None:
@@ -98,18 +97,20 @@ def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str) -> 
         raise missing(f"{at}.name")
     result.name = message.name or ""
     if message.content:
-        _decode_content(message.content, result, f"{at}.content")
+        _decode_content(message.content, result, f"{at}.content", notes)
 
 
-def _decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
+def _decode_content(
+    content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str, notes: RequestNotes
+) -> None:
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
     for index, raw in enumerate(content):
-        _decode_part(raw, target, f"{at}[{index}]")
+        _decode_part(raw, target, f"{at}[{index}]", notes)
 
 
-def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
+def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str, notes: RequestNotes) -> None:
     match parse(schema.Kind, raw, at).type:
         case "text":
             target.parts.add().text.text = parse(schema.TextPart, raw, at).text
@@ -121,12 +122,27 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) 
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "file":
-            message = f"`{at}`: files are not taken here; send them to /v1/responses as `input_file`"
-            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+            notes.family.append(at)
+            _decode_file(parse(schema.FilePart, raw, at).file, target.parts.add().media, f"{at}.file")
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             _add_opaque(raw, unknown, target)
+
+
+def _decode_file(file: schema.FileSource, media: pb.MediaPart, at: str) -> None:
+    """Decode the member `file` of a content part. Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless it has exactly
+    one source. `at`: path of the member.
+    """
+    media.kind, media.filename = pb.MEDIA_KIND_DOCUMENT, file.filename or ""
+    if file.file_data is None:
+        if file.file_id is None:
+            raise missing(f"{at}.file_data")
+        media.file_id = file.file_id
+    elif file.file_id is not None:
+        raise invalid(f"{at}.file_id", "`file_data` is given as well; send one of them")
+    else:
+        decode_file(file.file_data, media, f"{at}.file_data")
 
 
 def _decode_image(image: schema.ImageUrl | str, media: pb.MediaPart, at: str) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
+from umg_grpc.wire.chat.document_parts import encode_document
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
@@ -336,9 +337,8 @@ class MessageEncoder:
             return {"type": "image_url", "image_url": shown}
         if (audio := encode_input_audio(media)) is not None:
             return audio
-        if document and self._has_document_urls and (media.uri or source == "data"):
-            url = media.uri or data_url(file_type(media.mime_type, media.data) or "application/pdf", media.data)
-            return _without_empty({"type": "document_url", "document_url": url, "document_name": media.filename})
+        if document and source == "uri" and self._has_document_urls:
+            return encode_document(media.uri, media.filename or media.title)
         if document and source == "file_id":
             return {"type": "file", "file": {"file_id": media.file_id}}
         if document and source == "data":
@@ -346,6 +346,8 @@ class MessageEncoder:
             if mime.startswith("text/") and (text := _text_in(media.data)) is not None:
                 named = media.title or media.filename
                 return {"type": "text", "text": f"{named}\n\n{text}" if named else text}
+            if self._has_document_urls:
+                return encode_document(data_url(mime, media.data), media.filename or media.title)
             name = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
             return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, media.data)}}
         if source == "blocks" and all(part.HasField("text") for part in media.blocks.parts):

@@ -38,6 +38,7 @@ FIELDS = Fields(
                 "text": schema.TextPart,
                 "image_url": schema.ImagePart,
                 "input_audio": schema.AudioPart,
+                "file": schema.FilePart,
                 "refusal": schema.RefusalPart,
             }
         ),
@@ -65,6 +66,7 @@ FIELDS = Fields(
                 schema.TextPart,
                 schema.ImagePart,
                 schema.AudioPart,
+                schema.FilePart,
                 schema.RefusalPart,
                 schema.FunctionTool,
                 schema.CustomTool,

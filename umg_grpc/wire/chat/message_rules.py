@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
 from umg_grpc.wire.core.added_turns import CONTINUE, marked
 from umg_grpc.wire.core.json import JsonObject, parse
@@ -31,6 +32,9 @@ def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
     """
     if quirks.call_ids == "nine" and (fitted := edit_texts(raw, _ID_PATHS, nine_character_id)) is not raw:
         report.drop("call_id", "nine characters")
+        raw = fitted
+    if quirks.file_form == "document_url" and (fitted := with_document_urls(raw)) is not raw:
+        report.drop("messages.content.file", "document_url")
         raw = fitted
     if not _has_rules(quirks):
         return raw

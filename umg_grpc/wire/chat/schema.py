@@ -126,6 +126,20 @@ class AudioPart(Struct):
     input_audio: InputAudio
 
 
+class FileSource(Struct):
+    """Member `file` of a content part: the bytes of a file as a data URL or as base64, or the id of a stored file."""
+
+    file_data: NonEmpty | None = None
+    file_id: NonEmpty | None = None
+    filename: str | None = None
+
+
+class FilePart(Struct):
+    """Content part of type `file`."""
+
+    file: FileSource
+
+
 # --- tools
 
 

@@ -22,6 +22,15 @@ OUTPUT_AUDIO_TYPES = {
 }
 _AUDIO_FORMATS = {mime: name for name, mime in INPUT_AUDIO_TYPES.items()}
 
+_TYPES_BY_ENDING = {
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
+}
+
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
     "image/jpg": "image/jpeg",
@@ -118,6 +127,21 @@ def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
         raise invalid(field, "the data URL is empty; add the image")
     if not media.mime_type.startswith("image/"):
         media.mime_type = sniff(media.data) or media.mime_type
+
+
+def decode_file(text: str, media: pb.MediaPart, field: str) -> None:
+    """Set the bytes and the type of `media`, a document whose file name is set, from a data URL, as SDKs send it, or
+    from bare base64. Raise UmgError(INVALID_FIELD) for other text, and for an empty file. `field`: path of the text.
+    """
+    if is_data_url(text):
+        media.mime_type, media.data = parse_data_url(text, field)
+    else:
+        media.data = decode_base64(text, field)
+        media.mime_type = sniff(media.data)
+    if not media.data:
+        raise invalid(field, "the file is empty; add its bytes")
+    if not media.mime_type:
+        media.mime_type = _TYPES_BY_ENDING.get(media.filename.lower().rpartition(".")[2], "")
 
 
 def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field: str) -> None:

@@ -9,14 +9,13 @@ from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing, par
 from umg_grpc.wire.core.media import (
     check_address,
     data_url,
-    decode_base64,
+    decode_file,
     decode_image,
     decode_input_audio,
     encode_input_audio,
     file_type,
     is_data_url,
     parse_data_url,
-    sniff,
 )
 from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
@@ -26,16 +25,6 @@ FILE_DETAILS = ("auto", "low", "high")
 BETWEEN_TEXTS = "\n\n"
 
 # Types of files in bare base64, whose bytes do not always reveal the type.
-TYPES_BY_ENDING = {
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-    "md": "text/markdown",
-    "csv": "text/csv",
-    "html": "text/html",
-    "json": "application/json",
-}
-
-
 # --- caller -> canonical
 
 
@@ -105,16 +94,7 @@ def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
     if len(sources) > 1:
         raise invalid(f"{at}.{sources[1]}", f"`{sources[0]}` is given as well; send one of them")
     if file.file_data is not None:
-        field = f"{at}.file_data"
-        if is_data_url(file.file_data):
-            media.mime_type, media.data = parse_data_url(file.file_data, field)
-        else:
-            media.data = decode_base64(file.file_data, field)
-            media.mime_type = sniff(media.data)
-        if not media.data:
-            raise invalid(field, "the file is empty; add its bytes")
-        if not media.mime_type:
-            media.mime_type = TYPES_BY_ENDING.get(media.filename.lower().rpartition(".")[2], "")
+        decode_file(file.file_data, media, f"{at}.file_data")
     elif file.file_url is not None:
         if is_data_url(file.file_url):
             media.mime_type, media.data = parse_data_url(file.file_url, f"{at}.file_url")
