@@ -14,6 +14,8 @@ SOURCES += requirements/build.lock requirements/serve.lock requirements/develop.
 BUILD += --no-build-isolation
 endif
 serve_args ?=
+bench_args ?=
+against ?=
 overload_args ?=
 soak_args ?=
 ledger_args ?=
@@ -128,8 +130,8 @@ audit: $(VENV)/.installed ## look up known vulnerabilities of all locked package
 sbom: $(VENV)/.installed ## write the bill of materials of a release (CycloneDX) into dist/
 	$(BIN)/python scripts/sbom.py
 
-bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
-	$(BIN)/python -m bench
+bench: $(VENV)/.installed ## measure against a bare pass-through, as a table (against=COMMIT: against that build)
+	$(BIN)/python -m bench $(if $(against),--against $(against)) $(bench_args)
 
 soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled calls and overload
 	$(BIN)/python -m tests.soak $(soak_args)

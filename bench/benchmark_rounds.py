@@ -7,9 +7,10 @@ import sysconfig
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import aiohttp
 
@@ -54,6 +55,35 @@ class Result:
     notes: tuple[Note, ...]
 
 
+@dataclass(frozen=True)
+class Build:
+    """Build of the gateway: the name of its target, and the folder of its code, None for the installed code."""
+
+    name: str
+    folder: Path | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment in which Python imports this build instead of the installed one."""
+        if self.folder is None:
+            return {}
+        return {"PYTHONPATH": os.pathsep.join([str(self.folder), str(self.folder / "gen")])}
+
+
+INSTALLED = Build(GATEWAY)
+
+
+class Servers(Protocol):
+    """Starts the servers of a round in an own folder, for gateways without (False) and with local models (True).
+
+    Yields the targets to be compared by this kind.
+    """
+
+    def __call__(
+        self, upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool], /
+    ) -> AbstractAsyncContextManager[dict[bool, tuple[Target, ...]]]: ...
+
+
 def cores() -> Cores:
     """Return the last core for the server under load and the first for the benchmark, None for both if there is only
     one.
@@ -62,8 +92,17 @@ def cores() -> Cores:
     return Cores(allowed[-1], allowed[0]) if len(allowed) > 1 else Cores(None, None)
 
 
-async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, progress: Callable[[str], None]) -> list[Result]:
-    """Return all results in the order of measurement. Raises BenchError if anything failed."""
+async def run(
+    plan: Plan,
+    scenarios: Sequence[Scenario],
+    where: Cores,
+    progress: Callable[[str], None],
+    servers: Servers | None = None,
+) -> list[Result]:
+    """Return all results in the order of measurement. `servers`: starts the servers of each round; by default the
+    pass-through and the installed gateway. Raises BenchError if anything failed.
+    """
+    start = servers or beside_passthrough
     allow_files()
     results: list[Result] = []
     async with AsyncExitStack() as stack:
@@ -71,7 +110,7 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, progress:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         upstream = await stack.enter_async_context(fake_upstream(where, folder))
         for number in range(1, plan.rounds + 1):
-            async with _targets(upstream, where, folder / str(number), {each.local for each in scenarios}) as pairs:
+            async with start(upstream, where, folder / str(number), {each.local for each in scenarios}) as pairs:
                 for target in dict.fromkeys(target for pair in pairs.values() for target in pair):
                     await first_call(session, target)
                 for scenario in scenarios:
@@ -93,17 +132,20 @@ async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, No
 
 
 @asynccontextmanager
-async def gateway(upstream: Target, where: Cores, folder: Path, *, local: bool = False) -> AsyncGenerator[Target, None]:
+async def gateway(
+    upstream: Target, where: Cores, folder: Path, *, local: bool = False, build: Build = INSTALLED
+) -> AsyncGenerator[Target, None]:
     """Run the gateway as users start it, in a new folder. `local`: with local models."""
-    config = _config(upstream, folder, local=local)
+    config = _config(upstream, folder, build.name, local=local)
     command = [str(Path(sysconfig.get_path("scripts"), "umg")), "serve", "--config", str(config)]
     command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "data")]
-    async with started(GATEWAY, command, where.target, folder, {"UMG_API_KEY": KEY}) as process:
-        yield Target(GATEWAY, process, await process.port(), KEY, local)
+    environment = {"UMG_API_KEY": KEY, **build.environment}
+    async with started(build.name, command, where.target, folder, environment) as process:
+        yield Target(build.name, process, await process.port(), KEY, local)
 
 
 @asynccontextmanager
-async def _targets(
+async def beside_passthrough(
     upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool]
 ) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
     """Run the pass-through and the gateways. Yield, by whether the gateway has local models, the pair of pass-through
@@ -125,11 +167,11 @@ def _make(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
+def _config(upstream: Target, folder: Path, credential: str, *, local: bool) -> Path:
     _make(folder)
     config = folder / "config.yaml"
     models = ", ".join([*chat_bodies.MODELS, embedding_bodies.MODEL])
-    written = CONFIG.format(port=upstream.port, credential=GATEWAY, models=models)
+    written = CONFIG.format(port=upstream.port, credential=credential, models=models)
     config.write_text(written + LOCAL if local else written)
     return config
 

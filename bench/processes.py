@@ -108,6 +108,33 @@ async def started(
         await running.end()
 
 
+async def output_of(
+    command: Sequence[str], folder: Path, core: int | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a command in a folder to its end, on a core. Return its output without white space at the ends. Raises
+    BenchError if it fails.
+    """
+    with _on(core):
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    try:
+        output, errors = await process.communicate()
+    finally:  # also when the wait is cancelled
+        if process.returncode is None:
+            _signal(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode != 0:
+        raise BenchError(f"{' '.join(command[:3])} failed: {errors.decode(errors='replace').strip()[-2000:]}")
+    return output.decode().strip()
+
+
 @contextlib.contextmanager
 def _on(core: int | None) -> Generator[None, None, None]:
     """Pin the processes that are started in the block to a core from their first instruction, by inheritance."""

@@ -80,12 +80,12 @@ def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequenc
         plan=plan,
         rows=[row for scenario in scenarios for row in _rows(scenario, results)],
         answers={scenario.name: _answers(scenario, results) for scenario in scenarios},
-        notes=list(_notes(where, results)),
+        notes=list(disturbances(where, results)),
         translations=_translations(costs),
     )
 
 
-def as_json(made: Document) -> bytes:
+def as_json(made: object) -> bytes:
     """Return a report as indented JSON with a line end."""
     return msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
 
@@ -183,7 +183,8 @@ def _median(figures: Iterator[float]) -> str:
     return f"{statistics.median(figures):,.1f}"
 
 
-def _notes(where: Cores, results: Sequence[Result]) -> Iterator[str]:
+def disturbances(where: Cores, results: Sequence[Result]) -> Iterator[str]:
+    """Yield the notes about possible disturbances of the results, one for each scenario, target and cause."""
     if where.target is None:
         yield "only one core: nothing is pinned, and all figures are those of programs that wait for each other"
     found: dict[tuple[str, str, str], list[float]] = {}
