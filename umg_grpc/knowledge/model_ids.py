@@ -4,12 +4,43 @@ Pure: no I/O and no clock.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
+
+LITERAL_START = re.compile(r"(?:[a-z0-9-](?![?*{]))*")
+
+
+class IdPattern:
+    """Regular expression of whole ids, compiled only for an id that begins as the pattern does: a config needs few of
+    the hundreds of patterns, and to compile all of them would lengthen the start.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._starts = tuple(_literal_starts(pattern))
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
+
+    def match(self, model: str) -> re.Match[str] | None:
+        """Return the match of the whole id; None if there is none."""
+        return self._compiled.fullmatch(model) if model.startswith(self._starts) else None
+
+
+def _literal_starts(pattern: str) -> Iterator[str]:
+    """Yield the text with which all ids of each alternative of a pattern begin."""
+    depth, start = 0, 0
+    for at, character in enumerate((*pattern, "|")):
+        depth += (character == "(") - (character == ")")
+        if character == "|" and depth == 0:
+            yield LITERAL_START.match(pattern, start, at)[0]  # type: ignore[index]  # it matches any text
+            start = at + 1
 
 
 class Spelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -56,12 +87,12 @@ class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     as_of: str
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
+    def _ids(self) -> IdPattern:
+        return IdPattern(self.pattern)
 
     def version(self, model: str) -> Version | None:
         """Return the version of a model; None if it is not of the series."""
-        found = self._compiled.fullmatch(model)
+        found = self._ids.match(model)
         if found is None:
             return None
         parts = found.groupdict()

@@ -4,7 +4,6 @@ a series for an id that is newer than all.
 Pure: no I/O and no clock.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -14,7 +13,7 @@ from msgspec import structs
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
-from umg_grpc.knowledge.model_ids import Series, Version, all_series, series_of, spellings
+from umg_grpc.knowledge.model_ids import IdPattern, Series, Version, all_series, series_of, spellings
 from umg_grpc.knowledge.packages import PACKAGES
 
 Origin = Literal["hand", "generated", "inherited"]
@@ -36,14 +35,14 @@ class HandRow(Facts, frozen=True, kw_only=True, dict=True):
     as_of: str
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.models)
+    def _ids(self) -> IdPattern:
+        return IdPattern(self.models)
 
     def holds(self, ids: Sequence[str], vendor: str) -> bool:
         """Return whether the row is about a model with these ids at the vendor."""
         if self.vendors and vendor not in self.vendors:
             return False
-        return any(self._compiled.fullmatch(model) is not None for model in ids)
+        return any(self._ids.match(model) is not None for model in ids)
 
 
 class GeneratedRow(Facts, frozen=True, kw_only=True):

@@ -4,7 +4,9 @@ A vendor has the name of its preset. Pure: no I/O and no clock.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -34,23 +36,39 @@ def vendor_of(base_url: str) -> str:
     Of vendors that share a host, it is the one with the longest path in front of that of the address, else the first.
     """
     url = urlsplit(base_url)
-    host, path = url.hostname or "", url.path
-    found = [(start, vendor) for pattern, start, vendor in _addresses() if pattern.fullmatch(host)]
-    by_path = max((each for each in found if path.startswith(each[0])), key=lambda each: len(each[0]), default=None)
-    _, vendor = by_path or next(iter(found), ("", ""))
-    return vendor
+    fixed, patterns = _addresses()
+    host = url.hostname or ""
+    found = fixed.get(host) or [each for pattern, each in patterns if pattern.fullmatch(host)]
+    by_path = max((each for each in found if url.path.startswith(each.path)), key=_path_length, default=None)
+    address = by_path or next(iter(found), None)
+    return address.vendor if address is not None else ""
+
+
+class Address(NamedTuple):
+    """Beginning of the path of a vendor's API."""
+
+    path: str
+    vendor: str
+
+
+def _path_length(address: Address) -> int:
+    return len(address.path)
 
 
 @cache
-def _addresses() -> list[tuple[re.Pattern[str], str, str]]:
-    """Return (pattern of the host, beginning of the path, vendor) of all known addresses."""
-    found = []
-    for provider in PROVIDERS.values():
-        url = urlsplit(provider.base_url)
-        if url.hostname and url.hostname not in LOCAL_HOSTS:
-            found.append((_pattern(url.hostname), url.path.partition("<")[0], provider.name))
-    found.extend((_pattern(row.host), row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost))
-    return found
+def _addresses() -> tuple[Mapping[str, Sequence[Address]], Sequence[tuple[re.Pattern[str], Address]]]:
+    """Return the known addresses, those of presets first: by host, and by the pattern of a host with parts in `<>`."""
+    fixed: dict[str, list[Address]] = {}
+    patterns = []
+    presets = ((urlsplit(provider.base_url), provider.name) for provider in PROVIDERS.values())
+    rows = [(url.hostname or "", url.path.partition("<")[0], name) for url, name in presets]
+    rows += [(row.host, row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost)]
+    for host, path, vendor in rows:
+        if "<" in host:
+            patterns.append((_pattern(host), Address(path, vendor)))
+        elif host not in LOCAL_HOSTS:
+            fixed.setdefault(host, []).append(Address(path, vendor))
+    return fixed, patterns
 
 
 def _pattern(host: str) -> re.Pattern[str]:
