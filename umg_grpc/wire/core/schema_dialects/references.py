@@ -1,0 +1,57 @@
+"""References of a JSON schema to its definitions (`$ref`, `$defs`)."""
+
+import re
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from umg_grpc.wire.core.json import JsonObject
+
+ROOT = ""
+"""Name of the whole schema among its definitions."""
+_REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
+
+
+def definition_name(reference: object) -> str | None:
+    """Return the name of the definition that a `$ref` names, ROOT for the whole schema; None for any other reference,
+    for example to another document.
+    """
+    if reference == "#":
+        return ROOT
+    found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
+    return found[1].replace("~1", "/").replace("~0", "~") if found else None
+
+
+def reference_to(name: str) -> str:
+    """Return the `$ref` of a definition in `$defs`."""
+    return "#/$defs/" + name.replace("~", "~0").replace("/", "~1") if name else "#"
+
+
+def definitions_of(schema: JsonObject) -> JsonObject:
+    """Return the definitions of a schema by name, those of older drafts (`definitions`) included."""
+    found = JsonObject()
+    for keyword in ("definitions", "$defs"):
+        if isinstance(named := schema.get(keyword), dict):
+            found |= named
+    return found
+
+
+def uses_by_definition(references: Mapping[str, Counter[str]], maximum: int) -> dict[str, int] | None:
+    """Return definition -> how often it is used in the expanded schema, at most `maximum`; None if a definition
+    contains itself.
+
+    `references`: definition (ROOT for the schema itself) -> how often it names each other definition.
+    """
+    waiting = Counter(name for named in references.values() for name in named)
+    free = deque(name for name in references if not waiting[name])
+    uses = dict.fromkeys(references, 0)
+    uses[ROOT] = 1
+    ordered = 0
+    while free:
+        name = free.popleft()
+        ordered += 1
+        for other, count in references[name].items():
+            uses[other] = min(uses[other] + uses[name] * count, maximum)
+            waiting[other] -= 1
+            if not waiting[other]:
+                free.append(other)
+    return uses if ordered == len(references) else None

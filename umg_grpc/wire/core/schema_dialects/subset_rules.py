@@ -1,0 +1,74 @@
+"""Rules of vendors that enforce a JSON schema while the model writes: the subset of keywords that each accepts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from umg_grpc.wire.core.schema_dialects.schema_keywords import NUMBERS
+
+FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+)  # fmt: skip
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subset:
+    """Rules of a vendor for the schemas that it enforces."""
+
+    constraints: Mapping[str, tuple[str, ...]]
+    """Type -> keywords that are accepted for it."""
+    formats: frozenset[str]
+    """Values of `format` that are accepted for strings."""
+    max_minimum_items: int | None
+    """Highest `minItems` that is accepted; None for any."""
+    names_types: bool
+    """Whether a schema that lists values states their type, and a type may be a list."""
+    requires_all: bool
+    """Whether all properties are required; an optional one is null instead."""
+    recursive: bool
+    """Whether a definition may contain itself."""
+    object_root: bool
+    """Whether the schema itself describes an object."""
+    any_items: bool
+    """Whether a list may have items of any kind."""
+    takes_defaults: bool
+    max_optional: int | None
+    """Maximum of optional properties in the expanded schema; None for any number."""
+
+
+CLAUDE = Subset(
+    constraints=MappingProxyType({"array": ("minItems",)}),
+    formats=FORMATS,
+    max_minimum_items=1,
+    names_types=False,
+    requires_all=False,
+    recursive=False,
+    object_root=False,
+    any_items=True,
+    takes_defaults=True,
+    max_optional=10,
+)
+"""anthropic 2.14.0, `lib/_parse/_transform.py`; @ai-sdk/anthropic 4.0.105,
+`supports-native-structured-output-schema.ts`: more than 24 optional properties are refused, and compilation fails from
+11 on (Vertex).
+"""
+OPENAI = Subset(
+    constraints=MappingProxyType(
+        {
+            **dict.fromkeys(NUMBERS, BOUNDS),
+            "string": ("pattern",),
+            "array": ("minItems", "maxItems"),
+        }
+    ),
+    formats=FORMATS - {"uri"},
+    max_minimum_items=None,
+    names_types=True,
+    requires_all=True,
+    recursive=True,
+    object_root=True,
+    any_items=False,
+    takes_defaults=False,
+    max_optional=None,
+)
+"""openai 3.57.0, `lib/_pydantic.py`, and the vendor's page "Structured Outputs", supported schemas."""
