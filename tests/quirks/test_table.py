@@ -8,6 +8,18 @@ import pytest
 from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, Row, known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
+UNKNOWN_ELSEWHERE = frozenset(
+    {
+        *("store", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+        *("verbosity", "service_tier", "safety_identifier", "moderation"),
+    }
+)
+REFUSED_BY_GPT_5 = frozenset(
+    {
+        *("audio", "modalities", "prediction", "logit_bias", "web_search_options"),
+        *("logprobs", "top_logprobs", "presence_penalty", "frequency_penalty"),
+    }
+)
 ANYWHERE = "https://provider.example/v1"
 
 
@@ -36,6 +48,24 @@ CASES = [
         "https://open.bigmodel.cn/api/anthropic/v1",
     ),
     Case("another host of a like name", "m", "chat", {"max_user_characters": 64}, "https://notopenrouter.ai/v1"),
+    Case("members of OpenAI alone", "our-own", "chat", {"rejects": UNKNOWN_ELSEWHERE}),
+    Case("members of OpenAI alone at its model", "openai/gpt-5", "chat", {"rejects": REFUSED_BY_GPT_5}),
+    Case(
+        "members of OpenAI alone at a known host",
+        "llama-3",
+        "chat",
+        {"rejects": frozenset({"prompt_cache_key"})},
+        "https://api.groq.com/openai/v1",
+    ),
+    Case("instructions of a strict template", "unsloth/Qwen3.8-27B", "chat", {"system_place": "first"}),
+    Case(
+        "instructions at its vendor",
+        "qwen3.8-max",
+        "chat",
+        {"system_place": "anywhere"},
+        "https://dashscope.aliyuncs.com/v1",
+    ),
+    Case("a relay of a vendor without schemas", "deepseek-chat", "chat", {"schema_dialect": "json_object"}),
     Case("search in chat", "gpt-5", "chat", {"web_search": False}),
     Case("a model for searching", "openai/gpt-4o-mini-search-preview", "chat", {"web_search": True}),
     Case("a newer one", "gpt-5-search-api", "chat", {"web_search": True}),
@@ -141,3 +171,10 @@ def test_a_configured_quirk_takes_precedence_over_the_table() -> None:
         chat_tools="always",
         prefill=True,
     )
+
+
+def test_members_that_an_operator_lists_replace_those_of_the_table() -> None:
+    known_quirks = known("our-own", "", ANYWHERE, "chat")
+    assert Quirks(rejects=frozenset()).first(known_quirks).rejects == frozenset()
+    assert Quirks(developer=True).first(known_quirks).rejects == UNKNOWN_ELSEWHERE
+    assert Quirks(rejects=frozenset({"a"})).over(known_quirks).rejects == UNKNOWN_ELSEWHERE | {"a"}

@@ -22,7 +22,7 @@ from tests.support.scenario_cases import ONLY, SDK_CASES
 CONFIG = """
 channels:
   - {{name: main, protocols: [{format}], base_url: "{url}", api_key: {key}, models: [m, gemini-3-pro],
-     quirks: {{web_search: true, reasoning_content: true, custom_tools: true, developer: true}}}}
+     quirks: {{web_search: true, reasoning_content: true, custom_tools: true, developer: true, rejects: []}}}}
 """
 
 

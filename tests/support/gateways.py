@@ -77,7 +77,9 @@ def channel(name: str, protocol: str, base_url: str, model: str, upstream: str =
     )
 
 
-SEARCHES_AND_REASONS = "    quirks: {web_search: true, reasoning_content: true, custom_tools: true, developer: true}\n"
+SEARCHES_AND_REASONS = (
+    "    quirks: {web_search: true, reasoning_content: true, custom_tools: true, developer: true, rejects: []}\n"
+)
 """Config lines of a channel whose provider supports web search, custom tools, and reasoning content in chat requests.
 """
 
@@ -86,8 +88,6 @@ def takes_all(protocol: str) -> str:
     """Return the config lines of a channel whose provider supports everything that its format can express, and to which
     the gateway adds nothing of its own.
     """
-    quirks = (
-        "{web_search: true, reasoning_content: true, custom_tools: true, developer: true, max_user_characters: 4096}"
-    )
+    quirks = "{web_search: true, reasoning_content: true, custom_tools: true, developer: true, rejects: [], max_user_characters: 4096}"
     written = f"    quirks: {quirks}\n"
     return written + ("    prompt_caching: off\n" if protocol == "messages" else "")

@@ -36,14 +36,18 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Family of the model; a row matches by the family that the operator sets, or by the id."""
     hosts: str = ""
     """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
+    vendors: tuple[str, ...] = ()
+    """Vendors (names of presets) whose hosts it applies to; "" for all hosts that are not known."""
     protocols: tuple[str, ...] = ()
     """Formats in which it applies."""
 
-    def holds(self, model: str, family: str, host: str, protocol: str) -> bool:
+    def holds(self, model: str, family: str, host: str, protocol: str, vendor: str = "") -> bool:
         """Return whether all conditions of the row match: the provider's model id, its family ("" if unknown), the
-        provider's host, and the wire format.
+        provider's host, the wire format, and the vendor of the host ("" if unknown).
         """
         if self.protocols and protocol not in self.protocols:
+            return False
+        if self.vendors and vendor not in self.vendors:
             return False
         if self.hosts and _domain(self.hosts).fullmatch(host) is None:
             return False
@@ -73,12 +77,12 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     provider; `certain`: whether only refusals that are certain count. Of several rows that set the same quirk, the
     first decides, and rows precede facts about the model.
     """
-    host = urlsplit(base_url).hostname or ""
+    host, vendor = urlsplit(base_url).hostname or "", vendor_of(base_url)
     found = NO_QUIRKS
     for row in PROVIDER_QUIRKS:
-        if (row.sure or not certain) and row.holds(model, family, host, protocol):
+        if (row.sure or not certain) and row.holds(model, family, host, protocol, vendor):
             found = found.over(row.quirks)
-    facts = find(model, vendor_of(base_url)).facts
+    facts = find(model, vendor).facts
     if certain:
         facts = structs.replace(facts, **dict.fromkeys(set(FACT_NAMES) - facts.sure))
     return found.over(quirks_of(facts, protocol))

@@ -151,6 +151,13 @@ class Quirks:
         own = self.max_output_tokens
         return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
 
+    def first(self, other: "Quirks") -> "Quirks":
+        """Return a copy of these quirks, which an operator set, in which unset values are taken from `other`. Members
+        that the operator lists in `rejects` replace the others.
+        """
+        merged = self.over(other)
+        return merged if self.rejects is None else replace(merged, rejects=self.rejects)
+
     def over(self, other: "Quirks") -> "Quirks":
         """Return a copy of these quirks in which unset values are taken from `other`."""
         if other is NO_QUIRKS:
@@ -188,7 +195,7 @@ class ChannelQuirks:
         since its body is sent as it came otherwise.
         """
         if protocol == source_format:
-            return self.written.over(self.certain.get(protocol, NO_QUIRKS))
+            return self.written.first(self.certain.get(protocol, NO_QUIRKS))
         return self.by_protocol.get(protocol, NO_QUIRKS)
 
     def limited(self, tokens: int) -> "ChannelQuirks":

@@ -73,11 +73,12 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
     return ChannelQuirks(
         MappingProxyType(
             {
-                protocol: written.over(described)
-                .over(of_upstream)
-                .over(known(model.upstream, family, channel.base_url, protocol))
-                .over(of_model)
-                .over(marks if TEXT_PROTOCOLS[protocol].has_cache_marks else NO_QUIRKS)
+                protocol: written.first(
+                    described.over(of_upstream)
+                    .over(known(model.upstream, family, channel.base_url, protocol))
+                    .over(of_model)
+                    .over(marks if TEXT_PROTOCOLS[protocol].has_cache_marks else NO_QUIRKS)
+                )
                 for protocol in channel.protocols
                 if protocol in TEXT_PROTOCOLS
             }
