@@ -107,8 +107,15 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if endpoints := _endpoints(entry):
         yield "endpoints", endpoints
     if "supported_modalities" in entry:
-        kinds = {*entry["supported_modalities"], *(name for flag, name in INPUTS.items() if entry.get(flag))}
-        yield "inputs", sorted(kinds - {"text"})
+        yield "inputs", sorted(_inputs(entry))
+
+
+def _inputs(entry: Mapping[str, Any]) -> set[str]:
+    """Return the kinds of media that a model accepts. Documents are no modality there, and often lack their flag."""
+    kinds = {*entry["supported_modalities"], *(name for flag, name in INPUTS.items() if entry.get(flag))}
+    if "image" in kinds and entry.get("supports_pdf_input") is not False:
+        kinds.add("file")
+    return kinds - {"text"}
 
 
 def _endpoints(entry: Mapping[str, Any]) -> list[str]:
