@@ -44,6 +44,7 @@ TIERS = Quirks(service_tiers=("auto", "flex"))
 BESIDE = Quirks(thinking="on", rejects_beside_reasoning=frozenset({"logprobs", "top_logprobs"}))
 FUNCTIONS_WITHOUT_EFFORT = Quirks(efforts=("none", "low"), thinking="on", chat_tools="effort_none")
 ONLY_REQUIRED = Quirks(thinking="always", tool_choices="required")
+HASHED = Quirks(max_user_characters=64, rejects=frozenset({"user"}))
 DOCUMENTS = Quirks(file_form="document_url")
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}}
 NO_REQUIRED = Quirks(thinking="always", tool_choices="named")
@@ -126,6 +127,8 @@ CASES = [
     Case("log probabilities of responses", "chat", "responses", BESIDE, {"logprobs": True}, {"include": None}, "logprobs"),
     Case("functions without an effort", "messages", "chat", FUNCTIONS_WITHOUT_EFFORT, {"tools": [OWN_TOOL]}, {"reasoning_effort": "none"}, "thinking=effort none"),
     Case("a file as a part of its own", "messages", "chat", DOCUMENTS, {"messages": [{"role": "user", "content": [PDF]}]}, {"messages": [{"role": "user", "content": [{"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0xLjQK"}]}]}),
+    Case("a member whose value was changed before", "messages", "chat", HASHED, {"metadata": {"user_id": "u" * 99}}, {"user": None}, "metadata.user_id"),
+    Case("sampling that the format has not, either", "messages", "responses", EFFORTS, {"top_k": 3}, {"top_k": None}, "top_k"),
 ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ class Report(msgspec.Struct, eq=False):
         self.times.setdefault(name, 1)
 
     def forget(self, name: str) -> None:
-        """Remove the record of a field that is sent after all, in another member."""
+        """Remove the record of a change that has no effect, for example since another member has the value."""
         self.dropped.pop(name, None)
         self.times.pop(name, None)
 

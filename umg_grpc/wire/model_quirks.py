@@ -90,7 +90,7 @@ def rejected_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Repor
     """
     rejected = _rejected_sampling(request, quirks)
     for name in rejected:
-        if name == "top_k" or getattr(request, name) != 1:  # 1 is the usual default
+        if name not in report.dropped and (name == "top_k" or getattr(request, name) != 1):  # 1 is the usual default
             report.drop(name)
     return rejected
 

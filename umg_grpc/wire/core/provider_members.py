@@ -49,7 +49,9 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
     for path in _refused(fields, quirks):
         value = _removed(fields, path)
         if value is not None and not _is_without_effect(path, value):
-            report.drop(names.get(path, path))
+            name = names.get(path, path)
+            report.forget(name)  # a change of a value that is not sent after all
+            report.drop(name)
 
 
 def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
