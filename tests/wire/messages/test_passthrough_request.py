@@ -172,9 +172,11 @@ def test_a_streamed_request_has_the_stream_field() -> None:
 def test_betas_are_sent_in_the_field_of_the_provider() -> None:
     body = msgspec.json.encode(BODY | {"betas": ["b", "c"]})
     upstream = MESSAGES.encode_request(
-        MESSAGES.decode_request(body, {"anthropic-beta": "a, b", "anthropic-version": "v"}).canonical, "m", False
+        MESSAGES.decode_request(body, {"anthropic-beta": "a, b", "anthropic-version": "2023-06-01"}).canonical,
+        "m",
+        False,
     )
-    assert upstream.headers == {"anthropic-beta": "a,b,c", "anthropic-version": "v"}
+    assert upstream.headers == {"anthropic-beta": "a,b,c", "anthropic-version": "2023-06-01"}
     assert b"betas" not in upstream.body
 
 

@@ -23,6 +23,7 @@ from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
+from umg_grpc.wire.messages.api_version import VERSION, VERSION_HEADER, check_version, provider_version
 from umg_grpc.wire.messages.cache_control import decode_cache
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
 from umg_grpc.wire.messages.encode_body import encode_fields
@@ -36,7 +37,6 @@ from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
 
 PATH = "/messages"
-VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
 
 KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
@@ -79,6 +79,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     The rules of the model's family are applied later. A lifetime of 5 minutes beside the cache type `persistent`, which
     the specifications leave open, is rejected.
     """
+    check_version(headers)
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     source = request.source
@@ -98,6 +99,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     """Decode the body of a token counting call, and keep the body and `headers` (those to be forwarded) in the request.
     Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
     """
+    check_version(headers)
     parsed = parse(schema.CountRequest, check_utf8(body))
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     request.source.format, request.source.body = "messages", body
@@ -185,6 +187,7 @@ def encode_request(
     request, notes = fit_request(request, notes, quirks, report)
     if request.source.format == "messages":
         headers |= request.source.headers
+        headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
         return UpstreamRequest(PATH, body, headers, report)
     _check_supported(request, notes, report)

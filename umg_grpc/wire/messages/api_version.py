@@ -1,0 +1,31 @@
+"""Version of the messages API (header `anthropic-version`) of a caller, and of a call to a provider."""
+
+from collections.abc import Mapping
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.core.json import MAX_ECHO, invalid
+from umg_grpc.wire.dropped_fields_report import Report
+
+VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
+VERSIONS = (VERSION, "2026-10-21")
+"""Versions that callers may name. The second one has fewer inputs and the same answers, so that a request of it can be
+sent as the first.
+"""
+
+
+def check_version(headers: Mapping[str, str]) -> None:
+    """Raise UmgError(INVALID_FIELD) for a request with an unknown version. A request without one is accepted."""
+    version = headers.get(VERSION_HEADER, VERSION)
+    if version not in VERSIONS:
+        raise invalid(VERSION_HEADER, f"expected {' or '.join(VERSIONS)}, got {version[:MAX_ECHO]!r}; send one of them")
+
+
+def provider_version(headers: Mapping[str, str], quirks: Quirks, report: Report) -> str:
+    """Return the version for the provider of a body of this format: the caller's if the provider is known to accept it,
+    else the oldest that it accepts. `report`: collects a change.
+    """
+    version, accepted = headers.get(VERSION_HEADER, VERSION), quirks.versions or (VERSION,)
+    if version in accepted:
+        return version
+    report.drop(VERSION_HEADER, accepted[0])
+    return accepted[0]
