@@ -13,7 +13,7 @@ from scripts import lock
 
 ROOT = Path(__file__).parents[2]
 INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "tests/sdk/apart/requirements.txt"]
-INPUTS += ["tests/sdk/node/package.json", lock.READ_PACKAGES]
+INPUTS += ["tests/vendors/sdk.txt", "tests/sdk/node/package.json", lock.READ_PACKAGES]
 
 
 @dataclass(frozen=True)
