@@ -1,0 +1,115 @@
+"""The product between a caller's body and a vendor's, without sockets: codecs, config, router and channel."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+
+from tests.vendors.refusal import Json
+from umg_grpc.config import parse
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Router
+from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.text_generation import HttpText
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.wire import FORMATS
+
+BASE_URLS = {
+    "azure": "https://acme.openai.azure.com/openai/v1",
+    "bedrock-anthropic": "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1",
+    "vertex": "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google",
+}
+"""Preset -> address, if it differs for each account."""
+CONFIG = """\
+channels:
+  - name: {preset}
+    provider: {preset}
+    api_key: sk-vendor
+"""
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Model of a vendor: its id at the gateway, and the vendor's own if it differs."""
+
+    vendor: str
+    id: str
+    model: str = ""
+
+    @property
+    def own_id(self) -> str:
+        return self.model or self.id
+
+
+class Sent(NamedTuple):
+    """Request that the gateway sends to a vendor."""
+
+    protocol: str
+    body: bytes
+    headers: Mapping[str, str]
+    dropped: Mapping[str, str | None]
+    """Named field -> value that is sent instead, None for a field that is left out."""
+    route: str
+    """Reason for another protocol than the usual one, "" for the usual one."""
+    stops: bool
+    """Whether the gateway itself ends the text at the caller's stop sequences."""
+
+
+def send(model: Model, face: str, body: Json, stream: bool) -> Sent:
+    """Return the request to the vendor of a model that the gateway makes of a body of a face. Raise UmgError for a refusal."""
+    codec = FORMATS[face]
+    given = body if face == "native" else {"model": model.id, **body}
+    decoded = codec.decode_request(msgspec.json.encode(given), {}, model.id)
+    canonical, streamed, notes = decoded.canonical, decoded.stream, decoded.notes
+    (target,) = _router(model.vendor).channels(model.id)
+    text = _text(model.vendor)
+    call = text.prepare(canonical, target.model, notes, stream=streamed or stream, quirks=target.quirks)
+    report = call.report
+    report.rename(lambda name: name if name in notes.uncarried else codec.wire_path(name))
+    protocol = call.format.name
+    quirks = target.quirks.of(protocol, face)
+    return Sent(
+        protocol,
+        call.encoded.body,
+        {name.lower(): value for name, value in call.encoded.headers.items()},
+        report.dropped,
+        report.protocol,
+        bool(canonical.stop_sequences) and quirks.max_stop_sequences == 0,
+    )
+
+
+def protocols(vendor: str) -> tuple[str, ...]:
+    """Return the text protocols of a vendor's preset."""
+    (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
+    return tuple(name for name in channel.protocols if name in FORMATS)
+
+
+@cache
+def _router(vendor: str) -> Router:
+    return Router(parse(_config(vendor), "channels.yaml", {}))
+
+
+@cache
+def _text(vendor: str) -> HttpText:
+    """Return the text generation of a vendor's channel, whose connection is never opened."""
+    endpoints = RotatingEndpoints([Endpoint("https://vendor.invalid", {}, "sk-vendor")])
+    channel = HttpChannel(asyncio.run(_client()), endpoints, Deadlines(1, 1, 1, 1))
+    return HttpText(channel, [FORMATS[name] for name in protocols(vendor)])
+
+
+async def _client() -> Client:
+    return Client()
+
+
+def _config(vendor: str) -> str:
+    config = CONFIG.format(preset=vendor)
+    if vendor in BASE_URLS:
+        config += f"    base_url: {BASE_URLS[vendor]}\n"
+    if vendor == "vertex":
+        config += "    auth: {kind: bearer}\n"
+    return config
+
+
+__all__ = ["Model", "Sent", "UmgError", "protocols", "send"]
