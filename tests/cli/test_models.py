@@ -79,21 +79,26 @@ class Explained:
     """Rows with cells joined by `|`, without the heads of tables."""
 
 
+HEADS = ("channel|upstream model|state|reasons", "quirk|value|formats|origin|certain|source|as of")
 GENERATES = "to generate text:"
 EMBEDS = "to embed texts:"
 CANNOT = "not asked: it cannot generate text"
 PINNED = "not asked: not one of the key's channels"
 NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not asked: it cannot embed texts")
-NONE_KNOWN = (
-    "restrictions of m at main: none is known",
-    "restrictions of real at other: none is known",
+OVERRIDDEN = "`quirks` of the channel override them:"
+OF_OPENAI = "rejects|[moderation, prompt_cache_key, prompt_cache_options, prompt_cache_retention, safety_identifier, service_tier, store, verbosity]|chat|provider|no|Gitlawb/openclaude#739, yetone/avante.nvim#2347, charmbracelet/crush#1590: strict providers refuse members that only OpenAI has|2026-11-28"
+RESTRICTIONS = (
+    f"restrictions of m at main (unknown vendor; as m); {OVERRIDDEN}",
+    OF_OPENAI,
+    f"restrictions of real at other (unknown vendor; as real); {OVERRIDDEN}",
+    OF_OPENAI,
     "restrictions of m at spare: none is known",
 )
 EXPLAINED = [
-    Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *NONE_KNOWN)),
-    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *NONE_KNOWN)),
-    Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}", *NONE_KNOWN)),
-    Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0", "restrictions of open-1 at main: none is known")),
+    Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *RESTRICTIONS)),
+    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *RESTRICTIONS)),
+    Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}", *RESTRICTIONS)),
+    Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0", f"restrictions of open-1 at main (unknown vendor; as open-1); {OVERRIDDEN}", OF_OPENAI)),
 ]  # fmt: skip
 
 
@@ -102,7 +107,7 @@ async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys
     code, out, err = await run("models", "--explain", *case.arguments, *NO_GATEWAY, *with_keys)
     rows = ["|".join(cells) for cells in table(out)]
     assert (code, err) == (0, "")
-    assert [row for row in rows if row != "channel|upstream model|state|reasons"] == list(case.rows)
+    assert [row for row in rows if row not in HEADS] == list(case.rows)
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,9 @@ RESTRICTED = [
         "best",
         "restrictions of claude-opus-4-7-20260416 at claude (anthropic; as claude-opus-4-7-20260416, claude-opus-4-7)",
         ("sampling|never|messages|model|yes", "thinking|off|messages|model|yes", "max_output_tokens|1000|messages|config|yes"),
-        "further facts: input_tokens 1000000, cache_min_tokens 2048",
+        "further facts: input_tokens 1000000, cache_min_tokens 2048\n"
+        "shipped price: input 5, output 25, cache_read 0.5, cache_write 6.25, long_cache_write 10"
+        " (https://platform.claude.com/docs/en/about-claude/pricing; 2026-10-24)",
     ),
     Restricted(
         "a model by the id of its provider",

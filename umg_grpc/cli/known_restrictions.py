@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.models import Found, find
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
+from umg_grpc.knowledge.shipped_prices import price_row, price_source, stated_prices
 from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing import Target
 
@@ -38,6 +39,10 @@ def print_restrictions(target: Target) -> None:
     print_table(COLUMNS, rows)
     if others:
         print(f"further facts: {', '.join(others)}")
+    if (price := price_row(target.model, vendor)) is not None and (stated := stated_prices(price)):
+        source, as_of = price_source(price)
+        units = ", ".join(f"{name} {credits_}" for name, credits_ in stated.items())
+        print(f"shipped price: {units} ({source}; {as_of})")
 
 
 def _identity(found: Found, vendor: str) -> str:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -40,6 +40,11 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Vendors (names of presets) whose hosts it applies to; "" for all hosts that are not known."""
     protocols: tuple[str, ...] = ()
     """Formats in which it applies."""
+
+    @property
+    def is_general(self) -> bool:
+        """Whether it is a rule of a format, for all models and providers."""
+        return not (self.models or self.family or self.hosts or self.vendors)
 
     def holds(self, model: str, family: str, host: str, protocol: str, vendor: str = "") -> bool:
         """Return whether all conditions of the row match: the provider's model id, its family ("" if unknown), the
@@ -77,15 +82,20 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     provider; `certain`: whether only refusals that are certain count. Of several rows that set the same quirk, the
     first decides, and rows precede facts about the model.
     """
-    host, vendor = urlsplit(base_url).hostname or "", vendor_of(base_url)
     found = NO_QUIRKS
-    for row in PROVIDER_QUIRKS:
-        if (row.sure or not certain) and row.holds(model, family, host, protocol, vendor):
+    for row in rows_of(model, family, base_url, protocol):
+        if row.sure or not certain:
             found = found.over(row.quirks)
-    facts = find(model, vendor).facts
+    facts = find(model, vendor_of(base_url)).facts
     if certain:
         facts = structs.replace(facts, **dict.fromkeys(set(FACT_NAMES) - facts.sure))
     return found.over(quirks_of(facts, protocol))
+
+
+def rows_of(model: str, family: str, base_url: str, protocol: str) -> Iterator[Row]:
+    """Yield the rows that apply to a provider's model, in the order in which they decide."""
+    host, vendor = urlsplit(base_url).hostname or "", vendor_of(base_url)
+    return (row for row in PROVIDER_QUIRKS if row.holds(model, family, host, protocol, vendor))
 
 
 SYSTEM_PLACES: Mapping[bool | None, SystemPlace] = {True: "anywhere", False: "first"}

@@ -144,7 +144,7 @@ def _alike(series: Series, model: str) -> tuple[str, ...]:
     is newer than all, else those of its own or the nearest older version.
     """
     version = series.version(model)
-    known = {each: other for each, other in _known_models(series.name).items() if each != model}
+    known = {each: other for each, other in known_models(series.name).items() if each != model}
     if version is None or series.like:
         return series.like
     newest = max(known.values(), default=Version(0))
@@ -162,7 +162,7 @@ def _inherited(like: Sequence[str], vendor: str) -> Applied:
 
 
 @cache
-def _known_models(series: str) -> Mapping[str, Version]:
+def known_models(series: str) -> Mapping[str, Version]:
     """Return the known models of a series, without dates, with their versions."""
     row = next(each for each in all_series() if each.name == series)
     models = (spellings(model)[-1] for vendor, model in _generated_rows() if vendor == row.vendors[0])

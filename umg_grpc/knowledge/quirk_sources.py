@@ -5,11 +5,10 @@ Pure: no I/O and no clock.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, quirks_of
+from umg_grpc.knowledge.dialects import quirks_of, rows_of
 from umg_grpc.knowledge.model_facts import NO_FACTS
 from umg_grpc.knowledge.models import find
 from umg_grpc.knowledge.quirks import Quirks
@@ -33,11 +32,8 @@ class QuirkSource:
 
 def quirk_sources(model: str, family: str, base_url: str, protocol: str) -> Iterator[QuirkSource]:
     """Yield the sources of the quirks that `dialects.known` returns, in the order in which they decide."""
-    host = urlsplit(base_url).hostname or ""
-    for row in PROVIDER_QUIRKS:
-        if row.holds(model, family, host, protocol):
-            general = not (row.hosts or row.models or row.family)
-            yield QuirkSource(row.quirks, "provider", row.source, row.as_of, general)
+    for row in rows_of(model, family, base_url, protocol):
+        yield QuirkSource(row.quirks, "provider", row.source, row.as_of, row.is_general)
     for applied in find(model, vendor_of(base_url)).applied:
         quirks = quirks_of(structs.replace(NO_FACTS, **applied.facts), protocol)
         yield QuirkSource(quirks, applied.origin, applied.source, applied.as_of)

@@ -27,6 +27,8 @@ OPEN_MAKERS = ("mistral", "deepseek", "moonshot", "zai", "minimax", "cohere")
 OPEN_WEIGHTS = ("gpt-oss-", "gemma-")
 """Beginnings of the ids of models of closed makers that are served by others, too."""
 FOUND_PRICES = 2048
+TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
+"""Kinds of tokens with prices in `stated_prices`."""
 
 
 class UnitPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -89,6 +91,11 @@ def price_source(row: UnitPrices) -> tuple[str, str]:
         return row.source, row.as_of
     package = PACKAGES["generated_prices"]
     return f"{package}, {row.vendor}/{row.model}", package.as_of
+
+
+def stated_prices(row: UnitPrices) -> dict[str, str]:
+    """Return the credits for a million units in a row, by the row's names of units."""
+    return {name: value for name in TOKEN_UNITS if (value := getattr(row, name))}
 
 
 def price_ids(model: str) -> tuple[str, ...]:
