@@ -222,6 +222,8 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
     if request.HasField("reasoning") and _rejects_reasoning(request, quirks):
         yield "reasoning"
     yield from _rejected_sampling(request, quirks)
+    if quirks.max_stop_sequences is not None and len(request.stop_sequences) > quirks.max_stop_sequences:
+        yield "stop_sequences"
     if requests_search(request) and _rejects_search(request, quirks):
         yield from SEARCH
     if quirks.custom_tools is False and any(tool.HasField("custom") for tool in request.tools):

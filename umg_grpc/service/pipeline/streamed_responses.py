@@ -87,7 +87,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             answer.stores_response
             or answer.thread is not None
             or answer.stores_reasoning
-            or (not answer.passthrough and answer.admitted.call.facts.usage is None)
+            or (not answer.passthrough and _is_incomplete(answer.admitted.call.facts.usage))
         )
         if not is_end and not self._held:
             self._attempts.output_sent = True
@@ -114,10 +114,11 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         answer, call = self._answer, self._answer.admitted.call
         if self._aggregator is None:
             return []
-        if call.facts.usage is None or answer.stores_any:
+        if (is_incomplete := _is_incomplete(call.facts.usage)) or answer.stores_any:
             response = await _aggregate(self._aggregator)
-            if call.facts.usage is None:
-                call.facts.usage = _scale(await answer.estimate(response), self._aggregator)
+            if is_incomplete:
+                estimated = _scale(await answer.estimate(response), self._aggregator)
+                call.facts.usage = _with_reported(estimated, call.facts.usage)
                 if self._held and not answer.passthrough:
                     self._insert_usage(call.facts.usage)
             await answer.retain(response, streamed=True)
@@ -172,12 +173,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         await self._memory.abandoned.take(1)
         aggregator.limit(SAMPLE_BYTES)
         usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
-        if (reported := call.facts.usage) is not None:
-            output = max(reported.output_tokens, usage.output_tokens)
-            reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
-            usage.CopyFrom(reported)
-            usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
-        call.facts.usage = usage
+        call.facts.usage = _with_reported(usage, call.facts.usage)
 
     def _insert_usage(self, usage: pb.Usage) -> None:
         """Add an event with the usage to the held messages, before the end of the response, where providers send it."""
@@ -186,6 +182,25 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
         first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
         self._held[0] = first
+
+
+def _is_incomplete(usage: pb.Usage | None) -> bool:
+    """Return whether the provider did not report the usage, or only before the gateway ended its stream at a local stop
+    sequence.
+    """
+    return usage is None or usage.estimated
+
+
+def _with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
+    """Return an estimated usage with the numbers that the provider reported before the end of its stream, which are
+    minimums. `reported`: None without any.
+    """
+    if reported is not None:
+        output = max(reported.output_tokens, usage.output_tokens)
+        reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
+        usage.CopyFrom(reported)
+        usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
+    return usage
 
 
 def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:

@@ -58,6 +58,10 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
         return self.encoded.report
 
+    def decode(self, body: bytes) -> Response:
+        """Return the decoded response of a provider. Raise UmgError for a body that cannot be decoded."""
+        return self.format.decode_response(body, self.request, self.passes)
+
     async def send(self, seconds: float) -> Response:
         """Send the request, and return the decoded response. `seconds`: time until the caller's deadline."""
         channel, codec, encoded = self.channel, self.format, self.encoded
@@ -68,9 +72,9 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
             if status != 200:
                 raise refusal(codec.decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
             if len(body) < BIG_BYTES:
-                response = decoded_body(body, codec.decode_response, self.request, self.passes)
+                response = decoded_body(body, self.decode)
             else:
-                response = await asyncio.to_thread(decoded_body, body, codec.decode_response, self.request, self.passes)
+                response = await asyncio.to_thread(decoded_body, body, self.decode)
         except UmgError as error:
             channel.record_failure(error, endpoint, encoded.path, status, headers)
             raise

@@ -13,9 +13,11 @@ from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
+from umg_grpc.wire.core.stream_aggregator import gather_events
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES, TextFormat, UpstreamRequest
+from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, UpstreamRequest
 
 JSON = "application/json"
 SMALL_BYTES = 1 << 10
@@ -74,6 +76,7 @@ class HttpText:
         # response that was not sent to the provider
         passes = (
             source_format == name
+            and not encoded.local_stops
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
@@ -138,8 +141,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
                 channel.record_success(endpoint, response.headers)
                 return
-            new_decoder = codec.passthrough_decoder if self.passes else codec.translating_decoder
-            decoder, begun = new_decoder(self.request), False
+            decoder, begun = self._new_decoder(), False
             while chunk:
                 if len(chunk) > SMALL_BYTES:
                     await channel.client.streams.take(len(chunk))
@@ -153,7 +155,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 chunk = await exchange.read()
             if (message := guarded(decoder.close)) is not None:
                 yield message
-            if not exchange.done:
+            if not exchange.done and not _is_stopped(decoder):
                 await exchange.finish()
         except UmgError as error:
             status, headers = (0, NO_HEADERS) if exchange is None else (response.status, response.headers)
@@ -163,11 +165,37 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             if exchange is not None:
                 exchange.close()
 
+    def decode(self, body: bytes) -> pb.GenerateResponse:
+        """Return the decoded response of a provider, also if it sent the events of a stream, without a request for
+        them.
+        """
+        if body.startswith(b"{") or not sse.is_event_stream(body):
+            response = self.format.decode_response(body, self.request, self.passes)
+        else:
+            response = gather_events(self.format, self.request, body)
+        if self.encoded.local_stops:
+            cut_response(response, self.encoded.local_stops)
+        return response
+
+    def _new_decoder(self) -> StreamDecoder:
+        """Return the decoder of a stream of the provider."""
+        if self.passes:
+            return self.format.passthrough_decoder(self.request)
+        decoder, stops = self.format.translating_decoder(self.request), self.encoded.local_stops
+        return StoppingDecoder(decoder, stops, self.request.candidate_count) if stops else decoder
+
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
         """Return the response in the body of a provider that ignored the request for a stream and sent a complete
         response.
         """
-        return self.format.decode_response(body, self.request, False)
+        response = self.format.decode_response(body, self.request, False)
+        cut_response(response, self.encoded.local_stops)
+        return response
+
+
+def _is_stopped(decoder: StreamDecoder) -> bool:
+    """Return whether the response ended at a local stop sequence, so that the provider still generates."""
+    return isinstance(decoder, StoppingDecoder) and decoder.stopped
 
 
 def _has_frames(message: pb.StreamGenerateResponse) -> bool:

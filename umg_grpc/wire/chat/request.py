@@ -38,6 +38,7 @@ from umg_grpc.wire.core.json import (
 )
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
@@ -265,13 +266,16 @@ def encode_request(
     report, source = Report(), request.source
     request, notes = fit_request(request, notes, quirks, report)
     quirks = with_state(request, quirks)
+    quirks = with_stop_limit(request, quirks, "stop", None if source.format == "chat" else MAX_STOPS)
+    stops = local_stops(request, quirks, report)
     request, notes = fit_effort_to_functions(request, notes, quirks, report)
     if source.format == "chat":
         edits, headers = dict[str, JsonObject](), source.headers
         if notes.edited or quirks is not NO_QUIRKS:
             edits = _encode_edits([*notes.edited, *changed_fields(request, quirks)], request, report, quirks)
         body = passthrough_request.rebuild(request, model, stream, edits, report, quirks)
-        return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(headers) if headers else {}, report)
+        body = CALL_IDS.restored_body(body, request)
+        return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report, local_stops=stops)
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
@@ -300,7 +304,7 @@ def encode_request(
         fields |= {"stream": True, "stream_options": options}
     fit_encoded_messages(fields, quirks, report)
     fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
 
 
 def _encode_edits(
@@ -340,10 +344,8 @@ def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks
 
 def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     fields = copied_fields(request, WIRE_NAMES, SERVICE_TIERS, quirks, report)
-    if request.stop_sequences:
-        fields["stop"] = list(request.stop_sequences[:MAX_STOPS])
-        if len(request.stop_sequences) > MAX_STOPS:
-            report.drop("stop_sequences", f"the first {MAX_STOPS}")
+    if stops := request.stop_sequences[: quirks.max_stop_sequences]:
+        fields["stop"] = list(stops)
     if request.logit_bias:
         fields["logit_bias"] = dict(request.logit_bias)
     if request.metadata:

@@ -18,6 +18,7 @@ _END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is on
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 _NUMBERED = re.compile(rb"(?:^|[\r\n])id:")
 _LF, _CR = b"\n\r"  # as integers: `in` finds one byte many times faster than a `bytes` object
+_FIRST_LINE = re.compile(rb"\s*(?:data:|event:|id:|retry:|:)")
 _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
@@ -77,6 +78,11 @@ class SseSplitter(msgspec.Struct, eq=False):
         """
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
+
+
+def is_event_stream(body: bytes) -> bool:
+    """Return whether a body begins as server-sent events do, unlike JSON."""
+    return _FIRST_LINE.match(body) is not None
 
 
 def split(frames: bytes) -> Iterable[SseEvent]:

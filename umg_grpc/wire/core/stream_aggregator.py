@@ -201,6 +201,18 @@ def frames_to_events(
             yield message
 
 
+def gather_events(text_format: TextFormat, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
+    """Return the complete response in the events of a stream, `body`, of a provider that was requested to send none.
+    `text_format`: format of the events. Raise UmgError for a stream that is incomplete or has an error.
+    """
+    decoder, aggregator = text_format.translating_decoder(request), StreamAggregator()
+    if (message := decoder.feed(body)) is not None:
+        aggregator.feed(message)
+    if (message := decoder.close()) is not None:
+        aggregator.feed(message)
+    return aggregator.response()
+
+
 def read_answer(
     text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:

@@ -110,8 +110,8 @@ def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quir
 
 def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> JsonObject:
     fields = _encode_sampling_numbers(request, planned, report, rejected_sampling(request, quirks, report))
-    if request.stop_sequences:
-        fields["stop_sequences"] = list(request.stop_sequences)
+    if stops := request.stop_sequences[: quirks.max_stop_sequences]:
+        fields["stop_sequences"] = list(stops)
     if request.user:
         fields["metadata"] = {"user_id": end_user(request, quirks, report)}
     if request.service_tier in SERVICE_TIERS:

@@ -20,6 +20,7 @@ from umg_grpc.wire.core.json import (
     whole,
 )
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
@@ -185,17 +186,19 @@ def encode_request(
     report = Report()
     headers = {VERSION_HEADER: VERSION}
     request, notes = fit_request(request, notes, quirks, report)
+    quirks = with_stop_limit(request, quirks, "stop_sequences")
+    stops = local_stops(request, quirks, report)
     if request.source.format == "messages":
         headers |= request.source.headers
         headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
-        return UpstreamRequest(PATH, body, headers, report)
+        return UpstreamRequest(PATH, body, headers, report, local_stops=stops)
     _check_supported(request, notes, report)
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
     fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report)
+    return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report, local_stops=stops)
 
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:

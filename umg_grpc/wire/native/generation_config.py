@@ -164,8 +164,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     if request.HasField("seed") and request.seed not in SEEDS:
         del fields["seed"]
         report.drop("seed")
-    if request.stop_sequences:
-        fields["stopSequences"] = list(request.stop_sequences)
+    if stops := request.stop_sequences[: quirks.max_stop_sequences]:
+        fields["stopSequences"] = list(stops)
     fields |= _encode_format(request.response_format, report)
     if request.output_modalities:
         fields["responseModalities"] = [word.upper() for word in request.output_modalities]

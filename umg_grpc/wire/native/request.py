@@ -12,6 +12,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request
@@ -27,6 +28,7 @@ from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
 GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
+STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
 HARMLESS = frozenset({"stream"})
 """Top-level fields without canonical form that change no answer: the path determines whether the answer is streamed."""
@@ -123,14 +125,17 @@ def encode_request(
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)
-    if request.source.format == "native":
+    is_same_format = request.source.format == "native"
+    quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None if is_same_format else MAX_STOPS)
+    if is_same_format:
         body = passthrough_request.rebuild(request, notes, model, report, quirks)
         body = CALL_IDS.restored_body(body, request)
     else:
         fields: JsonObject = encode_body(request, notes, model, report, quirks)
         fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
         body = msgspec.json.encode(fields)
-    return UpstreamRequest(call_path(model, STREAM if stream else GENERATE), body, {}, report)
+    path, stops = call_path(model, STREAM if stream else GENERATE), local_stops(request, quirks, report)
+    return UpstreamRequest(path, body, {}, report, local_stops=stops)
 
 
 def call_path(model: str, action: str) -> str:

@@ -44,7 +44,6 @@ COPIED_NAMES = {
 # Fields that no responses provider supports.
 UNSUPPORTED = (
     "top_k",
-    "stop_sequences",
     "seed",
     "presence_penalty",
     "frequency_penalty",

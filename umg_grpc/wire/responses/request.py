@@ -24,6 +24,7 @@ from umg_grpc.wire.core.json import (
     whole,
 )
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
@@ -240,6 +241,7 @@ def encode_request(
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)
     quirks = with_state(request, quirks)
+    quirks = with_stop_limit(request, quirks, "stop", 0)  # the format has no stop sequences
     if request.source.format == "responses":
         changed = changed_fields(request, quirks)
         edited = dict.fromkeys([*notes.edited, *changed])
@@ -254,7 +256,8 @@ def encode_request(
     else:
         fields.pop("stream_options", None)  # rejected without a stream
     fit_members(fields, quirks, CANONICAL_NAMES, report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
+    stops = local_stops(request, quirks, report)
+    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
 
 
 def _edited(
