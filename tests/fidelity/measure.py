@@ -131,6 +131,9 @@ def measure(sample: Sample, face: str, target: str) -> Cell:
     except UmgError as error:
         return Cell("silent", note=f"no body of that format: {error.message}")
     report = upstream.report
+    if upstream.local_stops and value == [*received.stop_sequences, *upstream.local_stops]:
+        first = f"the first {len(received.stop_sequences)}, and " if received.stop_sequences else ""
+        return Cell("mapped", f"{first}the gateway ends the text")
     named = _named(report.dropped, sample)
     if same(value, at(received, sample.path)):
         return Cell("exact", note=report.header())
