@@ -140,7 +140,7 @@ def test_a_usage_before_the_sequence_is_marked_as_incomplete() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Stop sequences of a request to a provider: those that it is sent, and those that the gateway watches for."""
+    """Stop sequences of a request to a provider, and their split between the provider and the gateway."""
 
     id: str
     protocol: str
