@@ -142,6 +142,7 @@ class StopCutter:
         self._expected = max(1, candidate_count)
         self._candidates: dict[int, _Candidate] = {}
         self._usage: pb.Usage | None = None
+        self._is_complete = False  # whether the provider's answer ended within the last read
         self.stopped = False
         """Whether each candidate has ended, at least one at a stop sequence, so that the provider need not go on."""
 
@@ -166,6 +167,7 @@ class StopCutter:
         if candidate.ended:
             return
         if candidate.stop is not None:
+            self._is_complete |= kind == "finished"
             if kind != "logprobs" or event.part_index != candidate.stop[0]:
                 return
         elif kind == "text_delta":
@@ -218,7 +220,7 @@ class StopCutter:
         candidate.ended = True
         ended = sum(each.ended for each in self._candidates.values())
         self.stopped = ended >= max(self._expected, len(self._candidates))
-        if self.stopped and self._usage is not None:
+        if self.stopped and self._usage is not None and not self._is_complete:
             ended_early = pb.GenerateEvent(usage=self._usage)
             ended_early.usage.estimated = True
             yield ended_early
