@@ -223,9 +223,7 @@ CASES = [
         # a provider of responses has no stop sequences: the gateway ends the text itself, before the usage of a stream
         by_upstream={"messages": {"finish": "STOP_SEQUENCE"}, "responses": {"finish": "STOP_SEQUENCE"}},
         ends_early=frozenset({"responses"}),
-        by_face={
-            "responses": {"text": STOPPED, "finish": "STOP", "usage": answer("").usage}
-        },  # they cannot be requested
+        by_face={"responses": {"text": STOPPED, "finish": "STOP"}},  # its clients cannot request one
     ),
     case("length", answer(SHORT, finish="LENGTH"), limit=20),
     case(
