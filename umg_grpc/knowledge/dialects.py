@@ -89,7 +89,8 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     facts = find(model, vendor_of(base_url)).facts
     if certain:
         facts = structs.replace(facts, **dict.fromkeys(set(FACT_NAMES) - facts.sure))
-    return found.over(quirks_of(facts, protocol))
+    found = found.over(quirks_of(facts, protocol))
+    return NO_QUIRKS if found == NO_QUIRKS else found  # by which codecs recognise it
 
 
 def rows_of(model: str, family: str, base_url: str, protocol: str) -> Iterator[Row]:

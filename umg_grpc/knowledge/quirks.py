@@ -146,6 +146,18 @@ class Quirks:
     cache_marks: bool | None = None
     """Whether prompt cache marks are added to a request without any (messages format)."""
 
+    @cached_property
+    def nested_rejects(self) -> tuple[str, ...]:
+        """Paths in `rejects` that are no names of the top level, or have a second spelling (native)."""
+        return tuple(sorted(path for path in self.rejects or () if not path.islower() or "." in path))
+
+    @cached_property
+    def while_reasoning(self) -> "Quirks":
+        """These quirks with the members of `rejects_beside_reasoning` added to the refused members."""
+        if self.rejects_beside_reasoning is None:
+            return self
+        return replace(self, rejects=self.rejects_beside_reasoning | (self.rejects or frozenset()))
+
     def limited(self, tokens: int) -> "Quirks":
         """Return a copy with the maximum of output tokens lowered to `tokens`, if it is higher or unset."""
         own = self.max_output_tokens
@@ -195,8 +207,12 @@ class ChannelQuirks:
         since its body is sent as it came otherwise.
         """
         if protocol == source_format:
-            return self.written.first(self.certain.get(protocol, NO_QUIRKS))
+            return self._same_format.get(protocol, self.written)
         return self.by_protocol.get(protocol, NO_QUIRKS)
+
+    @cached_property
+    def _same_format(self) -> Mapping[str, Quirks]:
+        return {protocol: self.written.first(quirks) for protocol, quirks in self.certain.items()}
 
     def limited(self, tokens: int) -> "ChannelQuirks":
         """Return a copy with the maximum of output tokens lowered to `tokens` in each format."""

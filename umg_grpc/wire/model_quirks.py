@@ -4,7 +4,6 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
@@ -107,10 +106,9 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
     """Return the quirks with the members added to `rejects` that the model refuses because it reasons here."""
-    members = quirks.rejects_beside_reasoning
-    if members is None or not may_reason(request.reasoning, quirks):
+    if quirks.rejects_beside_reasoning is None or not may_reason(request.reasoning, quirks):
         return quirks
-    return replace(quirks, rejects=members | (quirks.rejects or frozenset()))
+    return quirks.while_reasoning
 
 
 def fit_request(

@@ -57,7 +57,9 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
 def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
     if quirks.accepts is not None:
         yield from [name for name in fields if name not in quirks.accepts]
-    yield from sorted(quirks.rejects or ())
+    if quirks.rejects:
+        yield from sorted(quirks.rejects.intersection(fields))
+        yield from quirks.nested_rejects
 
 
 def _removed(fields: dict[str, Member], path: str) -> object:
