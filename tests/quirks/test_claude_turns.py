@@ -71,6 +71,22 @@ def test_the_beginning_of_a_conversation_stays_the_same_in_its_next_request(face
     assert second["messages"][: len(first["messages"])] == first["messages"]
 
 
+def test_instructions_between_turns_of_native_stay_in_their_place() -> None:
+    turns = [USER, SYSTEM, ANSWER, AGAIN]
+    body, report = encoded("chat", "native", FIRST, messages=[turn("developer", "Be kind."), *turns])
+    assert body["systemInstruction"] == {"parts": [{"text": "Be kind."}]}
+    assert body["contents"][:2] == [
+        {"role": "user", "parts": [{"text": "Hi."}, {"text": MARKED}]},
+        {"role": "model", "parts": [{"text": "Hello."}]},
+    ]
+    assert report == "messages.role=user"
+    other, report = encoded("chat", "native", NO_QUIRKS, messages=turns)
+    assert (other["systemInstruction"], report) == (
+        {"parts": [{"text": "Be brief."}]},
+        "messages.role=systemInstruction",
+    )
+
+
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://a.example/a.png"}}
 TEXT_FILE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi"}}
 

@@ -1,14 +1,18 @@
 """Media types of pictures in translated requests: by their bytes, since tools often declare the wrong type."""
 
 import base64
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from tests.quirks.requests import encoded
-from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.wire.core.media import file_type
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -93,3 +97,26 @@ TYPES = [
 @pytest.mark.parametrize("case", TYPES, ids=lambda case: case.id)
 def test_the_declared_type_is_kept_where_the_bytes_are_no_known_picture(case: Type) -> None:
     assert file_type(case.declared, case.data) == case.sent
+
+
+EXACT = Quirks(exact_media_types=True)
+
+
+@pytest.mark.parametrize("fields", [CLAUDE, CLAUDE_RESULT], ids=["a turn", "a result"])
+def test_a_body_of_the_format_gets_the_right_type_where_the_vendor_refuses_a_wrong_one(fields: dict[str, Any]) -> None:
+    body, report = encoded("messages", "messages", EXACT, **fields)
+    right = json.loads(json.dumps(fields["messages"]).replace("image/jpeg", "image/png"))
+    assert (body["messages"], report) == (right, "messages.content.source.media_type=image/png")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [RIGHT_SOURCE, RIGHT_SOURCE | {"data": "?"}, {"type": "url", "url": "https://a.example/media_type.png"}],
+    ids=["a right type", "broken base64", "an address"],
+)
+def test_any_other_source_stays_as_it_came(source: dict[str, Any]) -> None:
+    raw = json.dumps([{"role": "user", "content": [{"type": "image", "source": source}]}])
+    fields = {"messages": Raw(raw.encode())}
+    report = Report()
+    fit_media_types(fields, EXACT, report)
+    assert (bytes(fields["messages"]), report.header()) == (raw.encode(), "")

@@ -127,6 +127,9 @@ class QuirksEntry(ConfigEntry, frozen=True):
     system_place: SystemPlace | None = None
     prefill: bool | None = None
     prefix: bool | None = None
+    user_after_tool: bool | None = None
+    versions: list[str] | None = None
+    exact_media_types: bool | None = None
     inputs: list[str] | None = None
 
 
@@ -430,7 +433,7 @@ def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
         values["sampling"] = "all" if written.sampling else "never"
     for name in ("accepts", "rejects", "inputs"):
         values[name] = None if values[name] is None else frozenset(values[name])
-    for name in ("service_tiers", "efforts"):
+    for name in ("service_tiers", "efforts", "versions"):
         values[name] = None if values[name] is None else tuple(values[name])
     return Quirks(**values)
 

@@ -107,6 +107,8 @@ class Quirks:
     """Whether this last message needs `prefix: true`."""
     user_after_tool: bool | None = None
     """Whether a user's message may follow tool results (chat); if false, an assistant's message is put between."""
+    exact_media_types: bool | None = None
+    """Whether a picture is refused whose declared media type is not that of its bytes (messages format)."""
     inputs: frozenset[str] | None = None
     """Kinds of media in a prompt that the model accepts: `image`, `file`, `audio`, `video`."""
     file_form: Literal["document_url"] | None = None

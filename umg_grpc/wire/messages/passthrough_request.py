@@ -17,6 +17,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
+from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 from umg_grpc.wire.messages.passthrough_turns import fit_turns
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
 from umg_grpc.wire.messages.server_tools import OUR_CALL
@@ -98,6 +99,7 @@ def rebuild(
     if _has_gateway_blocks(body):
         _remove_gateway_blocks(fields, report)
     fit_turns(fields, quirks, report)
+    fit_media_types(fields, quirks, report)
     if has_persistent(body):
         rename_persistent(fields)
     _make_max_tokens_whole(fields, request)

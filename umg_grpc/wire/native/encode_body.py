@@ -50,14 +50,15 @@ def encode_body(
     `quirks`: restrictions of the provider's model.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
-    return encode_messages(request, model, report) | encode_options(request, model, report, quirks)
+    return encode_messages(request, model, report, quirks) | encode_options(request, model, report, quirks)
 
 
-def encode_messages(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_messages(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the messages of a request as the members `contents` and `systemInstruction`. `report`: collects the
-    content that is left out.
+    content that is left out. `quirks`: restrictions of the provider's model.
     """
-    return ContentEncoder(request, model, tool_names(request), report).encode()
+    marks = quirks.system_place == "first"
+    return ContentEncoder(request, model, tool_names(request), report, marks_instructions=marks).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:

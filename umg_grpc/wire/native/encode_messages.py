@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.added_turns import marked
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_call_ids import original_id
@@ -63,8 +64,14 @@ class ContentEncoder:
     result without a call becomes text.
     """
 
-    def __init__(self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report) -> None:
+    def __init__(
+        self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report, *, marks_instructions: bool
+    ) -> None:
+        """Create the encoder. `marks_instructions`: whether instructions after the first turn become marked text of the
+        user, so that the beginning of the conversation stays the same, instead of a part of `systemInstruction`.
+        """
         self._request = request
+        self._marks_instructions = marks_instructions
         self._generation = generation(model) or generation(request.model)
         self._names = names
         self._report = report
@@ -80,7 +87,9 @@ class ContentEncoder:
             if (text := self._text_of(part, f"instructions[{index}]"))
         ]
         for index, message in enumerate(self._request.messages):
-            if message.role in SYSTEM_ROLES:
+            if message.role in SYSTEM_ROLES and self._marks_instructions and self._turns:
+                self._marked_instructions(message, f"messages[{index}]")
+            elif message.role in SYSTEM_ROLES:
                 system.extend(self._system(message, f"messages[{index}]"))
             else:
                 self._message(message, f"messages[{index}]")
@@ -104,6 +113,13 @@ class ContentEncoder:
         for position, part in enumerate(message.parts):
             if text := self._text_of(part, f"{at}.parts[{position}]"):
                 yield {"text": text}
+
+    def _marked_instructions(self, message: pb.Message, at: str) -> None:
+        self._report.drop("messages.role", "user")
+        texts = [self._text_of(part, f"{at}.parts[{position}]") for position, part in enumerate(message.parts)]
+        if self._turns[-1].role != USER:
+            self._turns.append(_Turn(USER))
+        self._turns[-1].parts += [{"text": marked(text)} for text in texts if text]
 
     def _text_of(self, part: pb.Part, at: str) -> str:
         if part.HasField("cache_control"):

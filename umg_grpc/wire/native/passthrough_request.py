@@ -141,7 +141,7 @@ def _edit(
     for name, instead in own.dropped.items():
         if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
             report.drop(name, instead)
-    turns = encode_messages(request, model, Report()) if TURNS & set(notes.edited) else {}
+    turns = encode_messages(request, model, Report(), quirks) if TURNS & set(notes.edited) else {}
     fresh = _members(turns | options)
     config = _members(fresh.get(CONFIG, Raw(b"{}")))
     kept = dict[str, Raw]()
