@@ -171,12 +171,7 @@ async def direct_answer(chain: Chain, face: str, case: Case, *, stream: bool) ->
     return chain.direct[key]
 
 
-PAIRS = [
-    (case, face)
-    for case in CASES
-    for face in FACES
-    if (case.id, face) != ("file", "chat")  # the chat face takes no files (chat rule 8)
-]
+PAIRS = [(case, face) for case in CASES for face in FACES]
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 named = {"argnames": ("case", "face"), "argvalues": PAIRS, "ids": [f"{face}-{case.id}" for case, face in PAIRS]}
 
@@ -187,10 +182,6 @@ named = {"argnames": ("case", "face"), "argvalues": PAIRS, "ids": [f"{face}-{cas
 async def test_the_answer_is_that_without_the_gateway_in_front(
     chain: Chain, case: Case, face: str, upstream: str, stream: bool
 ) -> None:
-    if (case.id, upstream) == ("file", "chat"):
-        refused = await chain.front.call(face, "via-chat", case.request, stream=stream)
-        assert (refused.status, "/v1/responses" in refused.error.message) == (400, True)
-        return
     through = await last_answer(chain.front, face, f"via-{upstream}", case, stream=stream)
     direct = await direct_answer(chain, face, case, stream=stream)
     formats = {face, upstream} if upstream != face else set[str]()

@@ -122,15 +122,6 @@ async def test_a_responses_caller_with_reasoning_continues_by_the_id(
     await passes(gateway, replace(case, request=replace(case.request, stored=True)), "responses", upstream, stream)
 
 
-@streamed_or_not
-@every_upstream
-async def test_chat_takes_no_files(gateway: GatewayUnderTest, upstream: str, stream: bool) -> None:
-    case = next(case for case in CASES if case.id == "file")
-    got = await gateway.caller.call("chat", f"via-{upstream}", case.request, stream=stream)
-    assert got.status == 400
-    assert "/v1/responses" in got.error.message
-
-
 # the provider's status -> the caller's status, and whether the caller gets the provider's own message
 REFUSALS = {400: (400, True), 401: (502, False), 403: (502, False), 404: (502, False), 413: (400, True)} | {
     429: (429, False), 500: (502, True), 502: (502, True), 503: (502, True), 504: (502, True), 529: (502, True),

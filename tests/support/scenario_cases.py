@@ -181,7 +181,7 @@ CASES = [
         "file",
         answer(f"I read {Media('application/pdf', PDF).seen}."),
         file=PDF,
-        dropped={("responses", "native"): "filename"},
+        dropped={("responses", "native"): "filename", ("chat", "native"): "filename"},
     ),
     case(
         "tools",
@@ -249,12 +249,12 @@ CASES = [
     ),
     case("heartbeat", answer(TEXT)),
 ]
-"""Cases of every pair, save for the two that only one face can express."""
+"""Cases of every pair, save for the one that only one face can express."""
 
 SDK_CASES = [case for case in CASES if not case.request.stored]
 """Cases of every SDK with a provider of its own format."""
 
-ONLY = {"file": ("responses", "messages", "native"), "parallel, by the id of the response": ("responses",)}
+ONLY = {"parallel, by the id of the response": ("responses",)}
 
 VISIBLE_REASONING = case(
     "thinking-tools, visible",
