@@ -4,15 +4,15 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
-from umg_grpc.knowledge.models import find
+from umg_grpc.knowledge.models import FOUND_MODELS, find
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 
@@ -93,10 +93,11 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     return NO_QUIRKS if found == NO_QUIRKS else found  # by which codecs recognise it
 
 
-def rows_of(model: str, family: str, base_url: str, protocol: str) -> Iterator[Row]:
-    """Yield the rows that apply to a provider's model, in the order in which they decide."""
+@lru_cache(FOUND_MODELS)
+def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[Row, ...]:
+    """Return the rows that apply to a provider's model, in the order in which they decide."""
     host, vendor = urlsplit(base_url).hostname or "", vendor_of(base_url)
-    return (row for row in PROVIDER_QUIRKS if row.holds(model, family, host, protocol, vendor))
+    return tuple(row for row in PROVIDER_QUIRKS if row.holds(model, family, host, protocol, vendor))
 
 
 SYSTEM_PLACES: Mapping[bool | None, SystemPlace] = {True: "anywhere", False: "first"}

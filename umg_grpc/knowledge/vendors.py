@@ -5,7 +5,7 @@ A vendor has the name of its preset. Pure: no I/O and no clock.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -30,6 +30,7 @@ class OtherHost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
 
 
+@lru_cache(256)
 def vendor_of(base_url: str) -> str:
     """Return the vendor whose API has the address `base_url`; "" if it is unknown.
 
