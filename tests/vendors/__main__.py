@@ -7,10 +7,11 @@ python -m tests.vendors --calls FILE                    the calls of a file of J
 """
 
 import argparse
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.vendors import calls
+from tests.vendors import calls, report
 from tests.vendors.features import FACES
 from tests.vendors.runner import Result, matrix, models
 
@@ -39,9 +40,14 @@ def main() -> None:
         found = matrix(wanted, tuple(chosen.face) or FACES, tuple(chosen.feature))
     results = [result for result in found if chosen.kind in result.wrong]
     if chosen.each:
-        for _result in results:
-            if chosen.sent:
-                pass
+        for result in results:
+            kind = f"{result.outcome} {result.wrong}".strip()
+            lines = [f"{result.id} -> {result.protocol}: {kind}  [{result.dropped}] {result.message}"]
+            lines += [f"    {result.sent}"] if chosen.sent else []
+            sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.write(f"{report.table(results)}\n")
+    wrong = report.failures(results, 0 if chosen.all else report.EXAMPLES, shows_sent=chosen.sent)
+    sys.stdout.write(f"{wrong}\n")
 
 
 main()
