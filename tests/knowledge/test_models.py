@@ -37,7 +37,7 @@ KNOWN = [
     Case("grok-4.20-0309-reasoning", "xai", {"efforts": (), "thinking": "always"}),
     Case("grok-4.6", "xai", {"efforts": ("low", "medium", "high", "xhigh"), "default_effort": "high"}),
     Case("deepseek-v4-pro", "deepseek", {"efforts": ("low", "high", "max"), "json_schema": False}),
-    Case("mistral-large-4", "mistral", {"efforts": ("low", "medium", "high"), "thinking": "always"}),
+    Case("mistral-large-4", "mistral", {"efforts": ("none", "high"), "thinking": "on"}),
     Case("mistral-small-2603", "mistral", {"efforts": ("none", "high")}),
     Case("mistral-large-2512", "mistral", {"efforts": (), "retired": "2027-04-30"}),
     Case("kimi-k3", "moonshot", {"efforts": ("low", "high", "max"), "sampling": "never"}),

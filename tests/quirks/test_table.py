@@ -54,7 +54,7 @@ CASES = [
         "members of OpenAI alone at a known host",
         "llama-3",
         "chat",
-        {"rejects": frozenset({"prompt_cache_key"})},
+        {"rejects": frozenset({"logit_bias", "logprobs", "prompt_cache_key", "top_logprobs"})},
         "https://api.groq.com/openai/v1",
     ),
     Case("instructions of a strict template", "unsloth/Qwen3.8-27B", "chat", {"system_place": "first"}),

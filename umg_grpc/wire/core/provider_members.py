@@ -45,7 +45,7 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
     if quirks.renames:
         for name, own_name in quirks.renames.items():
             if name in fields:
-                fields[own_name] = fields.pop(name)
+                fields.setdefault(own_name, fields.pop(name))  # the provider's own name has precedence
     for path in _refused(fields, quirks):
         value = _removed(fields, path)
         if value is not None and not _is_without_effect(path, value):
