@@ -48,7 +48,8 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
                 fields.setdefault(own_name, fields.pop(name))  # the provider's own name has precedence
     for path in _refused(fields, quirks):
         value = _removed(fields, path)
-        if value is not None and not _is_without_effect(path, value):
+        plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
+        if value is not None and not is_without_effect(path, plain):
             name = names.get(path, path)
             report.forget(name)  # a change of a value that is not sent after all
             report.drop(name)
@@ -63,8 +64,8 @@ def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
 
 
 def _removed(fields: dict[str, Member], path: str) -> object:
-    """Remove the member at a dotted path, in either spelling of native bodies, and return its value; None if there is
-    none.
+    """Remove the member at a dotted path, in either spelling of native bodies and in each element of a list on the way,
+    and return its value; None if there is none.
     """
     name, _, rest = path.partition(".")
     name = name if name in fields else _WORD.sub(lambda word: f"_{word[0].lower()}", name)
@@ -74,14 +75,28 @@ def _removed(fields: dict[str, Member], path: str) -> object:
         return fields.pop(name)
     value = fields[name]
     if isinstance(value, Raw):
-        members = msgspec.json.decode(value, type=dict[str, Raw]) if bytes(value).startswith(b"{") else {}
-        found = _removed(members, rest)
+        edited, found = _without(value, rest)
         if found is not None:
-            fields[name] = Raw(msgspec.json.encode(members))
+            fields[name] = edited
         return found
-    return _removed(value, rest) if isinstance(value, dict) else None
+    elements = value if isinstance(value, list) else [value]
+    removed = [_removed(element, rest) for element in elements if isinstance(element, dict)]
+    return next((each for each in removed if each is not None), None)
 
 
-def _is_without_effect(path: str, value: object) -> bool:
-    plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
-    return plain in EMPTY or plain in WITHOUT_EFFECT.get(path, ())
+def _without(raw: Raw, path: str) -> tuple[Raw, object]:
+    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none."""
+    if bytes(raw).startswith(b"["):
+        elements = [_without(element, path) for element in msgspec.json.decode(raw, type=list[Raw])]
+        edited = Raw(msgspec.json.encode([element for element, _ in elements]))
+        return edited, next((found for _, found in elements if found is not None), None)
+    if not bytes(raw).startswith(b"{"):
+        return raw, None
+    members = msgspec.json.decode(raw, type=dict[str, Raw])
+    found = _removed(members, path)
+    return (raw if found is None else Raw(msgspec.json.encode(members))), found
+
+
+def is_without_effect(path: str, value: object) -> bool:
+    """Return whether a decoded value of the member at a dotted path means the same as its absence."""
+    return value in EMPTY or value in WITHOUT_EFFECT.get(path, ())

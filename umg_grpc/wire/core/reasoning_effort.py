@@ -8,7 +8,8 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 # Largest budget of each effort: midway between the budgets that gateways use for the efforts (1024, 8192, 24576).
 _NEAREST = [(0, "none"), (4608, "low"), (16384, "medium")]
-_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""Efforts of all vendors, lowest first."""
 _OFF, _ON = "none", "on"
 
 
@@ -68,16 +69,16 @@ def accepted_effort(effort: str, quirks: Quirks) -> str:
         return effort
     if quirks.nearest_efforts and (mapped := quirks.nearest_efforts.get(effort)) in efforts:
         return str(mapped)
-    known = [name for name in efforts if name in _ORDER and name != _OFF]
-    if not known or effort not in _ORDER:
+    known = [name for name in efforts if name in EFFORTS and name != _OFF]
+    if not known or effort not in EFFORTS:
         return next((name for name in efforts if name != _OFF), "")  # a single word for all amounts (`default`)
-    place = _ORDER.index(effort)
-    return min(known, key=lambda name: (abs(_ORDER.index(name) - place), _ORDER.index(name)))
+    place = EFFORTS.index(effort)
+    return min(known, key=lambda name: (abs(EFFORTS.index(name) - place), EFFORTS.index(name)))
 
 
 def higher_effort(one: str, other: str) -> str:
     """Return the higher of two efforts."""
-    return max(one, other, key=lambda name: _ORDER.index(name) if name in _ORDER else -1)
+    return max(one, other, key=lambda name: EFFORTS.index(name) if name in EFFORTS else -1)
 
 
 def _requested(reasoning: pb.ReasoningOptions) -> tuple[str, str]:

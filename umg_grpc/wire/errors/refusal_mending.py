@@ -1,0 +1,195 @@
+"""Mending of refusals: the restriction (`Quirks`) under which a refused request is encoded again, so far as the table
+of losses allows it.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import NamedTuple
+
+import msgspec
+
+from umg_grpc.knowledge.losses import MEMBERS, field_of_member, loss_of
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.wire.core.provider_members import is_without_effect
+from umg_grpc.wire.core.reasoning_effort import EFFORTS
+from umg_grpc.wire.errors.refusal_reading import Refused
+
+LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""Names of the output limit in chat; a provider that refuses one knows the other."""
+OWN_SCHEMA_DIALECTS = {"messages": "claude", "responses": "openai", "chat": "openai", "native": "gemini"}
+"""Protocol -> rules of JSON schemas of the vendor of the format."""
+SCHEMAS = frozenset({"response_format", "tools.function.parameters_json"})
+REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
+
+
+class Mended(NamedTuple):
+    """Restriction that mends a refusal."""
+
+    member: str
+    """Member of the provider's body, or canonical field, that was refused."""
+    value_class: str
+    """Value or limit that was refused; "" for every value."""
+    quirks: Quirks
+    lasting: bool
+    """Whether the restriction holds for other requests too; false if it was derived from a value without effect, or if
+    the message stands in the request.
+    """
+
+
+def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks = NO_QUIRKS) -> list[Mended]:
+    """Return the restrictions under which the request can be encoded again; an empty list if one of the refused parts
+    cannot be mended.
+
+    `sent`: body that the provider refused, which must have each member; `written`: the operator's own quirks, which
+    are not overridden.
+    """
+    try:
+        body = msgspec.json.decode(sent)
+    except (ValueError, RecursionError):
+        return []
+    mended = list[Mended]()
+    for each in refused:
+        found = _mend_one(protocol, each, body)
+        if found is None or _is_written(found.quirks, written):
+            return []
+        if each.message and msgspec.json.encode(each.message)[1:-1] in sent:
+            found = found._replace(lasting=False)
+        mended.append(found)
+    return mended
+
+
+def _mend_one(protocol: str, refused: Refused, body: object) -> Mended | None:
+    if refused.quirks is not None or not refused.member:
+        return _mend_fields(protocol, refused, body)
+    member, field = refused.member, MEMBERS[protocol][refused.member]
+    values = values_at(body, member)
+    if not values:
+        return None
+    quirks = _mending(protocol, refused, member, field, body, values)
+    if quirks is not None:
+        return Mended(member, _value_class(refused), quirks, lasting=True)
+    if all(is_without_effect(member, value) for value in values):
+        return Mended(member, "", Quirks(rejects=frozenset({member})), lasting=False)
+    return None
+
+
+def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None:
+    """Return the mending of a wording that is about canonical fields, of which the body must have one."""
+    wanted = set(refused.fields) or {field_of_member(protocol, refused.member)}
+    members = [
+        member
+        for member, field in MEMBERS.get(protocol, {}).items()
+        if field in wanted and has_value(values_at(body, member), refused)
+    ]
+    if not members:
+        return None
+    value_class = _value_class(refused)
+    if refused.quirks is not None:
+        if all(loss_of(field) == "refuse" for field in wanted) and not _keeps_meaning(refused.quirks):
+            return None
+        return Mended(members[0], value_class, refused.quirks, lasting=True)
+    if refused.limit is not None or refused.kind == "value":
+        values = values_at(body, members[0])
+        quirks = _mending(protocol, refused, members[0], MEMBERS[protocol][members[0]], body, values)
+        return None if quirks is None else Mended(members[0], value_class, quirks, lasting=True)
+    if any(loss_of(MEMBERS[protocol][member]) != "harmless" for member in members):
+        return None
+    return Mended(", ".join(members), value_class, Quirks(rejects=frozenset(members)), lasting=True)
+
+
+def _keeps_meaning(quirks: Quirks) -> bool:
+    """Return whether a restriction only changes the form of the conversation, which itself may never be left out."""
+    return quirks.call_ids is not None or quirks.prefill is not None or quirks.prefix is not None
+
+
+def _mending(
+    protocol: str, refused: Refused, member: str, field: str, body: object, values: list[object]
+) -> Quirks | None:
+    """Return the restriction that mends the refusal of one member; None if it may not be left out or adapted."""
+    if field == "max_output_tokens":
+        return _mend_output_limit(refused, member, body, values)
+    if field == "stop_sequences":
+        return Quirks(max_stop_sequences=refused.limit or 0)
+    if field == "reasoning.effort" and refused.kind == "value":
+        return _mend_effort(refused, member, values)
+    if field == "user" and refused.limit:
+        return Quirks(max_user_characters=refused.limit)
+    if field == "service_tier" and refused.allowed:
+        return Quirks(service_tiers=refused.allowed)
+    if field == "messages.reasoning":
+        return Quirks(reasoning_content=False) if protocol == "chat" else None
+    if field == "messages.role":
+        return Quirks(developer=False) if "developer" in values else None
+    if field == "tool_choice":
+        return None if refused.kind == "member" and "." in member else Quirks(tool_choices="none")
+    if field == "response_format":
+        forms = [value.get("type") if isinstance(value, dict) else value for value in values]
+        return Quirks(schema_dialect="json_object" if "json_schema" in forms else "none")
+    if field in REASONING or loss_of(field) == "harmless":
+        return Quirks(rejects=frozenset({member}))
+    return None
+
+
+def _mend_output_limit(refused: Refused, member: str, body: object, values: list[object]) -> Quirks | None:
+    """Return the restriction for a refused output limit, which is renamed or lowered but never left out."""
+    if refused.limit is not None:
+        exceeds = any(isinstance(value, int) and value > refused.limit for value in values)
+        return Quirks(max_output_tokens=refused.limit) if refused.limit and exceeds else None
+    other = LIMIT_NAMES.get(member)
+    if refused.kind != "member" or other is None:
+        return None
+    if values_at(body, other):
+        return Quirks(rejects=frozenset({member}))
+    return Quirks(renames={member: other})
+
+
+def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
+    """Return the restriction for a refused effort: those that the provider lists or, without a list, none at all."""
+    if not refused.allowed:
+        return Quirks(rejects=frozenset({member}))
+    efforts = tuple(effort for effort in EFFORTS if effort in refused.allowed)
+    if not efforts or any(value in efforts for value in values):
+        return None  # another reason than the value
+    return Quirks(efforts=efforts)
+
+
+def _value_class(refused: Refused) -> str:
+    if refused.kind in {"limit", "limit_exclusive"} and refused.limit is not None:
+        return f"> {refused.limit}"
+    return refused.value if refused.kind in {"value", "role"} else ""
+
+
+def _is_written(quirks: Quirks, written: Quirks) -> bool:
+    """Return whether the operator's quirks already set what a restriction would."""
+    return any(
+        getattr(quirks, each.name) is not None and getattr(written, each.name) is not None
+        for each in fields(Quirks)
+        if each.name not in {"rejects", "max_output_tokens"}
+    )
+
+
+def has_value(values: list[object], refused: Refused) -> bool:
+    """Return whether a member has the refused value, or any value if the error names none."""
+    return bool(values) and (not refused.value or refused.kind != "role" or refused.value in values)
+
+
+def values_at(body: object, path: str) -> list[object]:
+    """Return the values at a dotted path of a decoded body, of each element of a list on the way; native members in
+    either spelling.
+    """
+    found = [body]
+    for name in path.split("."):
+        found = [value for each in found for value in _step(each, name)]
+    return found
+
+
+def _step(value: object, name: str) -> list[object]:
+    if isinstance(value, list):
+        return [found for element in value for found in _step(element, name)]
+    if not isinstance(value, Mapping):
+        return []
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    spelling = name if name in value else snake
+    return [value[spelling]] if spelling in value else []

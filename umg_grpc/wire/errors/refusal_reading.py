@@ -1,0 +1,247 @@
+"""Reading of refusals: a provider's error that names a member of the request which the gateway could have left out or
+sent in another form.
+
+Only structured places of an error (`loc`, `param` with a `code`) and messages that match a known wording as a whole
+are read, since any other text may be a caller's, echoed by the provider. The wordings are in
+`knowledge/data/refusal_wordings.json`.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.losses import MEMBERS
+from umg_grpc.knowledge.quirks import Quirks
+
+Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]
+"""Part of the request that is refused: a whole member; its value; a role of a message; a keyword of a JSON schema; a
+number above a limit, which is stated (`limit_exclusive`: the first number that is too high).
+"""
+REFUSAL_STATUSES = frozenset({400, 422})
+UNSUPPORTED_CODES = {
+    "unsupported_parameter": "member",
+    "unknown_parameter": "member",
+    "unsupported_value": "value",
+}
+MAX_BODY_BYTES = 1 << 16
+MAX_MESSAGE_CHARACTERS = 4000
+MAX_REFUSED = 8
+"""Maximum number of members that one refusal may name."""
+MAX_DEPTH = 6
+"""Maximum depth of errors inside the messages of errors, as relays send them."""
+
+
+class Refused(NamedTuple):
+    """Part of a request that a provider refused."""
+
+    member: str
+    """Dotted path in the provider's body, without indexes, as the gateway spells it; "" if `fields` name it."""
+    kind: Kind
+    value: str = ""
+    """Value that was refused, as the error or the wording states it; "" for any."""
+    allowed: tuple[str, ...] = ()
+    """Values that the provider accepts, if it lists them."""
+    limit: int | None = None
+    """Highest number that the provider accepts, if it states it."""
+    fields: tuple[str, ...] = ()
+    """Canonical fields that the wording is about, in place of a member."""
+    quirks: Quirks | None = None
+    """Restriction that the wording states, if it is not derived from member and kind."""
+    message: str = ""
+    """Message of the provider that was matched; "" for structured places."""
+
+
+class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table of wordings."""
+
+    pattern: str
+    """Pattern of a whole message. `<member>`, `<last>`, `<value>`, `<allowed>` and `<limit>` stand for parts that are
+    read.
+    """
+    kind: Kind
+    member: str = ""
+    """Canonical fields that it is about, separated by commas, where it has no `<member>`."""
+    value: str = ""
+    """Value that it is about, where it has no `<value>`."""
+    quirks: Quirks | None = None
+    vendors: str
+    source: str
+    as_of: str
+
+
+PLACES = {
+    "<member>": r"(?P<member>[A-Za-z_][\w.\[\]]{0,120})",
+    "<last>": r"(?P<last>\w{1,60})",
+    "<value>": r"(?P<value>['\"`]?[\w.+-]{1,40}['\"`]?)",
+    "<allowed>": r"(?P<allowed>[\[\]'\"`\w, ]{1,300})",
+    "<limit>": r"[`']?(?P<limit>\d{1,9})[`']?",
+}
+BEFORE = re.compile(
+    r"(?:\[[\w./:@-]{1,100}\] )?\[\d{3}\]: |event:error\ndata:|Error from provider ?\([\w .,:/-]{1,80}\): "
+    r"|The model returned the following errors: |<\d{3}> InternalError\.Algo\.InvalidParameter: "
+    r"|Failed to deserialize the JSON body into the target type: |(?:litellm\.\w{1,40}: )?\w{1,40}Exception - "
+)
+"""Text that a relay or a framework puts in front of a message."""
+AFTER = re.compile(
+    r" \(request id: \w{1,64}\)|\(traceid: \w{1,64}\)|\.? Request id: \w{1,80}| \(reset after \d+s\)"
+    r"| at line \d+ column \d+| \(type=\w{1,40}\)"
+)
+"""Text that a relay or a framework puts behind a message."""
+WORD = re.compile(r"\w+")
+INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
+ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})
+CAPITAL = re.compile(r"(?<!^)[A-Z]")
+CONFIG = "generationConfig."
+
+
+def read_refusal(protocol: str, status: int, body: bytes) -> list[Refused]:
+    """Return the parts of the request that a provider's error with an HTTP status refuses; an empty list if it refuses
+    none, or if a part of the error is not understood. `protocol`: wire format of the provider.
+    """
+    if status not in REFUSAL_STATUSES or len(body) > MAX_BODY_BYTES:
+        return []
+    try:
+        value = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return []
+    refused = _read_value(protocol, value, 0) or []
+    return refused if len(refused) <= MAX_REFUSED else []
+
+
+def _read_value(protocol: str, value: object, depth: int) -> list[Refused] | None:
+    """Return the refused parts that an error names; None if it is not understood."""
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, list):
+        if value and isinstance(value[0], dict) and "error" in value[0]:
+            return _read_value(protocol, value[0], depth + 1)
+        return _read_violations(protocol, value)
+    if isinstance(value, str):
+        return _read_text(protocol, value, depth)
+    if not isinstance(value, dict):
+        return None
+    for name in ("error", "detail", "message", "msg"):
+        if (found := value.get(name)) and (refused := _read_value(protocol, found, depth + 1)) is not None:
+            return refused
+    return _read_param(protocol, value, depth)
+
+
+def _read_param(protocol: str, error: dict[str, object], depth: int) -> list[Refused] | None:
+    """Return the refused part that the members `param` and `code` of an error name."""
+    param, kind = error.get("param"), UNSUPPORTED_CODES.get(str(error.get("code")))
+    if not isinstance(param, str):
+        return None
+    if kind is None:  # some relays put the message there
+        return _read_text(protocol, param, depth) if " " in param else None
+    member = known_member(protocol, param)
+    return [Refused(member, "value" if kind == "value" else "member")] if member else None
+
+
+def _read_violations(protocol: str, violations: list[object]) -> list[Refused] | None:
+    """Return the refused parts that a list of pydantic's violations names; None if one of them is not understood."""
+    refused = list[Refused]()
+    for violation in violations:
+        if not isinstance(violation, dict) or violation.get("type") != "extra_forbidden":
+            return None
+        loc = violation.get("loc")
+        if not isinstance(loc, list):
+            return None
+        path = [step for step in loc if isinstance(step, str) and step != "body"]
+        if len(path) > 2 and path[1] in ROLES:  # the model of a message of this role
+            del path[1]
+        member = known_member(protocol, ".".join(path))
+        if not member:
+            return None
+        refused.append(Refused(member, "member"))
+    return list(dict.fromkeys(refused)) or None
+
+
+def _read_text(protocol: str, text: str, depth: int) -> list[Refused] | None:
+    """Return the refused parts that a message names, of which each line is a known wording; None if one is not."""
+    text = text[:MAX_MESSAGE_CHARACTERS].strip()
+    while (before := BEFORE.match(text)) is not None:
+        text = text[before.end() :]
+    while (after := _last(AFTER, text)) is not None:
+        text = text[:after]
+    text = text.strip()
+    if text.startswith(("{", "[{")) and text.endswith(("}", "]")):
+        try:
+            inner = msgspec.json.decode(text)
+        except ValueError:
+            pass
+        else:
+            return _read_value(protocol, inner, depth + 1)
+    refused = list[Refused]()
+    for line in text.split("\n"):
+        if (found := _read_line(protocol, line.strip())) is None:
+            return None
+        refused.append(found)
+    return list(dict.fromkeys(refused))
+
+
+def _last(pattern: re.Pattern[str], text: str) -> int | None:
+    """Return the start of a match that ends at the end of the text; None if there is none."""
+    return next((found.start() for found in pattern.finditer(text) if found.end() == len(text)), None)
+
+
+def _read_line(protocol: str, line: str) -> Refused | None:
+    for wording, pattern in _wordings():
+        if (found := pattern.fullmatch(line)) is None:
+            continue
+        parts = {name: part for name, part in found.groupdict().items() if part is not None}
+        value = parts.get("value", wording.value).strip("'\"`")
+        allowed = tuple(word for word in WORD.findall(parts.get("allowed", "")) if word not in {"and", "or"})
+        limit = int(parts["limit"]) if "limit" in parts else None
+        if limit is not None and wording.kind == "limit_exclusive":
+            limit -= 1
+        fields = tuple(field.strip() for field in wording.member.split(",") if field)
+        named, last = parts.get("member", ""), parts.get("last", "")
+        if last and named.rpartition(".")[2] != last:
+            named = f"{named}.{last}" if named else last
+        member = known_member(protocol, named) if named else ""
+        if not member and not fields:
+            if named or not value:
+                return None
+            fields = ("reasoning.effort",)  # only a value is named
+        return Refused(member, wording.kind, value, allowed, limit, fields, wording.quirks, line)
+    return None
+
+
+def known_member(protocol: str, name: str) -> str:
+    """Return the member of a provider's body that an error names, in the spelling of the gateway; "" for a member that
+    the wire format does not have. Indexes, roles of messages and spellings (`presencePenalty`) are ignored.
+    """
+    known = MEMBERS.get(protocol, {})
+    path = INDEX.sub("", name.removeprefix("body."))
+    first, _, rest = path.partition(".")
+    if rest.partition(".")[0] in ROLES:
+        path = f"{first}.{rest.partition('.')[2]}"
+    snake = CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", path)
+    camel = re.sub(r"_([a-z])", lambda letter: letter[1].upper(), path)
+    for spelling in (path, snake, camel, CONFIG + camel):
+        if spelling in known:
+            return spelling
+    return ""
+
+
+@cache
+def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
+    """Return the rows of the table with their compiled patterns."""
+    return [(row, re.compile(_expanded(row.pattern))) for row in read_rows("refusal_wordings", Wording)]
+
+
+def _expanded(pattern: str) -> str:
+    """Return a row's pattern with the places filled in; a place that stands there twice is read the first time."""
+    for place, part in PLACES.items():
+        unnamed = re.sub(r"\?P<\w+>", "?:", part)
+        head, found, tail = pattern.partition(place)
+        if found:
+            pattern = head + part + tail.replace(place, unnamed)
+    return pattern
