@@ -8,7 +8,7 @@ encode it for callers of HTTP.
 from enum import Enum
 from typing import Self
 
-from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.provider_failure import ProviderFailure, ProviderRefusal
 from umg_grpc.v1 import pb
 
 MAX_MESSAGE_CHARACTERS = 2000
@@ -71,7 +71,8 @@ class UmgError(Exception):
 
     `metadata` has the keys that the reason's comment names, with text values. Neither metadata nor message may contain
     secrets, since callers see both. Only for operators (log, metrics, `umg models`) are `cause`, `facts` of a
-    provider's failure, and `place`, the line at which the gateway's own decoder failed.
+    provider's failure, and `place`, the line at which the gateway's own decoder failed. `refusal` is a provider's
+    refusal as it came, only for the repair of the request.
 
     `failure` is the consequence for further attempts; None if no provider was called.
     """
@@ -80,6 +81,7 @@ class UmgError(Exception):
     place = ""
     failure: Failure | None = None
     facts: ProviderFailure | None = None
+    refusal: ProviderRefusal | None = None
 
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
         super().__init__(message)
@@ -100,6 +102,11 @@ class UmgError(Exception):
         self.facts = facts
         return self
 
+    def with_refusal(self, refusal: ProviderRefusal) -> Self:
+        """Set the provider's refusal as it came. Return this error."""
+        self.refusal = refusal
+        return self
+
     def at(self, place: str) -> Self:
         """Set the module and line at which the gateway's own decoder failed, as `place_of` returns them, for the log.
         Return this error.
@@ -111,6 +118,7 @@ class UmgError(Exception):
         """Return a copy of this error with another message, and with `metadata` added to the existing metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
         changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
+        changed.refusal = self.refusal
         return changed
 
     @property

@@ -27,6 +27,17 @@ class FailureKind(Enum):
     REQUEST = "request"
 
 
+class ProviderRefusal(NamedTuple):
+    """A provider's refusal of a request as it came, from which the part of the request that was refused is read."""
+
+    protocol: str
+    """Wire format of the provider."""
+    status: int
+    body: bytes
+    sent: bytes
+    """Body of the request."""
+
+
 class ProviderFailure(NamedTuple):
     """Facts about one failed attempt: kind, status, message, model, address. Unknown facts are empty, and no full key
     is included.

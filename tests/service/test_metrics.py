@@ -58,6 +58,7 @@ def test_calls_and_attempts_are_counted() -> None:
     metrics.refused("full")
     metrics.hedged("m", won=True)
     metrics.hedged("m", won=False)
+    metrics.mended("c", "m", "seed")
     metrics.count_cache_lookup("hit")
     metrics.count_egress("refused")
     metrics.count_blob_bytes("served", 7)
@@ -68,6 +69,7 @@ def test_calls_and_attempts_are_counted() -> None:
         'umg_channel_failures_total{channel="main",kind="wrong_key",model="m",status="none"} 1.0',
         'umg_channel_failures_total{channel="main",kind="wrong_key",model="m",status="other"} 1.0',
         'umg_refused_total{reason="full"} 1.0',
+        'umg_mended_refusals_total{channel="c",member="seed",model="m"} 1.0',
         'umg_hedges_total{model="m",won="true"} 1.0',
         'umg_hedges_total{model="m",won="false"} 1.0',
         'umg_cache_total{outcome="hit"} 1.0',

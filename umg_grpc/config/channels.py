@@ -163,6 +163,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     max_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     quirks: QuirksEntry = QuirksEntry()
+    heal: bool = True
     prompt_caching: Literal["auto", "off"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
 
@@ -401,6 +402,7 @@ def _http_channel(
         shared_objects=entry.shared_objects,
         max_inputs=entry.max_inputs,
         quirks=_quirks(document, (*path, "quirks"), entry.quirks),
+        heal=entry.heal,
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
     )

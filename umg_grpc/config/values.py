@@ -226,6 +226,8 @@ class Channel:
     """
     quirks: Quirks = NO_QUIRKS
     """Configured quirks of the models, which override the built-in ones."""
+    heal: bool = True
+    """Whether a request that the upstream refuses for a member that can be left out or adapted is sent once more."""
     prompt_caching: Literal["auto", "off"] = "auto"
     """Whether requests to `messages` upstreams get prompt cache marks if the caller's format has none."""
     concurrency: int | None = None

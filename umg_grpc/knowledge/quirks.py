@@ -172,6 +172,13 @@ class Quirks:
         merged = self.over(other)
         return merged if self.rejects is None else replace(merged, rejects=self.rejects)
 
+    def restricted(self, refused: "Quirks") -> "Quirks":
+        """Return a copy with the restrictions that a provider's refusal has shown, in front of these quirks."""
+        renames = {**(self.renames or {}), **(refused.renames or {})}
+        limits = [quirks.max_output_tokens for quirks in (self, refused) if quirks.max_output_tokens is not None]
+        merged = refused.over(self)
+        return replace(merged, renames=renames or None, max_output_tokens=min(limits, default=None))
+
     def over(self, other: "Quirks") -> "Quirks":
         """Return a copy of these quirks in which unset values are taken from `other`."""
         if other is NO_QUIRKS:
@@ -220,6 +227,15 @@ class ChannelQuirks:
         """Return a copy with the maximum of output tokens lowered to `tokens` in each format."""
         by_protocol = {protocol: quirks.limited(tokens) for protocol, quirks in self.by_protocol.items()}
         return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens), self.certain)
+
+    def restricted(self, protocol: str, refused: Quirks) -> "ChannelQuirks":
+        """Return a copy with the restrictions that a refusal in the format `protocol` has shown, for requests of this
+        and of other formats.
+        """
+        by_protocol, certain = dict(self.by_protocol), dict(self.certain)
+        by_protocol[protocol] = by_protocol.get(protocol, NO_QUIRKS).restricted(refused)
+        certain[protocol] = certain.get(protocol, NO_QUIRKS).restricted(refused)
+        return ChannelQuirks(MappingProxyType(by_protocol), self.written, MappingProxyType(certain))
 
     def accepts_reasoning(self, protocol: str) -> bool:
         """Return whether the provider may get the stored reasoning of earlier answers, which the caller left out of the

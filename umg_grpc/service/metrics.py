@@ -107,6 +107,10 @@ class Metrics:
             *("channel", "model", "kind", "status"),
         )
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
+        self._mended = self._counter(
+            *("umg_mended_refusals", "Requests that succeeded after a provider's refusal of a member was mended."),
+            *("channel", "model", "member"),
+        )
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
@@ -163,6 +167,10 @@ class Metrics:
         work).
         """
         self._counts[self._refused, (reason,)] += 1
+
+    def mended(self, channel: str, model: str, member: str) -> None:
+        """Count a request that a provider accepted without the member that it had refused, or with it adapted."""
+        self._counts[self._mended, (channel, self._models[model], member)] += 1
 
     def hedged(self, model: str, *, won: bool) -> None:
         """Count a hedge: a second attempt beside a slow one. `won`: whether the caller got the response of the second

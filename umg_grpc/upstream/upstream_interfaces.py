@@ -33,6 +33,11 @@ class PreparedCall(Protocol[Response_co]):
 class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
     """Text generation call that is encoded for one channel and ready to be sent."""
 
+    @property
+    def body(self) -> bytes:
+        """Body that is sent to the provider; b"" for a call without a provider."""
+        ...
+
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield the response as it is generated. Closing the generator cancels the call.
 

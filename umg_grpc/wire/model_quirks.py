@@ -284,6 +284,8 @@ def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:
         limit = quirks.max_effort_when_off
         exceeds = limit is not None and bool(stated) and higher_effort(limit, stated) != limit
         return quirks.thinking == "always" or exceeds
+    if reasoning.mode == pb.REASONING_MODE_ADAPTIVE and quirks.adaptive is False:
+        return True
     if not reasoning.HasField("budget_tokens"):
         return source_format == "chat" and bool(reasoning.mode) and quirks.reasoning_form == "effort"
     if quirks.budget_range is not None and reasoning.budget_tokens >= 0:

@@ -69,6 +69,26 @@ class RequestEncoder(Protocol[AttemptT]):
         """Return whether the failed attempt may succeed at the same channel if the request is encoded again."""
         ...
 
+    def can_mend(self, attempt: AttemptT, error: UmgError) -> bool:
+        """Return whether the provider refused a part of the request that is left out or adapted if the request is
+        encoded again, which costs a retry.
+        """
+        ...
+
+    def note_success(self, attempt: AttemptT) -> None:
+        """Take note that the attempt succeeded."""
+        ...
+
+
+class UnmendedRequests:
+    """Part of an encoder whose requests are never mended after a refusal."""
+
+    def can_mend(self, attempt: object, error: Exception) -> bool:
+        return False
+
+    def note_success(self, attempt: object) -> None:
+        return None
+
 
 OUTPUT_LIMIT = "max_output_tokens"
 

@@ -80,6 +80,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if error is None:
             self._end(attempt, "ok")
             self._plan.shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
+            self._plan.encoder.note_success(attempt)
             return False
         if not isinstance(error, UmgError):
             self._cancel(attempt)
@@ -127,6 +128,10 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         """
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
         if plan.encoder.can_repair(attempt, error):
+            plan.encode_again(attempt.target)
+            return True
+        if plan.encoder.can_mend(attempt, error) and plan.shared.budgets[attempt.channel].spend():
+            self._failures.route += (f"{attempt.channel}: mended",)
             plan.encode_again(attempt.target)
             return True
         if failure in FINAL:

@@ -12,7 +12,7 @@ from umg_grpc.image_request_checks import check
 from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import schema_validation
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.hedged_requests import first_stream
@@ -134,7 +134,7 @@ def _has_files(request: pb.GenerateImageRequest) -> bool:
     return has_images(request, with_mask=True)
 
 
-class ImageEncoder:
+class ImageEncoder(UnmendedRequests):
     """Encoder of one image request for each channel at which the call is tried."""
 
     def __init__(

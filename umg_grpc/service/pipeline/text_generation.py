@@ -20,6 +20,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.first_output_detection import is_without_output
 from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.refusal_healing import RefusalHealing
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_completion import Answer
 from umg_grpc.service.pipeline.streamed_responses import StreamedAnswer
@@ -33,7 +34,7 @@ from umg_grpc.service.pipeline.text_request_encoder import (
 from umg_grpc.service.pipeline.tool_choice_validation import check_tool_choice
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.gateway_headers import CACHE
+from umg_grpc.wire.core.gateway_headers import CACHE, STRICT
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
@@ -189,8 +190,11 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
                 affinity=admitted.request.prompt_cache_key,
                 is_healthy=self._context.shared.is_healthy,
             )
-        upstreams = self._context.channels.text
-        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream)
+        upstreams, shared, call = self._context.channels.text, self._context.shared, admitted.call
+        healing = RefusalHealing(
+            shared.learned, shared.metrics, is_strict=STRICT in call.arrival.metadata and call.strict
+        )
+        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream, healing)
 
     async def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse

@@ -18,6 +18,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
+from umg_grpc.service.pipeline.refusal_healing import RefusalHealing
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -82,6 +83,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _reasoning: ReasoningStore | None
     _state_channels: Mapping[str, str]  # see `Origin`
     _is_stream: bool
+    _healing: RefusalHealing
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
@@ -90,10 +92,29 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         continued = self._admitted.continued
         return continued is not None and continued.recovers_from(attempt.request, error)
 
+    def can_mend(self, attempt: GenerationAttempt, error: UmgError) -> bool:
+        """Return whether the provider refused a member of the request that can be left out or adapted."""
+        return error.refusal is not None and self._healing.can_mend(attempt.target, error)
+
+    def note_success(self, attempt: GenerationAttempt) -> None:
+        """Learn from the success of a request that was mended after a refusal."""
+        self._healing.note_success(attempt.target)
+
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
-        mode, if a field would be dropped.
+        mode, if a field would be dropped; the provider's refusal if a request that it refused cannot be mended.
         """
+        refusal = self._healing.refusal_of(target)
+        if refusal is None:
+            return await self._encode(target)
+        try:
+            attempt = await self._encode(target)
+        except UmgError:
+            raise refusal from None
+        self._healing.check_change(target, attempt.call.body)
+        return attempt
+
+    async def _encode(self, target: Target) -> GenerationAttempt:
         admitted = self._admitted
         face, continued = admitted.face, admitted.continued
         request, notes = admitted.request, admitted.notes
@@ -124,7 +145,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         of this caller.
         `notes`: facts about the decoded body.
         """
-        admitted, quirks = self._admitted, target.quirks
+        admitted, quirks = self._admitted, self._healing.quirks_of(target)
         channel, name = target.channel, target.channel.name
         is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
         request = given

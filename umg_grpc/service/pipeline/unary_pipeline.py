@@ -6,7 +6,7 @@ from typing import Generic
 
 from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, finish_report
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, Pipeline, PipelineContext, RequestT, ResponseT
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -76,7 +76,7 @@ class UnaryPipeline(
         return response
 
 
-class UnaryEncoder(Generic[RequestT, ResponseT]):
+class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
     """Encoder of an embedding or reranking request for each channel at which the call is tried."""
 
     def __init__(

@@ -12,6 +12,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
+from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.service.resilience.retry_budget import RetryBudget
 from umg_grpc.store.channel_failure_file import ChannelFailures
 
@@ -30,6 +31,8 @@ class Resilience:
         self._failures = failures
         self.health = CircuitBreakers(config.breaker)
         self._chance = chance
+        self.learned = LearnedQuirks()
+        """Restrictions of providers' models that refusals have shown."""
         self._channels: Sequence[Channel] = ()
         self.limiters: dict[str, ConcurrencyLimiter] = {}
         self.take(config)

@@ -19,7 +19,7 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.knowledge.prices import FREE
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder
+from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call import Call
@@ -53,7 +53,7 @@ class _Call:
     report = Report()
 
 
-class _Encoder(RequestEncoder[Attempt[_Call]]):
+class _Encoder(UnmendedRequests, RequestEncoder[Attempt[_Call]]):
     """Encoder that returns a placeholder: a submission is encoded only when it is sent."""
 
     async def encode(self, target: Target) -> Attempt[_Call]:

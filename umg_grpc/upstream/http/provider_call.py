@@ -70,7 +70,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         try:
             status, headers, body = await channel.client.fetch(outgoing)
             if status != 200:
-                raise refusal(codec.decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
+                raise self._refusal(status, headers, body, is_forwarded=outgoing.is_forwarded)
             if len(body) < BIG_BYTES:
                 response = decoded_body(body, self.decode)
             else:
@@ -80,3 +80,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
             raise
         channel.record_success(endpoint, headers)
         return response
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:
+        """Return the error for a response with a status other than 200. `is_forwarded`: see `refusal`."""
+        return refusal(self.format.decode_error, status, headers, body, is_forwarded=is_forwarded)

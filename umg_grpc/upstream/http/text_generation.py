@@ -1,13 +1,14 @@
 """Text generation by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
+from umg_grpc.provider_failure import ProviderRefusal
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded, refusal
+from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
@@ -15,6 +16,7 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
+from umg_grpc.wire.errors.refusal_reading import REFUSAL_STATUSES
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, UpstreamRequest
@@ -119,6 +121,11 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
 
     format: TextFormat
 
+    @property
+    def body(self) -> bytes:
+        """Body that is sent to the provider."""
+        return self.encoded.body
+
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield one message for each received part of the response. `seconds`: time until the
         caller's deadline. Closing the generator closes the connection, which stops the provider.
@@ -131,9 +138,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             response = exchange.response
             if response.status != 200:
                 body = await exchange.refusal()
-                raise refusal(
-                    *(codec.decode_error, response.status, response.headers, body), is_forwarded=outgoing.is_forwarded
-                )
+                raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
                 exchange.deadline.has_begun = True
@@ -183,6 +188,15 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             return self.format.passthrough_decoder(self.request)
         decoder, stops = self.format.translating_decoder(self.request), self.encoded.local_stops
         return StoppingDecoder(decoder, stops, self.request.candidate_count) if stops else decoder
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:
+        """Return the error for a response with a status other than 200, with the refusal as it came, so that the
+        request can be mended.
+        """
+        error = super()._refusal(status, headers, body, is_forwarded=is_forwarded)
+        if status not in REFUSAL_STATUSES or error.failure is None:
+            return error
+        return error.with_refusal(ProviderRefusal(self.format.name, status, body, self.encoded.body))
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
         """Return the response in the body of a provider that ignored the request for a stream and sent a complete

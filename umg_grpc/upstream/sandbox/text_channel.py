@@ -102,6 +102,11 @@ class SandboxCall:
     draft: Draft
     report: Report
 
+    @property
+    def body(self) -> bytes:
+        """Empty: nothing is sent to a provider."""
+        return b""
+
     async def send(self, seconds: float) -> pb.GenerateResponse:
         """Return the complete response. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
         the prompt selects.

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.reasoning_effort import EFFORTS
 from umg_grpc.wire.errors.refusal_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-"""Names of the output limit in chat; a provider that refuses one knows the other."""
+"""Names of the output limit in chat; a provider that refuses one accepts the other."""
 OWN_SCHEMA_DIALECTS = {"messages": "claude", "responses": "openai", "chat": "openai", "native": "gemini"}
 """Protocol -> rules of JSON schemas of the vendor of the format."""
 SCHEMAS = frozenset({"response_format", "tools.function.parameters_json"})
@@ -34,7 +34,7 @@ class Mended(NamedTuple):
     quirks: Quirks
     lasting: bool
     """Whether the restriction holds for other requests too; false if it was derived from a value without effect, or if
-    the message stands in the request.
+    the request contains the message.
     """
 
 
@@ -127,6 +127,8 @@ def _mending(
     if field == "response_format":
         forms = [value.get("type") if isinstance(value, dict) else value for value in values]
         return Quirks(schema_dialect="json_object" if "json_schema" in forms else "none")
+    if field in {"face_hints", "include_obfuscation"}:
+        member = member.partition(".")[0]  # a member that only holds it
     if field in REASONING or loss_of(field) == "harmless":
         return Quirks(rejects=frozenset({member}))
     return None
@@ -146,7 +148,7 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort: those that the provider lists or, without a list, none at all."""
+    """Return the restriction for a refused effort: the list of the provider or, without a list, no effort at all."""
     if not refused.allowed:
         return Quirks(rejects=frozenset({member}))
     efforts = tuple(effort for effort in EFFORTS if effort in refused.allowed)
@@ -162,7 +164,7 @@ def _value_class(refused: Refused) -> str:
 
 
 def _is_written(quirks: Quirks, written: Quirks) -> bool:
-    """Return whether the operator's quirks already set what a restriction would."""
+    """Return whether the operator's quirks already set a field of a restriction."""
     return any(
         getattr(quirks, each.name) is not None and getattr(written, each.name) is not None
         for each in fields(Quirks)

@@ -9,7 +9,6 @@ Pure: no I/O and no clock.
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -202,7 +201,7 @@ def _read_line(protocol: str, line: str) -> Refused | None:
         if limit is not None and wording.kind == "limit_exclusive":
             limit -= 1
         fields = tuple(field.strip() for field in wording.member.split(",") if field)
-        named, last = parts.get("member", ""), parts.get("last", "")
+        named, last = parts.get("member", "").rstrip("."), parts.get("last", "")
         if last and named.rpartition(".")[2] != last:
             named = f"{named}.{last}" if named else last
         member = known_member(protocol, named) if named else ""
@@ -238,7 +237,7 @@ def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
 
 
 def _expanded(pattern: str) -> str:
-    """Return a row's pattern with the places filled in; a place that stands there twice is read the first time."""
+    """Return a row's pattern with the places filled in; of a place that occurs twice, the first is read."""
     for place, part in PLACES.items():
         unnamed = re.sub(r"\?P<\w+>", "?:", part)
         head, found, tail = pattern.partition(place)

@@ -114,6 +114,9 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     if quirks.reasoning_budget is False or (quirks.adaptive and budget is None):
         return _adaptive(reasoning, own_effort or effort or reasoning.level, report, quirks)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
+        if quirks.adaptive is False:
+            report.drop("reasoning.mode" if mode else "reasoning.budget_tokens", "enabled")
+            return _enabled(_budget(request, own_effort or effort or reasoning.level), own_effort)
         return Plan({"type": "adaptive"}, own_effort)
     if budget is None:
         return _by_effort(request, effort, own_effort, report)
@@ -173,12 +176,18 @@ def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report
     level = effort or reasoning.level
     if not level and reasoning.mode != pb.REASONING_MODE_ENABLED:
         return Plan(effort=own_effort)
-    budget, share = BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
-    if request.HasField("max_output_tokens"):
-        budget = max(MIN_BUDGET, min(budget, int(request.max_output_tokens * share)))
+    budget = _budget(request, level)
     if level:
         report.drop("reasoning.effort" if effort else "reasoning.level", f"budget_tokens {budget}")
     return _enabled(budget, own_effort)
+
+
+def _budget(request: pb.GenerateRequest, level: str) -> int:
+    """Return the budget that corresponds to an effort or level, or the default one for "", within the output limit."""
+    budget, share = BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
+    if request.HasField("max_output_tokens"):
+        return max(MIN_BUDGET, min(budget, int(request.max_output_tokens * share)))
+    return budget
 
 
 def _enabled(budget: int, own_effort: str) -> Plan:
