@@ -1,0 +1,134 @@
+"""Rows that are made from the cost map and from the package of prices."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.public_prices import price_rows, providers
+
+
+@dataclass(frozen=True)
+class Entry:
+    id: str
+    entry: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+ENTRIES = [
+    Entry("an absent flag is unknown", {"supports_reasoning": True}),
+    Entry("declared levels", {"reasoning_effort_levels": ["high", "none"]}, {"efforts": ["none", "high"]}),
+    Entry(
+        "flags of levels",
+        {"supports_reasoning": True, "supports_none_reasoning_effort": True, "supports_low_reasoning_effort": False},
+        {"efforts": ["none", "medium", "high"]},
+    ),
+    Entry("flags that are all false", {"supports_reasoning": True, "supports_minimal_reasoning_effort": False}),
+    Entry("always on", {"thinking_always_on": True, "thinking_on_by_default": True}, {"thinking": "always"}),
+    Entry("not always on", {"thinking_always_on": False, "thinking_on_by_default": True}, {"thinking": "on"}),
+    Entry("no sampling", {"supports_sampling_params": False}, {"sampling": "never"}),
+    Entry("no forced tools", {"supports_forced_tool_use": False}, {"forced_tools": "none"}),
+    Entry("forced tools", {"supports_forced_tool_use": True}),
+    Entry("limits", {"max_input_tokens": 9, "max_output_tokens": 3}, {"input_tokens": 9, "output_tokens": 3}),
+    Entry("a limit in words", {"max_output_tokens": None}),
+    Entry("both endpoints", {"supported_endpoints": ["/v1/responses", "/v1/chat/completions"]}, {"endpoints": ["chat", "responses"]}),
+    Entry("a model of responses", {"mode": "responses"}, {"endpoints": ["responses"]}),
+    Entry("pictures, and documents without a flag", {"supported_modalities": ["text", "image"]}, {"inputs": ["file", "image"]}),
+    Entry("pictures alone", {"supported_modalities": ["image"], "supports_pdf_input": False}, {"inputs": ["image"]}),
+    Entry("texts alone", {"supported_modalities": ["text"]}, {"inputs": []}),
+    Entry("a kind without its list", {"supports_vision": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENTRIES, ids=lambda case: case.id)
+def test_an_entry_of_the_cost_map_gives_facts(case: Entry) -> None:
+    rows = model_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
+    assert rows == ([{"model": "m-1", "vendor": "openai"} | case.facts] if case.facts else [])
+
+
+def test_only_text_models_of_known_vendors_have_rows() -> None:
+    limit = {"max_output_tokens": 1}
+    entries = {
+        "a": {"litellm_provider": "nobody", "mode": "chat"} | limit,
+        "b": {"litellm_provider": "openai", "mode": "embedding"} | limit,
+        "c": {"litellm_provider": "openai"} | limit,
+    }
+    assert model_rows(entries) == []
+
+
+def test_the_shortest_of_several_keys_decides_and_a_date_without_own_facts_has_no_row() -> None:
+    claude = {"litellm_provider": "bedrock_converse", "mode": "chat"}
+    entries = {
+        "us.anthropic.claude-x-20250101-v1:0": claude | {"max_output_tokens": 7},
+        "anthropic.claude-x": claude | {"max_output_tokens": 7},
+        "eu.anthropic.claude-x": claude | {"max_output_tokens": 5},
+        "claude-x-20250202": claude | {"max_output_tokens": 3},
+    }
+    assert model_rows(entries) == [
+        {"model": "claude-x", "vendor": "bedrock-anthropic", "output_tokens": 7},
+        {"model": "claude-x-20250202", "vendor": "bedrock-anthropic", "output_tokens": 3},
+    ]
+
+
+MODULE = """\
+providers: list[Provider] = [
+    Provider(id='openai', name='OpenAI', models=[
+        ModelInfo(
+            id='gpt-x',
+            match=ClauseOr(or_=[ClauseEquals(equals='GPT-X-latest'), ClauseStartsWith(starts_with='gpt-x-')]),
+            prices=[
+                ConditionalPrice(prices=ModelPrice(input_mtok=Decimal('1'), output_mtok=Decimal('2.50'))),
+                ConditionalPrice(
+                    constraint=StartDateConstraint(start_date=datetime.date(2026, 6, 1)),
+                    prices=ModelPrice(input_mtok=TieredPrices(base=Decimal('3'), tiers=[Tier(start=9, price=Decimal('6'))])),
+                ),
+                ConditionalPrice(
+                    constraint=TimeOfDateConstraint(start_time=datetime.time(1, tzinfo=datetime.UTC), end_time=datetime.time(2)),
+                    prices=ModelPrice(input_mtok=Decimal('4'), web_searches_kcount=Decimal('10')),
+                ),
+                ConditionalPrice(
+                    constraint=StartDateConstraint(start_date=datetime.date(2027, 1, 1)),
+                    prices=ModelPrice(input_mtok=Decimal('8')),
+                ),
+            ],
+        ),
+        ModelInfo(id='ft:gpt-x', match=ClauseEquals(equals='ft:gpt-x'), prices=ModelPrice(input_mtok=Decimal('9'))),
+        ModelInfo(id='gpt-x:free', match=ClauseEquals(equals='gpt-x:free'), prices=ModelPrice(input_mtok=Decimal('7'))),
+        ModelInfo(id='free', match=ClauseEquals(equals='free'), prices=ModelPrice(input_mtok=Decimal('0'))),
+    ]),
+    Provider(id='aws', models=[
+        ModelInfo(id='global.openai.gpt-x', match=ClauseEquals(equals='openai.gpt-x'), prices=ModelPrice(input_mtok=Decimal('5'))),
+        ModelInfo(id='regional.openai.gpt-x', match=ClauseEquals(equals='x'), prices=ModelPrice(input_mtok=Decimal('6'))),
+        ModelInfo(id='openai.ft', match=ClauseEquals(equals='openai.ft'), prices=ModelPrice(input_mtok=Decimal('1'))),
+    ]),
+    Provider(id='nobody', models=[ModelInfo(id='m', match=ClauseEquals(equals='m'), prices=ModelPrice(input_mtok=Decimal('1')))]),
+]
+"""
+
+
+def test_prices_are_those_of_the_day_at_the_dearest_hour() -> None:
+    assert price_rows(providers(MODULE), "2026-11-28") == [
+        {"model": "ft", "vendor": "bedrock", "input": "1"},
+        {"model": "gpt-x", "vendor": "bedrock", "input": "5"},
+        {"model": "ft:gpt-x", "vendor": "openai", "input": "9"},
+        {"model": "gpt-x", "vendor": "openai", "input": "4", "search": "0.01"},
+        {"model": "gpt-x-latest", "vendor": "openai", "input": "4", "search": "0.01"},
+    ]
+
+
+def test_the_prices_of_a_later_start_do_not_apply_before_it() -> None:
+    rows = {row["model"]: row for row in price_rows(providers(MODULE), "2026-05-31") if row["vendor"] == "openai"}
+    assert rows["gpt-x"] == {"model": "gpt-x", "vendor": "openai", "input": "4", "search": "0.01"}
+
+
+def test_a_vendor_that_sells_at_the_price_of_the_maker_has_no_row() -> None:
+    same = MODULE.replace("Decimal('5')", "Decimal('4'), web_searches_kcount=Decimal('10')")
+    assert [row["model"] for row in price_rows(providers(same), "2026-11-28") if row["vendor"] == "bedrock"] == ["ft"]
+
+
+def test_the_module_is_parsed_and_not_executed() -> None:
+    with pytest.raises(ValueError, match="no value in the data"):
+        providers("providers: list[Provider] = [exit() or 1]")
+    with pytest.raises(ValueError, match="no list of providers"):
+        providers("raise SystemExit")
