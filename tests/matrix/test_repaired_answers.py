@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.callers.http_caller import HttpAnswer
+from tests.support.callers.http_caller import events as events_of
 from tests.support.callers.requests import Request
 from tests.support.callers.text_format_clients import FACES
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
@@ -69,6 +70,7 @@ WHOLE_STREAMS: dict[str, Events] = {
         {"candidates": [{"content": {"parts": [{"text": " there"}], "role": "model"}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}},
     ],
 }  # fmt: skip
+DONE = b"data: [DONE]\n\n"
 
 
 # --- events for a call without a stream
@@ -93,3 +95,99 @@ async def test_events_for_a_call_without_a_stream_are_one_answer(
 async def test_a_stream_that_is_cut_is_no_answer(gateway: RecordedGateway, face: str, upstream: str) -> None:
     got = await call(gateway, face, upstream, event_stream(WHOLE_STREAMS[upstream][:1]), stream=False)
     assert (got.status, got.is_error) == (502, True)
+
+
+# --- calls with the same index
+
+
+def piece(index: int | None, call_id: str, arguments: str, name: str = "get_weather") -> dict[str, Any]:
+    function = ({"name": name} if name else {}) | {"arguments": arguments}
+    members = {"index": index, "id": call_id, "type": "function", "function": function}
+    return {key: value for key, value in members.items() if value not in (None, "")}
+
+
+OSLO, ROME = '{"city":"Oslo"}', '{"city":"Rome"}'
+CALLS: dict[str, tuple[list[dict[str, Any]], list[int]]] = {
+    "right": ([{"tool_calls": [piece(0, "a", OSLO)]}, {"tool_calls": [piece(1, "b", ROME)]}], [0, 1]),
+    "from 1": ([{"tool_calls": [piece(1, "a", OSLO)]}, {"tool_calls": [piece(2, "b", ROME)]}], [1, 2]),
+    "the same": ([{"tool_calls": [piece(0, "a", OSLO)]}, {"tool_calls": [piece(0, "b", ROME)]}], [0, 1]),
+    "the same in one chunk": ([{"tool_calls": [piece(0, "a", OSLO), piece(0, "b", ROME)]}], [0, 1]),
+    "none": ([{"tool_calls": [piece(None, "a", OSLO)]}, {"tool_calls": [piece(None, "b", ROME)]}], [0, 1]),
+    "the same, in pieces": (
+        [
+            {"tool_calls": [piece(0, "a", "")]},
+            *({"tool_calls": [piece(0, "", each, "")]} for each in ('{"city":', '"Oslo"}')),
+            {"tool_calls": [piece(0, "b", "")]},
+            *({"tool_calls": [piece(0, "", each, "")]} for each in ('{"city":', '"Rome"}')),
+        ],
+        [0, 0, 0, 1, 1, 1],
+    ),
+    "the same, in pieces that repeat the id": (
+        [
+            *({"tool_calls": [piece(0, "a", each)]} for each in ('{"city":', '"Oslo"}')),
+            *({"tool_calls": [piece(0, "b", each)]} for each in ('{"city":', '"Rome"}')),
+        ],
+        [0, 0, 1, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("name", CALLS)
+async def test_calls_with_the_same_index_are_several_calls(gateway: RecordedGateway, face: str, name: str) -> None:
+    deltas, numbers = CALLS[name]
+    events = [chunk({"role": "assistant", "content": None}), *map(chunk, deltas), chunk({}, "tool_calls")]
+    got = await call(gateway, face, "chat", event_stream(events) + DONE)
+    calls = [part.tool_call for part in got.canonical.candidates[0].message.parts if part.HasField("tool_call")]
+    assert [(each.name, json.loads(each.arguments_json)["city"]) for each in calls] == [
+        ("get_weather", "Oslo"),
+        ("get_weather", "Rome"),
+    ]
+    if face == "chat":
+        pieces = [
+            each
+            for event in events_of(got.body)
+            for choice in event["choices"]
+            for each in choice["delta"].get("tool_calls") or ()
+        ]
+        assert [each["index"] for each in pieces] == numbers
+
+
+# --- no finish reason
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("calls", [False, True])
+async def test_a_chat_stream_with_its_end_marker_has_a_finish_reason(
+    gateway: RecordedGateway, face: str, calls: bool
+) -> None:
+    delta = {"tool_calls": [piece(0, "a", OSLO)]} if calls else {"content": " there"}
+    usage = chunk({}) | {"choices": [], "usage": CHAT_USAGE}
+    events = [chunk({"role": "assistant", "content": "Hi"}), chunk(delta), usage]
+    got = await call(gateway, face, "chat", event_stream(events) + DONE)
+    reason = got.canonical.candidates[0].finish_reason
+    assert reason == (pb.FINISH_REASON_TOOL_CALLS if calls else pb.FINISH_REASON_STOP)
+    if face == "chat":
+        last = events_of(got.body)[-1]
+        assert (last["id"], last["object"], last["model"]) == ("c", "chat.completion.chunk", "m-chat")
+        assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]
+        assert got.body.endswith(DONE)
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("calls", [False, True])
+async def test_a_complete_chat_answer_has_a_finish_reason(gateway: RecordedGateway, face: str, calls: bool) -> None:
+    message = {"role": "assistant", "content": "Hi"} | ({"tool_calls": [piece(None, "a", OSLO)]} if calls else {})
+    choice = {"index": 0, "message": message, "finish_reason": None, "x": 1.0}
+    got = await call(gateway, face, "chat", {"id": "c", "model": "theirs", "choices": [choice]}, stream=False)
+    reason = got.canonical.candidates[0].finish_reason
+    assert reason == (pb.FINISH_REASON_TOOL_CALLS if calls else pb.FINISH_REASON_STOP)
+    if face == "chat":
+        finish = "tool_calls" if calls else "stop"
+        assert json.loads(got.body)["choices"] == [choice | {"finish_reason": finish}]
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_a_chat_stream_without_end_marker_and_finish_reason_is_cut(gateway: RecordedGateway, face: str) -> None:
+    got = await call(gateway, face, "chat", event_stream([chunk({"role": "assistant", "content": "Hi"})]))
+    assert b"error" in got.body

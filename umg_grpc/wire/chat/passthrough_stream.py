@@ -6,16 +6,17 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.passed_defects import CALLED, CallNumbers, finish_chunks
 from umg_grpc.wire.chat.shared_response_fields import Head, Index, decode_finish, decode_head
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 
-CALLED, CALLS = b'"tool_calls"', (b'"tool_calls":[{', b'"tool_calls": [{')
+CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
@@ -51,6 +52,9 @@ class Template(NamedTuple):
     tail: bytes  # from the delta to the end, or to the padding of any length (`obfuscation`)
     end: bytes  # end of the frame, after the padding if there is one
     lines: int  # line ends of one frame
+    ids: tuple[
+        bytes, int
+    ]  # beginning of a member `id`, as the provider writes it, and their number outside of the delta
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
@@ -67,9 +71,18 @@ class Template(NamedTuple):
             return None
         head, _, tail = raw.partition(delta)
         if chunk.obfuscation is None:
-            return cls(head, tail, tail, lines)
+            return cls(head, tail, tail, lines, _ids(head + tail))
         padding = PADDING + chunk.obfuscation.encode() + PADDED
-        return cls(head, tail.removesuffix(padding) + PADDING, PADDED, lines) if tail.endswith(padding) else None
+        if not tail.endswith(padding):
+            return None
+        tail = tail.removesuffix(padding) + PADDING
+        return cls(head, tail, PADDED, lines, _ids(head + tail))
+
+
+def _ids(frame: bytes) -> tuple[bytes, int]:
+    """Return the beginning of a member `id` in the style of a frame, and the number of these members in it."""
+    member = b'"id": "' if b'": "' in frame else b'"id":"'
+    return member, frame.count(member)
 
 
 class PassthroughDecoder(FrameDecoder):
@@ -77,14 +90,18 @@ class PassthroughDecoder(FrameDecoder):
     instance per stream.
 
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
-    events without data, which break clients, and adds the end marker if the provider leaves it out.
+    events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
+    out. Tool calls that have the same index get different ones.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._model = ModelMember(request.model)
         self._template: Template | None = None
+        self._head: JsonObject = {}  # members of the first chunk, for chunks that the provider left out
+        self._seen: set[int] = set()  # candidates
         self._finished: set[int] = set()
+        self._numbers = CallNumbers()
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
@@ -96,15 +113,30 @@ class PassthroughDecoder(FrameDecoder):
             self._called = CALLS[0] in frames or CALLS[1] in frames
         if self._template is None:
             return DECODED
-        head, tail, end, lines = self._template
+        head, tail, end, lines, ids = self._template
         if not frames.startswith(head):
             return DECODED
         plain = frames[: frames.find(end, frames.rfind(tail)) + len(end)]
         count = plain.count(end + head) + 1
         if plain.count(b"\n") != count * lines or plain.count(tail) != count:
             return DECODED
+        if self._called and self._may_start_call(plain, count, *ids):
+            return DECODED
         renamed = self._model.replace_all(plain, count)
         return DECODED if renamed is None else (renamed, len(plain))
+
+    def _may_start_call(self, frames: bytes, count: int, member: bytes, ids: int) -> bool:
+        """Return whether one of `count` frames may start a tool call, or may continue a call that has a wrong index.
+        Most providers state the id of a call only in its first piece, others repeat it, or an empty one.
+
+        `member`, `ids`: as in `Template.ids`.
+        """
+        if self._numbers.is_wrong and CALLED in frames:
+            return True
+        added = frames.count(member) - count * ids
+        if not added:
+            return False
+        return added != frames.count(member + b'"') + frames.count(member + self._numbers.last_id)
 
     def _end(self) -> bytes:
         if len(self._finished) < max(1, self._request.candidate_count):
@@ -117,7 +149,7 @@ class PassthroughDecoder(FrameDecoder):
             if not self._started:
                 raise cut_off()
             self.done = True
-            return event.raw
+            return self._finish_frames(events) + event.raw
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk):
             raise error
@@ -128,23 +160,59 @@ class PassthroughDecoder(FrameDecoder):
             started = pb.GenerateEvent()
             decode_head(chunk, self._request.model, started.started)
             events.append(started)
+            model = self._request.model or chunk.model
+            self._head = {"id": chunk.id or "", "created": chunk.created or 0, "model": model}
         for position, choice in enumerate(chunk.choices):
             index = position if choice.index is None else choice.index
+            self._seen.add(index)
             if choice.finish_reason and index not in self._finished:
-                self._finished.add(index)
-                finished = pb.GenerateEvent(candidate_index=index)
-                decode_finish(choice.finish_reason, finished.finished)
-                if self._called and finished.finished.finish_reason == pb.FINISH_REASON_STOP:
-                    finished.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
-                events.append(finished)
+                self._finish(index, choice.finish_reason, events)
         if chunk.usage is not None:
             counted = pb.GenerateEvent()
             if decode_usage(chunk.usage, counted.usage):
                 events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
-        event = sse.without_id(event)
+        event = self._with_right_indexes(sse.without_id(event), chunk.choices)
         if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
         frame = self._model.replace(event, chunk.model)
         return frame if self._started else self._hold(frame)
+
+    def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
+        """Append the canonical event for the end of a candidate to `events`. `reason`: its finish reason."""
+        self._finished.add(index)
+        finished = pb.GenerateEvent(candidate_index=index)
+        decode_finish(reason, finished.finished)
+        if self._called and finished.finished.finish_reason == pb.FINISH_REASON_STOP:
+            finished.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
+        events.append(finished)
+
+    def _finish_frames(self, events: list[pb.GenerateEvent]) -> bytes:
+        """Return the frames of the finish reasons that the provider left out before its end marker."""
+        unfinished = sorted(self._seen - self._finished)
+        if not unfinished:
+            return b""
+        reason = "stop"
+        if self._called:
+            reason = "function_call" if self._request.face_hints.legacy_functions else "tool_calls"
+        for index in unfinished:
+            self._finish(index, reason, events)
+        return b"".join(map(sse.frame, finish_chunks(self._head, reason, unfinished)))
+
+    def _with_right_indexes(self, event: sse.SseEvent, choices: list[PassedChoice]) -> sse.SseEvent:
+        """Return the event of a chunk with right indexes of the tool calls in it."""
+        data = event.data or b""
+        if CALLED not in data:
+            return event
+        deltas = [
+            (position if choice.index is None else choice.index, bytes(choice.delta) or b"{}")
+            for position, choice in enumerate(choices)
+        ]
+        try:
+            corrected = self._numbers.corrected(data, deltas)
+        except ValueError:
+            return event  # a form of calls that only the client may know
+        return (
+            event if corrected is data else sse.SseEvent(event.name, corrected, sse.encode_event(event.name, corrected))
+        )

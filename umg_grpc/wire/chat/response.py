@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.passed_defects import with_finish_reasons
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
@@ -203,7 +204,10 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if answer.usage is not None:
             decode_usage(answer.usage, response.usage)
         if isinstance(answer, PassedResponse):
-            for position, ending in enumerate(answer.choices):
+            if not all(ending.finish_reason for ending in answer.choices):
+                body = with_finish_reasons(body)
+                answer.choices = decode(PASSED, body).choices
+            for position, ending in enumerate(answer.choices or ()):
                 candidate = response.candidates.add(index=position if ending.index is None else ending.index)
                 decode_finish(ending.finish_reason, candidate)
             source = response.source
