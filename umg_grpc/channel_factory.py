@@ -20,6 +20,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -150,11 +151,15 @@ class ChannelFactory:
             for codec in EMBEDDING_FORMATS.values()
             if codec.protocol == protocol
         ]:
-            channels.embedding[channel.name] = HttpEmbedding(http, embedding, max_items=channel.max_inputs)
+            channels.embedding[channel.name] = HttpEmbedding(
+                http, embedding, max_items=channel.max_inputs, dialects=dialects_at(channel.base_url)
+            )
         if "rerank" in channel.protocols:
             # the vendor's clients also distinguish its two versions by the path
             version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"
-            channels.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
+            channels.rerank[channel.name] = HttpUnary(
+                http, [RERANK_FORMATS[version]], dialects=dialects_at(channel.base_url)
+            )
         if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
             slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)

@@ -83,8 +83,7 @@ ODD = [
 ]
 # A passthrough answer is not decoded: the size of a number is not checked.
 REFUSED = [odd for odd in ODD if odd.model in BROKEN and not (odd.passes and odd.model == "huge")]
-# A provider that writes numbers instead of base64 is accepted, also for callers that selected base64.
-GOOD = [odd for odd in ODD if odd.model in WHOLE and not (odd.model == "numbers" and odd.by.endswith("base64"))]
+GOOD = [odd for odd in ODD if odd.model in WHOLE]
 
 
 def every_way(odd: list[Odd]) -> pytest.MarkDecorator:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, dialect_of
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
@@ -14,8 +15,9 @@ from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import other_length, own_length
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.vendor_members import fit_members
 
 MAX_CONCURRENT_PARTS = 4
 """Maximum requests in flight for one batch of inputs that is split into several."""
@@ -34,11 +36,13 @@ class HttpUnary(Generic[Request, Response]):
         channel: HttpChannel,
         formats: Sequence[UnaryFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
+        dialects: tuple[EmbeddingDialect, ...] = (),
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `max_bytes`: maximum size of a response.
+        first; `max_bytes`: maximum size of a response; `dialects`: rows of the provider's dialects.
         """
         self._channel = channel
+        self._dialects = dialects
         self._max_bytes = max_bytes
         self._formats = {codec.name: codec for codec in formats}
         self._preferred = formats[0]
@@ -60,9 +64,18 @@ class HttpUnary(Generic[Request, Response]):
         otherwise in the preferred one. `notes`: facts about the caller's body.
         """
         codec = self.codec_of(request)
-        encoded = codec.encode_request(request, model, notes)
+        encoded = self.encode(codec, request, model, notes)
         passes = codec.name == request.source.format
         return HttpCall(self._channel, codec, request, encoded, passes, self._max_bytes)
+
+    def encode(
+        self, codec: UnaryFormat[Request, Response], request: Request, model: str, notes: RequestNotes
+    ) -> UpstreamRequest:
+        """Encode the request in a wire format, with the members that the provider accepts."""
+        encoded = codec.encode_request(request, model, notes)
+        if (dialect := dialect_of(self._dialects, model, codec.protocol)) is None:
+            return encoded
+        return fit_members(encoded, request, dialect)
 
 
 class HttpEmbedding:
@@ -76,12 +89,14 @@ class HttpEmbedding:
         formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
         *,
         max_items: int | None = None,
+        dialects: tuple[EmbeddingDialect, ...] = (),
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `max_items`: maximum number of inputs in one request, None for the limit of the format.
+        first; `max_items`: maximum number of inputs in one request, None for the limit of the format; `dialects`: rows
+        of the provider's dialects.
         """
         self._channel = channel
-        self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
+        self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES, dialects)
         self._max_items = max_items
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
@@ -104,7 +119,7 @@ class HttpEmbedding:
             report = Report()  # the parts omit fields of the caller's body that the gateway does not decode
             notes.report_uncarried(report)
         else:  # field paths with the positions of the whole batch
-            report = codec.encode_request(request, model, notes).report
+            report = self._unary.encode(codec, request, model, notes).report
         parts = [self._unary.prepare(part, model) for part in _parts(request, max_inputs)]
         return SplitCall(report, parts, self._channel.total_seconds)
 

@@ -87,8 +87,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
     """Return the response with the provider's body, whose vectors are checked as far as possible without decoding
-    them. None for a body that callers cannot read: a vector is missing, misplaced or of the wrong length, or the
-    usage is missing.
+    them. None for a body that callers cannot read: a vector is missing, misplaced, of the wrong length or not in the
+    form that the caller selected, or the usage is missing.
     """
     answer = decode(_RAW_VECTORS, body)
     usage, data = _usage(answer), answer.data or ()
@@ -97,7 +97,11 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
         return None
     if any(item.index != position for position, item in enumerate(data)):
         return None
-    if not have_requested_length([count_either(bytes(item.embedding)) for item in data], request):
+    vectors = [bytes(item.embedding) for item in data]
+    form = b'"' if request.encoding == pb.EMBEDDING_ENCODING_BASE64 else b"["
+    if not all(vector.startswith(form) for vector in vectors):
+        return None
+    if not have_requested_length([count_either(vector) for vector in vectors], request):
         return None
     response.source.format, response.source.body = NAME, _renamed(body, answer.model, request.model)
     return response

@@ -1,0 +1,62 @@
+"""Dialects of vendors in embeddings and rerank requests: members of the body that a vendor names differently, refuses,
+or takes with other values. The rows are in `data/embedding_dialects.json`.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class TaskMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Member of a vendor's body that states the purpose of the vectors."""
+
+    name: str
+    values: Mapping[str, str]
+    """Canonical task type -> the vendor's value of the same meaning."""
+
+
+class EmbeddingDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: members of the bodies that a vendor's models accept. The refusals are certain, so that bodies
+    of callers in the same format are changed, too.
+    """
+
+    hosts: str
+    """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
+    models: str = ""
+    """Pattern of the beginning of the model id; "" for all models of the vendor."""
+    protocols: tuple[str, ...]
+    renames: Mapping[str, str] = {}
+    """Top-level member of the format -> its name at the vendor."""
+    leaves_out: Mapping[str, tuple[str, ...]] = {}
+    """Top-level member that the vendor refuses -> the texts that it refuses; empty for any value."""
+    only_dimensions: int = 0
+    """Length of all vectors of a model that refuses any statement of a length; 0 for other models."""
+    task: TaskMember | None = None
+    source: str
+    """Document or report of the facts."""
+    as_of: str
+    """Date on which the source was read."""
+
+
+DIALECTS = tuple(read_rows("embedding_dialects", EmbeddingDialect))
+"""Rows of the data file; the first that matches applies."""
+
+
+def dialects_at(base_url: str) -> tuple[EmbeddingDialect, ...]:
+    """Return the rows for the vendor at the address of a channel; none for an unknown vendor."""
+    host = urlsplit(base_url).hostname or ""
+    return tuple(row for row in DIALECTS if re.fullmatch(rf"(?:.*\.)?(?:{row.hosts})", host))
+
+
+def dialect_of(rows: tuple[EmbeddingDialect, ...], model: str, protocol: str) -> EmbeddingDialect | None:
+    """Return the row of a vendor that applies to a model in a wire format, None if none does."""
+    for row in rows:
+        if protocol in row.protocols and re.match(row.models, model, re.IGNORECASE):
+            return row
+    return None

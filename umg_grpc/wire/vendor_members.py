@@ -1,0 +1,57 @@
+"""Adjustment of an encoded embeddings or rerank request to the dialect of its vendor."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, TaskMember
+from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.text_format import UpstreamRequest
+
+CONVERTED = frozenset({"encoding_format"})
+"""Members that are left out without a loss: the answer is converted to the form that the caller selected."""
+
+
+def fit_members(encoded: UpstreamRequest, request: object, dialect: EmbeddingDialect) -> UpstreamRequest:
+    """Return an encoded request with the members that the vendor accepts. Changes are recorded in its report.
+
+    `request`: the canonical request. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not
+    have.
+    """
+    fields = msgspec.json.decode(encoded.body, type=dict[str, Raw])
+    fitted = dict[str, Raw]()
+    for name, value in fields.items():
+        if name == "dimensions" and dialect.only_dimensions:
+            _require_only_length(value, dialect.only_dimensions)
+        elif not _is_left_out(name, value, dialect):
+            fitted[dialect.renames.get(name, name)] = value
+        elif name not in CONVERTED:
+            encoded.report.drop(name)
+    if dialect.task is not None and isinstance(request, pb.EmbedRequest):
+        _add_task(fitted, request, dialect.task, encoded.report)
+    if fitted == fields:
+        return encoded
+    return msgspec.structs.replace(encoded, body=msgspec.json.encode(fitted))
+
+
+def _require_only_length(value: Raw, length: int) -> None:
+    """Raise UmgError(UNTRANSLATABLE) unless a JSON value is the length of all vectors of the model."""
+    if bytes(value) != b"%d" % length:
+        problem = f"this model makes vectors of {length} numbers alone; leave it out or choose another model"
+        raise untranslatable("dimensions", problem)
+
+
+def _is_left_out(name: str, value: Raw, dialect: EmbeddingDialect) -> bool:
+    refused = dialect.leaves_out.get(name)
+    return refused is not None and (not refused or msgspec.json.decode(value) in refused)
+
+
+def _add_task(fitted: dict[str, Raw], request: pb.EmbedRequest, task: TaskMember, report: Report) -> None:
+    """Add the purpose of the vectors, if all inputs have the same and the vendor has a value for it."""
+    kinds = {item.task_type or request.task_type for item in request.inputs}
+    value = task.values.get(kinds.pop()) if len(kinds) == 1 else None
+    if value is None or task.name in fitted:
+        return
+    fitted[task.name] = Raw(msgspec.json.encode(value))
+    for name in ("task_type", *(f"inputs[{index}].task_type" for index in range(len(request.inputs)))):
+        report.forget(name)
