@@ -15,6 +15,7 @@ BUILD += --no-build-isolation
 endif
 serve_args ?=
 bench_args ?=
+vendors_args ?=
 against ?=
 overload_args ?=
 soak_args ?=
@@ -32,7 +33,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs knowledge recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +121,9 @@ proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client
 
 lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
 	$(BIN)/python scripts/lock.py $(lock_args)
+
+vendors: $(VENV)/.installed ## print what the newest SDKs, public data and agents have that nothing here handles
+	@$(BIN)/python -m scripts.vendors $(vendors_args)
 
 knowledge: $(VENV)/.installed ## write the generated rows about models and prices again, and print what changed
 	$(BIN)/python -m scripts.knowledge

@@ -1,0 +1,99 @@
+"""Comparison of public data about models and prices with our rows: the cost map, the price list, ids of the AI SDK."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.public_prices import price_rows, providers
+from scripts.vendors.findings import Finding
+from umg_grpc.knowledge.data_files import FOLDER
+from umg_grpc.knowledge.models import find
+from umg_grpc.knowledge.presets import PROVIDERS
+
+COST_MAP = "litellm"
+PRICES = "genai-prices"
+MEMBERS = {COST_MAP: "litellm/model_prices_and_context_window_backup.json", PRICES: "genai_prices/data.py"}
+"""Package on PyPI -> file in its wheel that has the data."""
+AI_SDK = {
+    "@ai-sdk/openai": "openai",
+    "@ai-sdk/anthropic": "anthropic",
+    "@ai-sdk/google": "gemini",
+    "@ai-sdk/mistral": "mistral",
+    "@ai-sdk/xai": "xai",
+    "@ai-sdk/deepseek": "deepseek",
+    "@ai-sdk/moonshotai": "moonshot",
+    "@ai-sdk/alibaba": "dashscope",
+    "@ai-sdk/bytedance": "ark",
+    "@ai-sdk/cohere": "cohere",
+}
+"""Provider package of the AI SDK on npm -> vendor."""
+MODEL_TYPE = re.compile(r"type \w*(?:Chat|Language|Responses|Messages|Generative\w*)\w*ModelId\s*=([^;]+);")
+MODEL_ID = re.compile(r"""['"](\w+[./:-][\w./:-]+|\w*\d\w*)['"]""")
+NEVER = "9999-12-31"
+KEPT = "make knowledge after raising the version in umg_grpc/knowledge/data/packages.json and make lock"
+
+
+def of_cost_map(data: bytes, today: date) -> Iterator[Finding]:
+    """Yield the differences of the newest cost map from our rows, and models of ours that it states as retired."""
+    cost_map = msgspec.json.decode(data, type=dict[str, dict[str, Any]])
+    yield from _of_rows("facts of models", COST_MAP, model_rows(cost_map), "generated_models")
+    for model in sorted(_named_models()):
+        dates = {
+            str(entry.get("deprecation_date", NEVER))
+            for key, entry in cost_map.items()
+            if key.rpartition("/")[2] == model
+        }
+        if dates and max(dates) <= today.isoformat():
+            place = "presets.json, prices.json or models.json of umg_grpc/knowledge/data"
+            yield Finding("retired models", COST_MAP, f"{model}, since {max(dates)}", place)
+
+
+def of_prices(source: str, today: date) -> Iterator[Finding]:
+    """Yield the differences of the newest price list, on a day, from our rows."""
+    yield from _of_rows("prices", PRICES, price_rows(providers(source), today.isoformat()), "generated_prices")
+
+
+def of_ai_sdk(package: str, sources: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the ids of models in a provider package of the AI SDK that no row of ours is about."""
+    for model in sorted(model_ids(sources)):
+        if not find(model, AI_SDK[package]).applied:
+            yield Finding("models", package, model, "umg_grpc/knowledge/data/models.json or series.json")
+
+
+def model_ids(sources: Mapping[str, str]) -> set[str]:
+    """Return the ids of text models that TypeScript files name in the types of model ids."""
+    declared = (found[1] for text in sources.values() for found in MODEL_TYPE.finditer(text))
+    return {found[1] for text in declared for found in MODEL_ID.finditer(text)}
+
+
+def _of_rows(group: str, source: str, rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Finding]:
+    """Yield the rows that differ from those of a generated data file."""
+    committed = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[dict[str, Any]])
+    ours, theirs = _by_id(committed), _by_id(msgspec.json.decode(msgspec.json.encode(rows), type=list[dict[str, Any]]))
+    for key in sorted(ours.keys() | theirs.keys()):
+        if ours.get(key) == theirs.get(key):
+            continue
+        verb = "new" if key not in ours else "gone" if key not in theirs else _changes(ours[key], theirs[key])
+        yield Finding(group, source, f"{key}: {verb}", KEPT)
+
+
+def _changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    names = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    return ", ".join(f"{name} {ours.get(name)} -> {theirs.get(name)}" for name in names)
+
+
+def _by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {f"{row['vendor']}/{row['model']}": row for row in rows}
+
+
+def _named_models() -> set[str]:
+    """Return the ids of models that our presets and hand-kept prices name in full."""
+    prices = msgspec.json.decode((FOLDER / "prices.json").read_bytes(), type=list[dict[str, Any]])
+    ids = {str(row["model"]) for row in prices}
+    for provider in PROVIDERS.values():
+        ids |= {model if isinstance(model, str) else model.id for model in provider.models}
+    return {model for model in ids if "*" not in model}
