@@ -68,6 +68,8 @@ class Way:
     vendors: frozenset[str] | None = None
     text: str = ""
     last: bool = False
+    demanded: bool = True
+    """Whether a vendor that takes it has the feature; otherwise it only counts where it is sent."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ TOOLS = [
         ),
         {
             # there is one tool, so that any forced call is a call of it
-            "chat": [Way({"tool_choice": CHOSEN}), Way({"tool_choice": "required"}), Way({"tool_choice": "any"})],
+            "chat": [Way({"tool_choice": CHOSEN}), Way({"tool_choice": "required"}, demanded=False)],
             "responses": [Way({"tool_choice": {"type": "function", "name": "get_weather"}})],
             "messages": [
                 Way({"tool_choice": {"type": "tool", "name": "get_weather"}}),
@@ -383,6 +385,7 @@ def scalar(
 
 TOP_K = frozenset({"mistral", "dashscope", "openrouter", "vllm", "ollama", "together", "minimax"})
 TAKES_USER = frozenset({"openai", "azure", "xai", "groq", "ark", "openrouter", "cerebras", "together", "moonshot"})
+UNKNOWN_USER = frozenset({"dashscope", "minimax", "cohere", "ollama", "vllm"})
 HAS_TIER = frozenset({"openai", "azure", "openrouter"})
 USER_MEMBERS = ("user", "user_id", "safety_identifier")
 
@@ -482,6 +485,7 @@ SCALARS = [
                 Way({"user": ANY}, TAKES_USER),
                 Way({"safety_identifier": ANY}, frozenset({"openai", "azure", "moonshot"})),
                 Way({"user_id": ANY}, frozenset({"deepseek", "zai"})),
+                Way({"user": ANY}, UNKNOWN_USER, demanded=False),
             ],
             "responses": [Way({"user": ANY}), Way({"safety_identifier": ANY})],
             "messages": [Way({"metadata": {"user_id": ANY}})],
@@ -492,8 +496,11 @@ SCALARS = [
         "tier",
         {"chat": {"service_tier": "priority"}, "responses": {"service_tier": "priority"}},
         {
-            "chat": [Way({"service_tier": "priority"}, HAS_TIER)],
-            "responses": [Way({"service_tier": "priority"}, HAS_TIER)],
+            "chat": [Way({"service_tier": "priority"}, HAS_TIER), Way({"service_tier": "priority"}, demanded=False)],
+            "responses": [
+                Way({"service_tier": "priority"}, HAS_TIER),
+                Way({"service_tier": "priority"}, demanded=False),
+            ],
             "native": [Way({"serviceTier": "priority"})],
         },
         ("service_tier", "tier"),
@@ -546,7 +553,7 @@ SCALARS = [
 
 SWITCHED = frozenset({"deepseek", "zai", "moonshot", "ark", "minimax"})
 EFFORT_NAMES = ("effort", "reasoning", "thinking", "budget", "Budget", "Level")
-BUDGET_OF_EFFORT = Way({"thinking": {"type": "enabled", "budget_tokens": ANY}})
+BUDGET_OF_EFFORT = Way({"thinking": {"type": "enabled", "budget_tokens": ANY}}, demanded=False)
 
 
 def _effort_ways(level: str) -> dict[str, list[Way]]:
@@ -554,13 +561,13 @@ def _effort_ways(level: str) -> dict[str, list[Way]]:
         "chat": [
             Way({"reasoning_effort": level}),
             Way({"reasoning": {"effort": level}}, frozenset({"openrouter"})),
-            Way({"enable_thinking": True}, frozenset({"dashscope"})),
+            Way({"enable_thinking": True}, frozenset({"dashscope"}), demanded=False),
         ],
         "responses": [Way({"reasoning": {"effort": level}})],
         "messages": [Way({"output_config": {"effort": level}}), BUDGET_OF_EFFORT],
         "native": [
             Way({"generationConfig": {"thinkingConfig": {"thinkingLevel": level.upper()}}}),
-            Way({"generationConfig": {"thinkingConfig": {"thinkingBudget": ANY}}}),
+            Way({"generationConfig": {"thinkingConfig": {"thinkingBudget": ANY}}}, demanded=False),
         ],
     }
 

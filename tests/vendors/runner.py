@@ -4,17 +4,29 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tests.vendors import gateway, sources
-from tests.vendors.features import ANY, BASES, FACES, TEXT_FEATURES, Feature, Way
+from tests.vendors.features import ANY, BASES, FACES, LONG, TEXT_FEATURES, Feature, Way
 from tests.vendors.gateway import Model, Sent
 from tests.vendors.judge import refusal
 from tests.vendors.refusal import Json, Refusal
 
-Outcome = Literal["kept", "moved", "left out", "refused", "REFUSED BY VENDOR", "LOST IN SILENCE"]
-OUTCOMES: tuple[Outcome, ...] = ("kept", "moved", "left out", "refused", "REFUSED BY VENDOR", "LOST IN SILENCE")
+Outcome = Literal["kept", "moved", "left out", "refused", "own format", "REFUSED BY VENDOR", "LOST IN SILENCE"]
+"""`own format`: the vendor refuses a body of its own format, which is sent as its caller wrote it."""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 STREAMED = ("stream", "agent")
+OWN_FORMATS = {
+    "openai": ("chat", "responses"),
+    "azure": ("chat", "responses"),
+    "anthropic": ("messages",),
+    "bedrock-anthropic": ("messages",),
+    "gemini": ("native",),
+    "vertex": ("native",),
+}
+"""Vendor -> formats that are its own, so that a body of its caller is sent as it came unless a row is certain."""
+OTHER_PROTOCOL = ("openai.chat-tools", "openai.responses-only")
+"""Refusals of a protocol by a vendor that has another protocol for the same request."""
 OFF = ("effort-none", "thinking-off")
 EXAMPLES = {"user": "somebody-1", "user_id": "somebody-1", "safety_identifier": "somebody-1", "thinkingBudget": 1024}
 BUDGET_LIMIT = 20_000
@@ -61,6 +73,8 @@ def _judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
     refused = refusal(model.vendor, model.own_id, sent.protocol, sent.body, sent.headers)
     if refused is not None:
         message = f"{refused.id} at {refused.field}: {refused.message}"
+        if face == sent.protocol and face in OWN_FORMATS.get(model.vendor, ()) and refused.id not in OTHER_PROTOCOL:
+            return Result(model, face, feature.id, "own format", "", *parts, message)
         return Result(model, face, feature.id, "REFUSED BY VENDOR", refused.id, *parts, message)
     body = json.loads(sent.body)
     nothing_lost = feature.harmless or (feature.id in OFF and not _reasons(model))
@@ -88,7 +102,7 @@ def _capability(model: Model, feature_id: str) -> bool:
         _accepts(model, feature, protocol, way) is None
         for protocol in gateway.protocols(model.vendor)
         for way in feature.ways.get(protocol, ())
-        if _has_effect(model, feature, protocol, way)
+        if way.demanded and _is_known(model, feature, protocol, way)
     )
 
 
@@ -131,17 +145,30 @@ def _has_effect(model: Model, feature: Feature, protocol: str, way: Way) -> bool
     """Return whether the vendor acts on a way to express a feature."""
     if way.vendors is not None and model.vendor not in way.vendors:
         return False
-    fact, flags = sources.fact(model.vendor, model.own_id), sources.flags(model.vendor, model.own_id)
+    fact = sources.fact(model.vendor, model.own_id)
     if feature.id in OFF:
         return _switches_off(fact, way, protocol)
     if feature.id.startswith("effort-") and "reasoning_effort" in way.fragment and fact.efforts is not None:
-        level = way.fragment["reasoning_effort"]
-        return level in (fact.taken or fact.efforts) or (fact.ignores and fact.default in ("on", "always"))
-    if "response_format" in way.fragment and "json_schema" in way.fragment["response_format"]:
-        return model.vendor not in ("zai", "dashscope") or bool(flags.get("supports_response_schema"))
-    if feature.id in ("temperature", "top_p", "top_k") and protocol == "native":
-        return flags.get("supports_sampling_params") is not False
+        is_thinking = fact.ignores and fact.default in ("on", "always")
+        return is_thinking or way.fragment["reasoning_effort"] in (fact.taken or fact.efforts)
     return True
+
+
+def _is_known(model: Model, feature: Feature, protocol: str, way: Way) -> bool:
+    """Return whether the sources have the vendor act on a way to express a feature, so that the feature must be kept."""
+    flags, fact = sources.flags(model.vendor, model.own_id), sources.fact(model.vendor, model.own_id)
+    match feature.id:
+        case "temperature" | "top_p" | "top_k" if protocol == "native":
+            return flags.get("supports_sampling_params") is not False
+        case "long-max":
+            return int(flags.get("max_output_tokens") or LONG) >= LONG
+        case "image":
+            return not flags or bool(flags.get("supports_vision"))
+        case "pdf":
+            return bool(flags.get("supports_pdf_input"))
+    if fact.ignores and "reasoning_effort" in way.fragment:
+        return way.fragment["reasoning_effort"] in (fact.efforts or ())
+    return _has_effect(model, feature, protocol, way)
 
 
 def _reasons(model: Model) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 TAGS = ("role", "type")
+ALIAS = re.compile(r"alias='(\w+)'")
 DEFINITION = re.compile(r"^(?:class (\w+)\(TypedDict\)|(\w+) = (?:TypeAliasType\(|Literal\[|Union\[))", re.MULTILINE)
 WRAPPERS = {"NotRequired", "Nullable", "Optional", "Required", "Annotated"}
 
@@ -41,10 +42,23 @@ class WheelTypes:
         """Return the keys of a `TypedDict`, each with its type."""
         found = self._definition(name)
         assert isinstance(found, ast.ClassDef), name
+        aliases = self._aliases(name.removesuffix("TypedDict"))
         return {
-            line.target.id: line.annotation
+            aliases.get(line.target.id, line.target.id): line.annotation
             for line in found.body
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+        }
+
+    def _aliases(self, name: str) -> Mapping[str, str]:
+        """Return the names in JSON of the fields of a model that are other than their names in Python."""
+        path = self._modules.get(f"{name}TypedDict")
+        lines = ast.parse(path.read_text()).body if path is not None else []
+        found = next((line for line in lines if isinstance(line, ast.ClassDef) and line.name == name), None)
+        return {
+            line.target.id: match[1]
+            for line in (found.body if found is not None else ())
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+            if (match := ALIAS.search(ast.unparse(line.annotation)))
         }
 
     def check(self, value: Any, name: str) -> Problem | None:

@@ -7,8 +7,6 @@ from tests.vendors import sources
 from tests.vendors.refusal import Rules, VendorCall
 
 CALL_ID = re.compile(r"[a-zA-Z0-9]{9}")
-EMBED_ALIASES = {"input": "inputs"}
-"""Member of the body -> its name in the SDK's type."""
 
 
 def chat(call: VendorCall) -> Rules:
@@ -34,7 +32,7 @@ def embeddings(call: VendorCall) -> Rules:
     """Yield the refusals of a body of embeddings."""
     known = sources.mistral_types().fields("EmbeddingRequestTypedDict")
     for name in call.body:
-        if EMBED_ALIASES.get(name, name) not in known:
+        if name not in known:
             yield call.refuse("mistral.embed-member", at=name, loc=f"'{name}'")
 
 
