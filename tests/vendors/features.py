@@ -160,7 +160,11 @@ TOOLS = [
             native=CALLING,
         ),
         {
-            "chat": [Way({"tool_choice": "required"}), Way({"tool_choice": "any"}), Way({"tool_choice": CHOSEN})],
+            "chat": [
+                Way({"tool_choice": "required"}),
+                Way({"tool_choice": "any"}, frozenset({"mistral"})),
+                Way({"tool_choice": CHOSEN}, demanded=False),
+            ],
             "responses": [Way({"tool_choice": "required"})],
             "messages": [Way({"tool_choice": {"type": "any"}}), Way({"tool_choice": {"type": "tool"}})],
             "native": [Way(CALLING)],
@@ -383,7 +387,7 @@ def scalar(
     )
 
 
-TOP_K = frozenset({"mistral", "dashscope", "openrouter", "vllm", "ollama", "together", "minimax"})
+TOP_K = frozenset({"mistral", "dashscope"})
 TAKES_USER = frozenset({"openai", "azure", "xai", "groq", "ark", "openrouter", "cerebras", "together", "moonshot"})
 UNKNOWN_USER = frozenset({"dashscope", "minimax", "cohere", "ollama", "vllm"})
 HAS_TIER = frozenset({"openai", "azure", "openrouter"})
@@ -410,7 +414,7 @@ SCALARS = [
         "top_k",
         {"messages": {"top_k": 40}, "native": native(topK=40)},
         {
-            "chat": [Way({"top_k": 40}, TOP_K)],
+            "chat": [Way({"top_k": 40}, TOP_K), Way({"top_k": 40}, demanded=False)],
             "messages": [Way({"top_k": 40})],
             "native": [Way(native(topK=40))],
         },

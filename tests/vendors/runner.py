@@ -10,7 +10,7 @@ from tests.vendors import gateway, sources
 from tests.vendors.features import ANY, BASES, FACES, LONG, TEXT_FEATURES, Feature, Way
 from tests.vendors.gateway import Model, Sent
 from tests.vendors.judge import refusal
-from tests.vendors.refusal import Json, Refusal
+from tests.vendors.refusal import Json, Refusal, VendorCall
 
 Outcome = Literal["kept", "moved", "left out", "refused", "own format", "REFUSED BY VENDOR", "LOST IN SILENCE"]
 """`own format`: the vendor refuses a body of its own format, which is sent as its caller wrote it."""
@@ -149,26 +149,29 @@ def _has_effect(model: Model, feature: Feature, protocol: str, way: Way) -> bool
     if feature.id in OFF:
         return _switches_off(fact, way, protocol)
     if feature.id.startswith("effort-") and "reasoning_effort" in way.fragment and fact.efforts is not None:
-        is_thinking = fact.ignores and fact.default in ("on", "always")
-        return is_thinking or way.fragment["reasoning_effort"] in (fact.taken or fact.efforts)
+        return fact.ignores or way.fragment["reasoning_effort"] in (fact.taken or fact.efforts)
     return True
 
 
 def _is_known(model: Model, feature: Feature, protocol: str, way: Way) -> bool:
     """Return whether the sources have the vendor act on a way to express a feature, so that the feature must be kept."""
-    flags, fact = sources.flags(model.vendor, model.own_id), sources.fact(model.vendor, model.own_id)
+    call = VendorCall(model.vendor, model.own_id, protocol, {})
+    flags = call.flags
+    if feature.id in call.fact.no_effect:
+        return False
     match feature.id:
         case "temperature" | "top_p" | "top_k" if protocol == "native":
             return flags.get("supports_sampling_params") is not False
         case "long-max":
-            return int(flags.get("max_output_tokens") or LONG) >= LONG
+            return int(flags.get("max_output_tokens") or 0) >= LONG
         case "image":
             return not flags or bool(flags.get("supports_vision"))
         case "pdf":
             return bool(flags.get("supports_pdf_input"))
-    if fact.ignores and "reasoning_effort" in way.fragment:
-        return way.fragment["reasoning_effort"] in (fact.efforts or ())
-    return _has_effect(model, feature, protocol, way)
+        case _ if "reasoning_effort" in way.fragment:
+            return way.fragment["reasoning_effort"] in call.efforts
+        case _:
+            return _has_effect(model, feature, protocol, way)
 
 
 def _reasons(model: Model) -> bool:

@@ -53,6 +53,8 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Member that switches reasoning on and off."""
     default: str = ""
     """Reasoning where the request does not state it: `on`, `off` or `always`."""
+    no_effect: tuple[str, ...] = ()
+    """Features that are taken without effect."""
     off_below: str = ""
     """Lowest effort beside which reasoning cannot be off."""
     source: str
