@@ -7,7 +7,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from umg_grpc.knowledge.shipped_prices import CLOSED_MAKERS, OPEN_MAKERS, price_ids
+from umg_grpc.knowledge.shipped_prices import price_ids
+from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
 VENDORS = {
     "openai": "openai",

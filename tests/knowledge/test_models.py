@@ -105,6 +105,29 @@ def test_facts_are_certain_only_at_vendors_that_apply_the_rules_of_the_maker() -
     assert sure["openrouter"] == sure[""] == frozenset()
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    id: str
+    vendor: str
+    output_tokens: int | None
+
+
+ELSEWHERE = [
+    Elsewhere("deepseek-r1", "deepseek", 8192),
+    Elsewhere("deepseek-r1", "", None),
+    Elsewhere("deepseek-ai/DeepSeek-V4-Pro", "", None),
+    Elsewhere("zai-org/GLM-4.5", "openrouter", None),
+    Elsewhere("gemma-3-27b-it", "", None),
+    Elsewhere("gpt-4.1", "", 32_768),
+    Elsewhere("anthropic/claude-opus-5", "openrouter", 128_000),
+]
+
+
+@pytest.mark.parametrize("case", ELSEWHERE, ids=lambda case: f"{case.id} at {case.vendor or 'an unknown vendor'}")
+def test_limits_of_a_maker_apply_elsewhere_only_to_models_without_open_weights(case: Elsewhere) -> None:
+    assert find(case.id, case.vendor).facts.output_tokens == case.output_tokens
+
+
 def test_inherited_facts_are_certain_only_where_they_are_certain_and_equal_for_all() -> None:
     sure = find("claude-opus-5-7", "anthropic").facts.sure
     assert "sampling" in sure

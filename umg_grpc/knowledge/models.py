@@ -15,6 +15,7 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
 from umg_grpc.knowledge.model_ids import IdPattern, Series, Version, all_series, series_of, spellings
 from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.vendors import CLOSED_MAKERS, is_closed
 
 Origin = Literal["hand", "generated", "inherited"]
 NOTHING: frozenset[str] = frozenset()
@@ -84,9 +85,8 @@ def find(model: str, vendor: str) -> Found:
     series = series_of(ids[-1])
     rows = _rows(ids, vendor, series)
     found = _merged(rows, ids)
-    is_known = series is not None and (ids[-1] in series.also or any(row.origin == "generated" for row in rows))
     describes = found.facts.efforts is not None or found.facts.thinking is not None
-    if series is None or (is_known and describes):
+    if series is None or (describes and _is_known(series, ids, vendor)):
         return found
     like = _alike(series, ids[-1])
     return _merged([*rows, _inherited(like, vendor)], ids, like) if like else found
@@ -128,15 +128,20 @@ def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...]
     return Found(structs.replace(NO_FACTS, **found, sure=frozenset(sure)), tuple(applied), ids, like)
 
 
-def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
-    """Yield the generated rows of a model: those of the vendor first, then those of its maker."""
+def _is_known(series: Series, ids: Sequence[str], vendor: str) -> bool:
+    """Return whether a model of the series is a known one, at the vendor or at its maker."""
     rows = _generated_rows()
-    makers = [series.vendors[0] for series in all_series()]
-    for each in dict.fromkeys((vendor, *makers)):
-        found = [row for model in ids if (row := rows.get((each, model))) is not None]
-        yield from found
-        if found and each != vendor:
-            return
+    return ids[-1] in series.also or any((each, model) in rows for each in (vendor, series.vendors[0]) for model in ids)
+
+
+def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
+    """Yield the generated rows of a model: those of the vendor first, then those of its maker if they apply
+    everywhere.
+    """
+    rows = _generated_rows()
+    makers = (maker for maker in CLOSED_MAKERS if maker != vendor and is_closed(ids[-1], maker))
+    for each in (vendor, *makers):
+        yield from (row for model in ids if (row := rows.get((each, model))) is not None)
 
 
 def _alike(series: Series, model: str) -> tuple[str, ...]:

@@ -15,17 +15,12 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_ids import spellings
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.prices import PRICED_UNITS, Unit, Variant
+from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS, is_closed
 from umg_grpc.v1 import pb
 
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 FINE_TUNED = "ft:"
 """Beginning of the id of a fine-tuned model, which has other prices than its base."""
-CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
-"""Vendors without whose API their models cannot be called."""
-OPEN_MAKERS = ("mistral", "deepseek", "moonshot", "zai", "minimax", "cohere")
-"""Vendors whose models are served by others, too, even without a price."""
-OPEN_WEIGHTS = ("gpt-oss-", "gemma-")
-"""Beginnings of the ids of models of closed makers that are served by others, too."""
 FOUND_PRICES = 2048
 TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
 """Kinds of tokens with prices in `stated_prices`."""
@@ -109,10 +104,8 @@ def _sellers(model: str, vendor: str) -> Iterator[str]:
     if vendor and vendor not in (*CLOSED_MAKERS, *OPEN_MAKERS):
         yield vendor
     yield ""
-    if vendor:
-        yield from (vendor, *CLOSED_MAKERS, *OPEN_MAKERS)
-    elif not model.startswith(OPEN_WEIGHTS):
-        yield from CLOSED_MAKERS
+    makers = (*CLOSED_MAKERS, *OPEN_MAKERS)
+    yield from (vendor, *makers) if vendor else (maker for maker in makers if is_closed(model, maker))
 
 
 @cache

@@ -14,6 +14,12 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.presets import PROVIDERS
 
+CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
+"""Vendors without whose API their models cannot be called."""
+OPEN_MAKERS = ("mistral", "deepseek", "moonshot", "zai", "minimax", "dashscope", "cohere")
+"""Vendors whose models are served by others, too, with other limits and even without a price."""
+OPEN_WEIGHTS = ("gpt-oss-", "gemma-")
+"""Beginnings of the ids of models of closed makers that are served by others, too."""
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1"})
 """Hosts of presets that identify no vendor: any program may listen there."""
 
@@ -43,6 +49,11 @@ def vendor_of(base_url: str) -> str:
     by_path = max((each for each in found if url.path.startswith(each.path)), key=_path_length, default=None)
     address = by_path or next(iter(found), None)
     return address.vendor if address is not None else ""
+
+
+def is_closed(model: str, maker: str) -> bool:
+    """Return whether the rules and prices of the maker apply to a model wherever it is called."""
+    return maker in CLOSED_MAKERS and not model.startswith(OPEN_WEIGHTS)
 
 
 class Address(NamedTuple):
