@@ -20,6 +20,7 @@ HOSTS = {
     "mistral": ("http://api.mistral.ai/v1", ("mistral-embed", "codestral-embed")),
     "voyage": ("http://api.voyageai.com/v1", ("voyage-4-large", "rerank-3")),
     "jina": ("http://api.jina.ai/v1", ("jina-embeddings-v3", "jina-embeddings-v4")),
+    "dashscope": ("http://dashscope.aliyuncs.com/compatible-mode/v1", ("text-embedding-v4",)),
     "other": ("http://vectors.example/v1", ("text-embedding-3-small",)),
 }
 Gateway = tuple[HttpVectorCaller, VectorVendors]
@@ -68,6 +69,7 @@ SENT = [
     Sent("numbers to Jina", "jina-embeddings-v4", {"encoding_format": "float"}, {}),
     Sent("base64 to Jina", "jina-embeddings-v3", {"encoding_format": "base64"}, {}),
     Sent("a length to Jina", "jina-embeddings-v3", {"dimensions": 8}, {"dimensions": 8}),
+    Sent("base64 to DashScope", "text-embedding-v4", {"encoding_format": "base64", "dimensions": 8}, {"dimensions": 8}),
     Sent(
         "everything to an unknown vendor",
         "text-embedding-3-small",
@@ -117,7 +119,9 @@ async def test_a_vendor_gets_the_members_that_it_accepts(case: Sent, gateway: Ga
     assert (rest, result.headers.get("x-umg-dropped")) == (case.sent, case.dropped)
 
 
-@pytest.mark.parametrize("model", ["voyage-4-large", "jina-embeddings-v3", "codestral-embed", "text-embedding-3-small"])
+@pytest.mark.parametrize(
+    "model", ["voyage-4-large", "jina-embeddings-v3", "codestral-embed", "text-embedding-v4", "text-embedding-3-small"]
+)
 @pytest.mark.parametrize("form", [None, "float", "base64"])
 async def test_the_answer_has_the_form_that_the_caller_selected(model: str, form: str | None, gateway: Gateway) -> None:
     made, _ = gateway

@@ -49,6 +49,9 @@ def _refusal(host: str, path: str, body: Json) -> tuple[int, Json] | None:
             return _voyage(body, VOYAGE_RANKING if path.endswith("/rerank") else VOYAGE)
         case "api.jina.ai":
             return _jina(body)
+        case "dashscope.aliyuncs.com" if body.get("encoding_format", "float") != "float":
+            error = {"message": "encoding_format only supports float", "code": "InvalidParameter"}
+            return 400, {"error": error}
     return None
 
 
