@@ -48,6 +48,7 @@ class PassedCallIds:
 
     def __init__(self, places: CallIdPlaces, conversation: pb.GenerateRequest) -> None:
         self._places = places
+        self._mark = places.mark
         self._conversation = conversation
 
     @cached_property
@@ -62,7 +63,7 @@ class PassedCallIds:
     def replace_in(self, message: pb.StreamGenerateResponse) -> None:
         """Replace the ids in the provider's events of one message of a stream, in place."""
         frames = message.source_frames
-        if names := self._names(self._places.ids_in(frames)):
+        if self._mark in frames and (names := self._names(self._places.ids_in(frames))):
             message.source_frames = self._places.renamed_frames(frames, names)
 
     def _names(self, found: Iterable[str]) -> dict[str, str]:
