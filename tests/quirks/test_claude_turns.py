@@ -108,3 +108,25 @@ def test_a_picture_for_a_model_without_pictures_is_refused_by_the_path_of_its_fi
 def test_a_text_document_is_text_for_a_model_without_files(upstream: str) -> None:
     body, _ = encoded("messages", upstream, Quirks(inputs=frozenset()), messages=[{"role": "user", "content": [TEXT_FILE]}])  # fmt: skip
     assert "Hi" in str(body["messages"])
+
+
+def test_calls_that_have_one_id_get_different_ids_with_their_results() -> None:
+    def call(city: str) -> dict[str, Any]:
+        return {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": f'{{"city":"{city}"}}'}}
+
+    def result(text: str) -> dict[str, Any]:
+        return {"role": "tool", "tool_call_id": "call_0", "content": text}
+
+    turns = [
+        USER,
+        {"role": "assistant", "tool_calls": [call("Oslo")]},
+        result("5"),
+        {"role": "assistant", "tool_calls": [call("Rome"), call("Bonn")]},
+        result("20"),
+        result("10"),
+    ]
+    body, _ = encoded("chat", "messages", NO_QUIRKS, messages=turns)
+    blocks = [block for message in body["messages"][1:] for block in message["content"]]
+    cities = {block["id"]: block["input"]["city"] for block in blocks if block["type"] == "tool_use"}
+    results = {block["tool_use_id"]: block["content"] for block in blocks if block["type"] == "tool_result"}
+    assert {cities[call_id]: text for call_id, text in results.items()} == {"Oslo": "5", "Rome": "20", "Bonn": "10"}

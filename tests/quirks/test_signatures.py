@@ -210,3 +210,14 @@ def test_a_turn_that_held_nothing_but_a_mark_is_left_out() -> None:
     request, _, notes = FORMATS["native"].decode_request(json.dumps({"contents": turns}).encode(), {}, "m")
     sent = FORMATS["native"].encode_request(request, "m", False, NO_QUIRKS, notes)
     assert json.loads(sent.body)["contents"] == [turns[0], turns[2]]
+
+
+def test_a_call_of_a_chat_body_gets_the_placeholder_where_the_vendor_rejects_its_absence() -> None:
+    signed, _ = encoded("chat", "chat", Quirks(signatures=True), **chat(REAL))
+    assert signed["messages"] == chat(REAL)["messages"]
+    body, report = encoded("chat", "chat", Quirks(signatures=True), **chat(""))
+    placed = chat(NO_SIGNATURE)["messages"]
+    assert (body["messages"], report) == (placed, "state=placeholder")
+    earlier = chat("")["messages"] + [{"role": "assistant", "content": "x"}, {"role": "user", "content": "Go."}]
+    untouched, report = encoded("chat", "chat", Quirks(signatures=True), messages=earlier)
+    assert (untouched["messages"], report) == (earlier, "")

@@ -14,6 +14,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
+from umg_grpc.wire.chat.thought_signatures import with_placeholder_signatures
 from umg_grpc.wire.core.added_turns import CONTINUE, marked
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_texts
@@ -35,6 +36,9 @@ def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
         raw = fitted
     if quirks.file_form == "document_url" and (fitted := with_document_urls(raw)) is not raw:
         report.drop("messages.content.file", "document_url")
+        raw = fitted
+    if quirks.signatures is True and (fitted := with_placeholder_signatures(raw)) is not raw:
+        report.drop("state", "placeholder")
         raw = fitted
     if not _has_rules(quirks):
         return raw

@@ -2,10 +2,13 @@
 of chat.
 """
 
+import msgspec
+from msgspec import Raw
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.reasoning_state import is_placeholder
+from umg_grpc.wire.core.json import JsonObject, is_present, parse
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
@@ -26,3 +29,23 @@ def is_signed(part: pb.Part) -> bool:
 def encode_signature(state: pb.ReasoningState) -> JsonObject:
     """Return a reasoning state of vendor G as the value of the member `extra_content`."""
     return {"google": {"thought_signature": state.data}}
+
+
+def with_placeholder_signatures(raw: Raw) -> Raw:
+    """Return `messages` of a caller's body with a placeholder signature on the first tool call of each message of the
+    assistant since the user's last one, unless the call has a signature; `raw` itself if none is missing. Vendor G
+    rejects calls without one, and most chat clients do not return them.
+    """
+    if b'"tool_calls"' not in bytes(raw):
+        return raw
+    messages, changes = parse(list[dict[str, Raw]], raw, "messages"), False
+    for message in reversed(messages):
+        if bytes(message.get("role", Raw())) == b'"user"':
+            break
+        if not is_present(message.get("tool_calls", Raw())):
+            continue
+        calls = parse(list[dict[str, Raw]], message["tool_calls"], "messages.tool_calls")
+        if calls and not is_present(calls[0].get("extra_content", Raw())):
+            calls[0]["extra_content"] = Raw(msgspec.json.encode(encode_signature(pb.ReasoningState(data=NO_SIGNATURE))))
+            message["tool_calls"], changes = Raw(msgspec.json.encode(calls)), True
+    return Raw(msgspec.json.encode(messages)) if changes else raw

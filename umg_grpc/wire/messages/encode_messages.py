@@ -152,6 +152,8 @@ class MessageEncoder:
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
             raise no_role(at)
         system = message.role in SYSTEM_ROLES
+        if assistant:
+            self._ids.begin_message()
         blocks = self._turn_blocks("assistant" if assistant else "system" if system else "user")
         for position, part in _join_reasoning(message) if assistant else enumerate(message.parts):
             path = f"{at}.parts[{position}]"

@@ -1,6 +1,7 @@
 """Tool names and call ids as providers of the messages format accept them: letters, digits, `_` and `-`."""
 
 import re
+from collections import deque
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.tool_name_conversion import NameRules, OpenCalls, ToolNames
@@ -20,11 +21,13 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 class CallIds:
     """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts; a call and its
-    result get the same id, different calls different ids.
+    result get the same id, different calls different ids, also where the caller has one id for several calls.
     """
 
     def __init__(self) -> None:
-        self._sent: dict[str, str] = {}
+        self._sent: dict[str, str] = {}  # id of the last call of this id
+        self._called: set[str] = set()
+        self._waiting: dict[str, deque[str]] = {}  # ids of the calls of one message
         self._taken: set[str] = set()
         self._open = OpenCalls()
 
@@ -32,10 +35,19 @@ class CallIds:
         """Return the id of a tool call for the provider: the call's own id or, for a call without one, `default`;
         characters that the provider rejects are replaced.
         """
-        call_id = self._legal(call.call_id or default)
+        own = call.call_id or default
+        if own in self._called:
+            self._sent.pop(own, None)
+        self._called.add(own)
+        call_id = self._legal(own)
+        self._waiting.setdefault(own, deque()).append(call_id)
         if not call.call_id:
             self._open.add(call.name, call_id)
         return call_id
+
+    def begin_message(self) -> None:
+        """Begin a message of the assistant: later results belong to its calls, also if earlier calls have their ids."""
+        self._waiting.clear()
 
     def of_result(self, result: pb.ToolResult) -> str:
         """Return the id, as the provider is sent it, of the call to which a tool result belongs.
@@ -44,7 +56,8 @@ class CallIds:
         if no call is left, the id is made from the tool's name.
         """
         if result.call_id:
-            return self._legal(result.call_id)
+            waiting = self._waiting.get(result.call_id)
+            return waiting.popleft() if waiting else self._legal(result.call_id)
         return self._open.answered(result.name) or self._legal(f"toolu_{result.name or 'unknown'}")
 
     def _legal(self, call_id: str) -> str:
