@@ -8,6 +8,7 @@ from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts, in_common
 from umg_grpc.knowledge.models import find
 
 LOW_TO_MAX = ("low", "medium", "high", "xhigh", "max")
+MINIMAL_TO_MAX = ("minimal", "low", "medium", "high", "xhigh", "max")
 NONE_TO_XHIGH = ("none", "low", "medium", "high", "xhigh")
 
 
@@ -23,7 +24,11 @@ KNOWN = [
     Case("gpt-4o", "openai", {"efforts": (), "thinking": "never", "sampling": "all"}, frozenset({"efforts"})),
     Case("gpt-5-mini", "openai", {"efforts": ("minimal", "low", "medium", "high"), "sampling": "never"}),
     Case("gpt-5.2-2025-12-11", "azure", {"efforts": NONE_TO_XHIGH, "chat_tools": "without_effort"}),
-    Case("gpt-5.6-sol", "openai", {"efforts": NONE_TO_XHIGH, "chat_tools": "effort_none", "output_tokens": 128_000}),
+    Case(
+        "gpt-5.6-sol",
+        "openai",
+        {"efforts": (*NONE_TO_XHIGH, "max"), "chat_tools": "effort_none", "output_tokens": 128_000},
+    ),
     Case("openai/gpt-6-astra", "openrouter", {"efforts": LOW_TO_MAX, "thinking": "always", "chat_tools": "never"}),
     Case("claude-haiku-4-5-20251001", "anthropic", {"efforts": (), "sampling": "one", "budgets": True}),
     Case("claude-opus-4-7", "anthropic", {"sampling": "never", "budgets": False}, frozenset({"sampling", "budgets"})),
@@ -36,13 +41,13 @@ KNOWN = [
     Case("gemini-4-hydrogen", "vertex", {"efforts": ("low", "medium", "high", "xhigh"), "output_tokens": 1_048_576}),
     Case("grok-4.20-0309-reasoning", "xai", {"efforts": (), "thinking": "always"}),
     Case("grok-4.6", "xai", {"efforts": ("low", "medium", "high", "xhigh"), "default_effort": "high"}),
-    Case("deepseek-v4-pro", "deepseek", {"efforts": ("low", "high", "max"), "json_schema": False}),
+    Case("deepseek-v4-pro", "deepseek", {"efforts": MINIMAL_TO_MAX, "json_schema": False}),
     Case("mistral-large-4", "mistral", {"efforts": ("none", "high"), "thinking": "on"}),
     Case("mistral-small-2603", "mistral", {"efforts": ("none", "high")}),
     Case("mistral-large-2512", "mistral", {"efforts": (), "retired": "2027-04-30"}),
     Case("kimi-k3", "moonshot", {"efforts": ("low", "high", "max"), "sampling": "never"}),
-    Case("accounts/fireworks/models/glm-5p3", "fireworks", {"efforts": ("low", "high", "max")}),
-    Case("GLM-4.6", "zai", {"efforts": (), "thinking": "on", "json_schema": False}),
+    Case("accounts/fireworks/models/glm-5p3", "fireworks", {"efforts": MINIMAL_TO_MAX}),
+    Case("GLM-4.6", "zai", {"efforts": None, "thinking": "on", "json_schema": False}),
     Case("qwen3.8-max", "dashscope", {"json_schema": True, "thinking": "on"}),
 ]
 
@@ -65,8 +70,8 @@ NEWER = [
     Case("gemini-3.9-flash", "gemini", {"efforts": ("low", "medium", "high"), "sampling": "never", "budgets": False}),
     Case("grok-5", "xai", {"efforts": ("low", "medium", "high"), "thinking": "always"}),
     Case("kimi-k4", "moonshot", {"efforts": ("low", "high", "max"), "sampling": "never"}),
-    Case("glm-5.4", "zai", {"efforts": ("low", "high", "max"), "thinking": "always"}),
-    Case("deepseek-v5", "deepseek", {"efforts": ("low", "high", "max"), "json_schema": False}),
+    Case("glm-5.4", "zai", {"efforts": MINIMAL_TO_MAX, "thinking": "always"}),
+    Case("deepseek-v5", "deepseek", {"efforts": MINIMAL_TO_MAX, "json_schema": False}),
 ]
 
 

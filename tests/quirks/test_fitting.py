@@ -44,6 +44,20 @@ TIERS = Quirks(service_tiers=("auto", "flex"))
 BESIDE = Quirks(thinking="on", rejects_beside_reasoning=frozenset({"logprobs", "top_logprobs"}))
 FUNCTIONS_WITHOUT_EFFORT = Quirks(efforts=("none", "low"), thinking="on", chat_tools="effort_none")
 ONLY_REQUIRED = Quirks(thinking="always", tool_choices="required")
+SWITCH_AND_EFFORTS = Quirks(thinking="on", efforts=("none", "low"), reasoning_form="enable_thinking")
+NEEDS_REASONING = Quirks(reasoning_content=True, reasoning_required=True)
+CALL_IN_CHAT = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
+RESULT_IN_CHAT = {"role": "tool", "tool_call_id": "c1", "content": "5 C"}
+CALLED = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "5 C"}]},
+]
+WITH_BLANK = [{"role": "user", "content": "Hi"}, {**CALL_IN_CHAT, "reasoning_content": " "}, RESULT_IN_CHAT]
 HASHED = Quirks(max_user_characters=64, rejects=frozenset({"user"}))
 DOCUMENTS = Quirks(file_form="document_url")
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}}
@@ -129,6 +143,10 @@ CASES = [
     Case("a file as a part of its own", "messages", "chat", DOCUMENTS, {"messages": [{"role": "user", "content": [PDF]}]}, {"messages": [{"role": "user", "content": [{"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0xLjQK"}]}]}),
     Case("a member whose value was changed before", "messages", "chat", HASHED, {"metadata": {"user_id": "u" * 99}}, {"user": None}, "metadata.user_id"),
     Case("sampling that the format has not, either", "messages", "responses", EFFORTS, {"top_k": 3}, {"top_k": None}, "top_k"),
+    Case("a vendor's own sampling", "messages", "chat", Quirks(top_k=True), {"top_k": 3}, {"top_k": 3}),
+    Case("a boolean off in place of an effort", "chat", "chat", SWITCH_AND_EFFORTS, effort("none"), {"enable_thinking": False, "reasoning_effort": None}),
+    Case("reasoning that the caller has not", "messages", "chat", NEEDS_REASONING, {"messages": CALLED}, {"messages": WITH_BLANK}),
+    Case("reasoning that the caller has not, in its own format", "chat", "chat", NEEDS_REASONING, {"messages": [{"role": "user", "content": "Hi"}, CALL_IN_CHAT, RESULT_IN_CHAT]}, {"messages": WITH_BLANK}),
 ]  # fmt: skip
 
 

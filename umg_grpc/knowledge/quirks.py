@@ -132,6 +132,10 @@ class Quirks:
     """
     reasoning_content: bool | None = None
     """Whether chat messages of earlier turns may contain `reasoning_content`."""
+    reasoning_required: bool | None = None
+    """Whether each chat message with tool calls needs `reasoning_content`; one without gets a blank."""
+    top_k: bool | None = None
+    """Whether chat has `top_k`."""
     custom_tools: bool | None = None
     """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
     signatures: bool | None = None

@@ -278,6 +278,8 @@ def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:
     if quirks.reasoning is False or quirks.thinking == "never":
         return True
     stated = reasoning.effort or reasoning.level
+    if source_format == "chat" and reasoning.effort == "none" and quirks.reasoning_form not in {None, "effort"}:
+        return True  # the vendor has a switch of its own
     if stated and quirks.efforts is not None and stated not in quirks.efforts:
         return True
     if reasoning.mode == pb.REASONING_MODE_DISABLED:

@@ -65,6 +65,7 @@ def _has_rules(quirks: Quirks) -> bool:
         or quirks.user_after_tool is False
         or quirks.prefill is False
         or quirks.prefix is True
+        or quirks.reasoning_required is True
     )
 
 
@@ -79,6 +80,8 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
         if own:
             report.drop("messages.role", "system")
         fitted = [_with_role(message, "system") if _role(message) == "developer" else message for message in fitted]
+    if quirks.reasoning_required:
+        fitted = [_with_reasoning(message) for message in fitted]
     if quirks.user_after_tool is False:
         fitted = _with_acknowledged_results(fitted, report)
     if fitted and _role(fitted[-1]) == "assistant" and not _has_calls(fitted[-1]):
@@ -107,6 +110,15 @@ def _with_instructions_first(messages: list[object], report: Report, *, own: boo
             report.drop("messages.role", "user")
             fitted.append({"role": "user", "content": marked(_text_of(message))})
     return fitted
+
+
+def _with_reasoning(message: object) -> object:
+    """Return a message with a blank as its reasoning if it has tool calls and no reasoning: the provider refuses it
+    without, and the caller has none.
+    """
+    if not isinstance(message, dict) or not _has_calls(message) or message.get("reasoning_content"):
+        return message
+    return {**message, "reasoning_content": " "}
 
 
 def _with_acknowledged_results(messages: list[object], report: Report) -> list[object]:

@@ -141,6 +141,8 @@ def _encode_fitted(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Repor
     """
     form = quirks.reasoning_form or "effort"
     fitted = fit_reasoning(reasoning, quirks, report, has_switch=form != "effort")
+    if form == "enable_thinking" and fitted.effort == "none":  # the switch has the effect for each model
+        fitted = fitted._replace(on=False, effort="")
     fields: JsonObject = {"reasoning_effort": fitted.effort} if fitted.effort else {}
     match form:
         case "effort":

@@ -138,6 +138,8 @@ UNSUPPORTED = (
     "safety_settings",
     "image_output",
 )
+UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED if name != "top_k")
+
 
 # --- caller -> canonical
 
@@ -276,7 +278,8 @@ def encode_request(
         body = passthrough_request.rebuild(request, model, stream, edits, report, quirks)
         body = CALL_IDS.restored_body(body, request)
         return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report, local_stops=stops)
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
+    unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=unsupported)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
     words = chat_words(model)
@@ -346,6 +349,8 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks
     fields = copied_fields(request, WIRE_NAMES, SERVICE_TIERS, quirks, report)
     if stops := request.stop_sequences[: quirks.max_stop_sequences]:
         fields["stop"] = list(stops)
+    if quirks.top_k and request.HasField("top_k"):
+        fields["top_k"] = request.top_k
     if request.logit_bias:
         fields["logit_bias"] = dict(request.logit_bias)
     if request.metadata:

@@ -111,7 +111,8 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
         return _turned_off(reasoning, own_effort, quirks, report)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return Plan({"type": "between_tools"}, own_effort)
-    if quirks.reasoning_budget is False or (quirks.adaptive and budget is None):
+    prefers_adaptive = quirks.adaptive and budget is None and effort in {"", *(quirks.efforts or EFFORTS)}
+    if quirks.reasoning_budget is False or prefers_adaptive:
         return _adaptive(reasoning, own_effort or effort or reasoning.level, report, quirks)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
         if quirks.adaptive is False:
