@@ -191,3 +191,82 @@ async def test_a_complete_chat_answer_has_a_finish_reason(gateway: RecordedGatew
 async def test_a_chat_stream_without_end_marker_and_finish_reason_is_cut(gateway: RecordedGateway, face: str) -> None:
     got = await call(gateway, face, "chat", event_stream([chunk({"role": "assistant", "content": "Hi"})]))
     assert b"error" in got.body
+
+
+# --- messages
+
+
+def block(index: int, started: dict[str, Any], **delta: str) -> Events:
+    """Return the start and one delta of a block, without its end."""
+    return [
+        {"type": "content_block_start", "index": index, "content_block": started},
+        {"type": "content_block_delta", "index": index, "delta": delta},
+    ]
+
+
+def end(index: int) -> Events:
+    return [{"type": "content_block_stop", "index": index}]
+
+
+def text(index: int) -> Events:
+    return block(index, {"type": "text", "text": ""}, type="text_delta", text="Hi there")
+
+
+def tool(index: int, city: str) -> Events:
+    started = {"type": "tool_use", "id": f"toolu_{city}", "name": "get_weather", "input": {}}
+    return block(index, started, type="input_json_delta", partial_json=json.dumps({"city": city}))
+
+
+STOP_EVENT = [{"type": "message_stop"}]
+USED = [{"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": {"output_tokens": 5}}]  # fmt: skip
+RIGHT = [MESSAGE_START, *text(0), *end(0), *tool(1, "Oslo"), *end(1), *tool(2, "Rome"), *end(2), *USED, *STOP_EVENT]
+UNKNOWN = [{"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": {"output_tokens": 1}}]  # fmt: skip
+MESSAGES_STREAMS: dict[str, tuple[Events, Events]] = {
+    "right": (RIGHT, RIGHT),
+    "the same index": (
+        [MESSAGE_START, *text(0), *end(0), *tool(0, "Oslo"), *end(0), *tool(0, "Rome"), *end(0), *USED, *STOP_EVENT],
+        RIGHT,
+    ),
+    "the same index, no ends": (
+        [MESSAGE_START, *text(0), *tool(0, "Oslo"), *tool(0, "Rome"), *USED, *STOP_EVENT],
+        RIGHT,
+    ),
+    "the same index of the calls": (
+        [MESSAGE_START, *text(0), *end(0), *tool(1, "Oslo"), *end(1), *tool(1, "Rome"), *end(1), *USED, *STOP_EVENT],
+        RIGHT,
+    ),
+    "no stop reason": (
+        [each for each in RIGHT if each not in USED],
+        [*RIGHT[:-2], *UNKNOWN, *STOP_EVENT],
+    ),
+    "no end marker": (RIGHT[:-1], RIGHT),
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("name", MESSAGES_STREAMS)
+async def test_a_messages_stream_is_made_whole(gateway: RecordedGateway, face: str, name: str) -> None:
+    stream, right = MESSAGES_STREAMS[name]
+    got = await call(gateway, face, "messages", event_stream(stream))
+    [candidate] = got.canonical.candidates
+    calls = [part.tool_call for part in candidate.message.parts if part.HasField("tool_call")]
+    assert [json.loads(each.arguments_json)["city"] for each in calls] == ["Oslo", "Rome"]
+    assert candidate.finish_reason == pb.FINISH_REASON_TOOL_CALLS
+    if face == "messages":
+        model = MESSAGE_START["message"] | {"model": "m-messages"}
+        assert events_of(got.body) == [MESSAGE_START | {"message": model}, *right[1:]]
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("calls", [False, True])
+async def test_a_complete_messages_answer_has_a_stop_reason(gateway: RecordedGateway, face: str, calls: bool) -> None:
+    used = [{"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}] if calls else []
+    content = [{"type": "text", "text": "Hi"}, *used]
+    head = {"type": "message", "id": "msg_1", "role": "assistant", "x": 1.0}
+    answer = head | {"model": "theirs", "content": content, "stop_reason": None}
+    got = await call(gateway, face, "messages", answer, stream=False)
+    reason = got.canonical.candidates[0].finish_reason
+    assert reason == (pb.FINISH_REASON_TOOL_CALLS if calls else pb.FINISH_REASON_STOP)
+    if face == "messages":
+        stop = "tool_use" if calls else "end_turn"
+        assert json.loads(got.body) == answer | {"model": "m-messages", "stop_reason": stop}

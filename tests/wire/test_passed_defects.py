@@ -35,7 +35,32 @@ def chat_calls(*, indexes: tuple[int, int]) -> bytes:
 
 
 CHAT_END = b'data: {"id":"c","created":0,"model":"m","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n'  # fmt: skip
-REPAIRED = {"chat": (chat_calls(indexes=(0, 0)), chat_calls(indexes=(0, 1)).replace(b"data: [DONE]", CHAT_END + b"data: [DONE]"))}  # fmt: skip
+
+
+def named(kind: str, **members: object) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **members})}\n\n".encode()
+
+
+def messages_blocks(*, indexes: tuple[int, int], ended: bool) -> bytes:
+    """Return a stream of two blocks with these indexes. `ended`: whether the first has its end."""
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    stream = named("message_start", message=head | {"usage": {"input_tokens": 1, "output_tokens": 1}})
+    for index, content in zip(indexes, ("a", "b"), strict=True):
+        stream += named("content_block_start", index=index, content_block={"type": "text", "text": ""})
+        for _ in range(2):
+            stream += named("content_block_delta", index=index, delta={"type": "text_delta", "text": content})
+        stream += named("content_block_stop", index=index) if ended or content == "b" else b""
+    stopped = {"stop_reason": "end_turn", "stop_sequence": None}
+    return stream + named("message_delta", delta=stopped, usage={"output_tokens": 2}) + named("message_stop")
+
+
+REPAIRED = {
+    "chat": (
+        chat_calls(indexes=(0, 0)),
+        chat_calls(indexes=(0, 1)).replace(b"data: [DONE]", CHAT_END + b"data: [DONE]"),
+    ),
+    "messages": (messages_blocks(indexes=(0, 0), ended=False), messages_blocks(indexes=(0, 1), ended=True)),
+}
 
 
 @pytest.mark.parametrize("name", REPAIRED)

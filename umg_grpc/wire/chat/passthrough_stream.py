@@ -120,22 +120,21 @@ class PassthroughDecoder(FrameDecoder):
         count = plain.count(end + head) + 1
         if plain.count(b"\n") != count * lines or plain.count(tail) != count:
             return DECODED
-        if self._called and self._may_start_call(plain, count, *ids):
-            return DECODED
+        if self._called:
+            added = plain.count(ids[0]) - count * ids[1]
+            if (added or self._numbers.is_wrong) and self._may_start_call(plain, ids[0], added):
+                return DECODED
         renamed = self._model.replace_all(plain, count)
         return DECODED if renamed is None else (renamed, len(plain))
 
-    def _may_start_call(self, frames: bytes, count: int, member: bytes, ids: int) -> bool:
-        """Return whether one of `count` frames may start a tool call, or may continue a call that has a wrong index.
-        Most providers state the id of a call only in its first piece, others repeat it, or an empty one.
+    def _may_start_call(self, frames: bytes, member: bytes, added: int) -> bool:
+        """Return whether a frame may start a tool call, or may continue a call that has a wrong index. Most providers
+        state the id of a call only in its first piece, others repeat it, or an empty one.
 
-        `member`, `ids`: as in `Template.ids`.
+        `member`: beginning of a member `id`; `added`: number of these members inside of deltas.
         """
         if self._numbers.is_wrong and CALLED in frames:
             return True
-        added = frames.count(member) - count * ids
-        if not added:
-            return False
         return added != frames.count(member + b'"') + frames.count(member + self._numbers.last_id)
 
     def _end(self) -> bytes:

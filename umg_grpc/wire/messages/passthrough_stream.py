@@ -5,10 +5,12 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
+from umg_grpc.wire.messages.passed_defects import DELTA, END, START, PassedBlocks, stop_frame, stop_reason
 from umg_grpc.wire.messages.shared_response_fields import Ending, Head, decode_finish
 from umg_grpc.wire.messages.stream_decoder import (
     DELTA_START,
     EVENT,
+    Delta,
     Event,
     event_error,
     only_deltas,
@@ -23,30 +25,32 @@ STOP = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
 AFTER_START = frozenset(
     {"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
 )
-# Names of events without anything that the service needs.
-SKIPPED_EVENTS = frozenset({b"content_block_delta", b"content_block_start", b"content_block_stop", b"ping"})
+# Names of the events of content blocks, which have nothing that the service needs.
+BLOCK_EVENTS = frozenset({START, DELTA, END})
 
 
 class PassthroughDecoder(FrameDecoder):
     """Decoder of a passed-through messages stream: forwards events, and emits the canonical events that the service
     needs. One instance per stream.
 
-    Four changes are made to the frames. The model id in `message_start` is replaced if the provider's differs. Events
+    Few changes are made to the frames. The model id in `message_start` is replaced if the provider's differs. Events
     without data or of another format (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get
-    one. The end marker is added if the provider leaves it out.
+    one. The stop reason, the ends of blocks and the end marker are added if the provider leaves them out, and blocks
+    with the same index get different ones.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._model = ModelMember(request.model, parent="message")
         self._usage = ProviderUsage()
+        self._blocks = PassedBlocks()
         self._stopped = False  # the stop reason was emitted
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
         """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
         length 0) if the first frame has to be decoded.
         """
-        if not self._started or not frames.startswith(DELTA_START):
+        if not self._started or self._blocks.is_wrong or not frames.startswith(DELTA_START):
             return DECODED
         deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]
         return (deltas, len(deltas)) if only_deltas(deltas) else DECODED
@@ -60,8 +64,8 @@ class PassthroughDecoder(FrameDecoder):
         data = event.data or b""
         if data.strip() == sse.DONE:
             return b""
-        if self._started and event.name in SKIPPED_EVENTS:
-            return event.raw
+        if self._started and event.name in BLOCK_EVENTS:
+            return self._blocks.frames(event)
         decoded = decode(EVENT, data)
         if error := event_error(decoded, event.name, data):
             raise error
@@ -76,9 +80,13 @@ class PassthroughDecoder(FrameDecoder):
                 message = decoded.message or Head()
                 self._start(message, events)
                 kept = self._model.replace(event, message.model)
+            case "content_block_start" | "content_block_delta" | "content_block_stop":
+                kept = self._blocks.frames(event)
             case "message_delta":
                 self._read_message_delta(decoded, events)
+                kept = (self._blocks.ends() if self._stopped else b"") + kept
             case "message_stop":
+                kept = self._missing_end(events) + kept
                 self.done = True
             case _:  # all other events are passed through unread
                 pass
@@ -91,6 +99,17 @@ class PassthroughDecoder(FrameDecoder):
             if message.usage is not None:
                 self._usage = message.usage
                 self._append_usage(events)
+
+    def _missing_end(self, events: list[pb.GenerateEvent]) -> bytes:
+        """Return the frames that the provider left out before its end marker: the ends of blocks, and the stop reason,
+        for which a canonical event is appended to `events`.
+        """
+        ends = self._blocks.ends()
+        if self._stopped:
+            return ends
+        reason = stop_reason(self._blocks.calls)
+        self._read_message_delta(Event(delta=Delta(stop_reason=reason)), events)
+        return ends + stop_frame(reason, int(self._usage.output_tokens or 0))
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
         """Append the canonical events for the stop reason (once per stream) and the usage in a `message_delta` event to

@@ -11,6 +11,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.messages.decode_messages import decode_answer
 from umg_grpc.wire.messages.errors import stated_error
+from umg_grpc.wire.messages.passed_defects import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
 from umg_grpc.wire.messages.shared_response_fields import (
@@ -99,6 +100,9 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
                 decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
+        if pass_ and not answer.stop_reason:
+            body = with_stop_reason(body)
+            answer.stop_reason = decode(PASSED, body).stop_reason
         candidate = response.candidates.add()
         decode_finish(answer, candidate)
         if isinstance(answer, ProviderMessage):
