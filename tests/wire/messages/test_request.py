@@ -315,8 +315,8 @@ OPTIONS = [
     ({"response_format": pb.ResponseFormat(json=pb.JsonFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
     ({"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
     (
-        {"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"type":"OBJECT"}', native_schema=True, name="n", strict=True))},
-        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}, "response_format.json_schema.name",
+        {"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}', native_schema=True, name="n", strict=True))},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}}}}, "response_format.json_schema.name",
     ),
     ({"reasoning": thinks(mode=DISABLED)}, {"thinking": {"type": "disabled"}}, ""),
     ({"reasoning": thinks(effort="none")}, {"thinking": {"type": "disabled"}}, ""),
@@ -414,7 +414,9 @@ def test_a_choice_without_tools_is_left_out() -> None:
 
 
 TOOLS = [
-    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"b": 1.0, "type": "object"}', strict=True)), {"name": "f", "input_schema": {"b": 1.0, "type": "object"}, "strict": True}, ""),
+    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"b": 1.0, "type": "object"}', strict=False)), {"name": "f", "input_schema": {"b": 1.0, "type": "object"}, "strict": False}, ""),
+    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"type": "object"}', strict=True)), {"name": "f", "input_schema": {"type": "object"}, "strict": False}, "tools.function.strict=false"),
+    (pb.Tool(function=pb.FunctionTool(name="f", strict=True)), {"name": "f", "input_schema": EMPTY | {"additionalProperties": False}, "strict": True}, ""),
     (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"properties": {}}')), {"name": "f", "input_schema": EMPTY}, ""),
     (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"type": "STRING"}', native_schema=True)), {"name": "f", "input_schema": {"type": "object"}}, ""),
     (pb.Tool(web_search=pb.WebSearchTool(declared_type="googleSearch", context_size="low")), SEARCH | {"max_uses": 1}, "search_context_size=max_uses 1"),

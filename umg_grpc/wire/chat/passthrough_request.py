@@ -10,10 +10,12 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.answer_format import fit_own_format
 from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.json import ABSENT, FIELDS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
@@ -101,6 +103,8 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
+    fit_own_format(fields, request, quirks, report)
+    fit_own_tools(fields, quirks, report)
     fields["messages"] = fit_raw_messages(fields["messages"], quirks, report)
     fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)

@@ -17,6 +17,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
+from umg_grpc.wire.chat.answer_format import add_instructions, encode_json_format
 from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
@@ -36,7 +37,6 @@ from umg_grpc.wire.core.json import (
     parse_open,
     whole,
 )
-from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
@@ -121,7 +121,6 @@ del WIRE_NAMES["top_k"]  # the providers of the format itself reject it
 # Models whose providers reject `max_tokens` in favour of its newer name; others may not know the newer name.
 NEWER_LIMIT = re.compile(r"(?:.*/)?(?:famO-|gpt-[5-9]|o[1-9](?:-|$))")
 MAX_STOPS = 4
-JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless a message mentions JSON
 
 DEFAULT_AUDIO_FORMAT = "wav"  # audio format where the request has none
 
@@ -298,6 +297,7 @@ def encode_request(
         fields["max_completion_tokens"] = fields.pop("max_tokens")
     if request.HasField("source"):  # the format of the source document may not have these rules
         _apply_provider_rules(fields, report)
+    add_instructions(fields, request, quirks)
     if request.tools and "tools" not in fields:
         fields.pop("parallel_tool_calls", None)  # rejected without tools
     if stream:
@@ -335,10 +335,6 @@ def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
             report.drop("tool_choice")
     if "top_logprobs" in fields and not fields.setdefault("logprobs", True):
         del fields["top_logprobs"]
-    if fields.get("response_format") == {"type": "json_object"}:
-        messages = fields["messages"]
-        if isinstance(messages, list) and b"json" not in msgspec.json.encode(messages).lower():
-            messages.insert(0, {"role": "system", "content": JSON_INSTRUCTION})
 
 
 def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
@@ -367,13 +363,8 @@ def _encode_output(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     match request.response_format.WhichOneof("kind"):
         case "text":
             fields["response_format"] = {"type": "text"}
-        case "json":
-            fields["response_format"] = {"type": "json_object"}
-        case "json_schema":
-            fields["response_format"] = {
-                "type": "json_schema",
-                "json_schema": _encode_schema(request.response_format.json_schema),
-            }
+        case "json" | "json_schema":
+            fields |= encode_json_format(request.response_format, report, quirks)
         case "enum_text":
             raise UmgError(
                 pb.ERROR_REASON_UNTRANSLATABLE,
@@ -399,19 +390,6 @@ def _encode_output(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
                 raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"{field}: a prediction is text in chat", field=field)
         parts = [{"type": "text", "text": part.text.text} for part in request.prediction]
         fields["prediction"] = {"type": "content", "content": parts if len(parts) > 1 else parts[0]["text"]}
-    return fields
-
-
-def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
-    fields: JsonObject = {"name": described.name or "answer"}  # required here, absent in messages and native
-    if described.description:
-        fields["description"] = described.description
-    if described.schema_json:
-        fields["schema"] = json_schema(
-            described.schema_json, described.native_schema, "response_format.json_schema.schema_json"
-        )
-    if described.HasField("strict"):
-        fields["strict"] = described.strict
     return fields
 
 

@@ -16,9 +16,9 @@ from umg_grpc.wire.core.function_tools import (
     encode_named_choice,
 )
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
-from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
+from umg_grpc.wire.core.tool_schemas import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import supports_search
 
@@ -152,7 +152,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
 def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report: Report, quirks: Quirks) -> object:
     match tool.WhichOneof("kind"):
         case "function":
-            function = _encode_function(tool, names, f"{at}.function")
+            function = _encode_function(tool, names, f"{at}.function", report, quirks)
             return function if legacy else {"type": "function", "function": function}
         case "custom" if legacy or quirks.custom_tools is False:
             function = names.head(tool) | {"parameters": encode_free_text(tool.custom, report)}
@@ -184,12 +184,13 @@ def _nested_format(format_json: str, at: str) -> object:
     return members | {"grammar": grammar}
 
 
-def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
+def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report, quirks: Quirks) -> JsonObject:
     function, encoded = tool.function, names.head(tool)
+    strict = function.strict if function.HasField("strict") else None
     if function.parameters_json:
-        encoded["parameters"] = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
-    if function.HasField("strict"):
-        encoded["strict"] = function.strict
+        encoded["parameters"], strict = fit_parameters(function, quirks.schema_dialect, report, at)
+    if strict is not None:
+        encoded["strict"] = strict
     return encoded
 
 

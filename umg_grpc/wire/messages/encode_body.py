@@ -6,8 +6,8 @@ from typing import assert_never
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.messages.answer_format import encode_json_format
 from umg_grpc.wire.messages.automatic_cache_marks import is_marked, mark_prompt
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_messages import MessageEncoder
@@ -20,8 +20,6 @@ SERVICE_TIERS = ("auto", "standard_only")
 
 DEFAULT_MAX_TOKENS = 4096  # used for a model without a known limit, since `max_tokens` is required
 
-ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no code fence."
-
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Encode a canonical request of any format as all members of the body except `model` and `stream`.
@@ -31,7 +29,7 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = 
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
     turns = MessageEncoder(request, names, report, quirks)
-    output = _encode_format(request, turns, report)
+    output = _encode_format(request, turns, report, quirks)
     listed = tools.get("tools")
     prompt = turns.encode(listed if isinstance(listed, list) else [])
     thinking = plan_reasoning(request, report, quirks) if supports_reasoning(request, quirks, report) else Plan()
@@ -55,28 +53,20 @@ def _forced(tools: JsonObject) -> bool:
     return isinstance(choice, dict) and choice["type"] in {"any", "tool"}
 
 
-def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> JsonObject:
+def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
     """Return `output_config` with the JSON schema that the request requires of the answer; {} if it requires none.
 
-    Any JSON without a schema is required by a line that is appended to the system prompt of `turns`. Raise
-    UmgError(UNTRANSLATABLE) for a format of the answer that is an enumeration.
+    Any JSON without a schema, and a schema that the provider cannot enforce, is required by a line at the end of the
+    system prompt of `turns`. Raise UmgError(UNTRANSLATABLE) for a format of the answer that is an enumeration.
     `report`: collects the settings that are left out or changed.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
-        case "json_schema" if form.json_schema.schema_json:
-            described = form.json_schema
-            for name in ("name", "description"):
-                if getattr(described, name):
-                    report.drop(f"response_format.json_schema.{name}")
-            if described.HasField("strict") and not described.strict:
-                report.drop("response_format.json_schema.strict")  # it is always strict
-            at = "response_format.json_schema.schema_json"
-            schema = json_schema(described.schema_json, described.native_schema, at)
-            return {"format": {"type": "json_schema", "schema": schema}}
         case "json" | "json_schema":
-            turns.append_instruction(ANY_JSON)
-            report.drop("response_format", "a line of the system prompt")
+            config, instruction = encode_json_format(request, report, quirks)
+            if instruction:
+                turns.append_instruction(instruction)
+            return config
         case "enum_text":
             raise untranslatable("response_format", "this model's provider has no bare enum; ask for JSON")
         case "text" | None:

@@ -47,6 +47,7 @@ class MessageEncoder:
         self._report = report
         self._ids = CallIds()
         self._system: list[JsonObject] = []
+        self._last_instructions: list[JsonObject] = []
         # role, blocks; an opaque turn has role "" and is its only block
         self._turns: list[tuple[str, list[object]]] = []
         self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
@@ -60,6 +61,7 @@ class MessageEncoder:
             self._append_instruction(part, f"instructions[{index}]")
         for index, message in enumerate(self._request.messages):
             self._message(message, index)
+        self._system += self._last_instructions
         self._answer_calls()
         self._begin_with_user()
         self._end_with_user()
@@ -89,8 +91,8 @@ class MessageEncoder:
         return calls
 
     def append_instruction(self, text: str) -> None:
-        """Append a line to the system prompt. Call it before `encode`."""
-        self._system.append({"type": "text", "text": text})
+        """Add a line at the end of the system prompt. Call it before `encode`."""
+        self._last_instructions.append({"type": "text", "text": text})
 
     # --- the system prompt
 

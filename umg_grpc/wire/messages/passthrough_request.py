@@ -13,7 +13,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
+from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.messages.answer_format import fit_own_format
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
@@ -100,6 +102,8 @@ def rebuild(
         _remove_gateway_blocks(fields, report)
     fit_turns(fields, quirks, report)
     fit_media_types(fields, quirks, report)
+    fit_own_format(fields, request, quirks, report)
+    fit_own_tools(fields, quirks, report)
     if has_persistent(body):
         rename_persistent(fields)
     _make_max_tokens_whole(fields, request)

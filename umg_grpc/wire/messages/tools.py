@@ -4,14 +4,15 @@ from typing import assert_never
 
 import msgspec
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
-from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
+from umg_grpc.wire.core.tool_schemas import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema
+from umg_grpc.wire.messages.answer_format import dialect_of
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
@@ -118,7 +119,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     `names`: the caller's tool names -> the provider's. `report`: collects the tools and options that are left out.
     `quirks`: restrictions of the provider's model.
     """
-    tools = list[object]()
+    tools, dialect = list[object](), dialect_of(request, quirks)
     allowed = _offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
     for index, tool in distinct_tools(request, report):
@@ -129,7 +130,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
             continue  # the choice is among other tools
         if tool.HasField("opaque") and tool.opaque.format != "messages" and omits(tool.opaque, report):
             continue
-        encoded = _encode_tool(tool, names, report, f"tools[{index}]")
+        encoded = _encode_tool(tool, names, report, f"tools[{index}]", dialect)
         if tool.HasField("cache_control"):
             members = (
                 encoded if isinstance(encoded, dict) else msgspec.json.decode(encoded, type=dict[str, msgspec.Raw])
@@ -162,10 +163,12 @@ def _offered_names(request: pb.GenerateRequest) -> set[str]:
     return set() if forced or choice.mode == pb.TOOL_CHOICE_MODE_NONE else set(choice.names)
 
 
-def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "JsonObject | msgspec.Raw":
+def _encode_tool(
+    tool: pb.Tool, names: ToolNames, report: Report, at: str, dialect: SchemaDialect | None
+) -> "JsonObject | msgspec.Raw":
     match tool.WhichOneof("kind"):
         case "function":
-            return _encode_function(tool, names, f"{at}.function")
+            return _encode_function(tool, names, f"{at}.function", report, dialect)
         case "custom":
             return names.head(tool) | {"input_schema": encode_free_text(tool.custom, report)}
         case "web_search":
@@ -180,21 +183,25 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
             assert_never(unhandled)
 
 
-def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
+def _encode_function(
+    tool: pb.Tool, names: ToolNames, at: str, report: Report, dialect: SchemaDialect | None
+) -> JsonObject:
     function, encoded = tool.function, names.head(tool)
-    encoded["input_schema"] = _encode_schema(function, f"{at}.parameters_json")
-    if function.HasField("strict"):
-        encoded["strict"] = function.strict
+    strict = function.strict if function.HasField("strict") else None
+    if function.parameters_json:
+        parameters, strict = fit_parameters(function, dialect, report, at)
+        encoded["input_schema"] = _object_schema(parameters, f"{at}.parameters_json")
+    else:
+        encoded["input_schema"] = NO_ARGUMENTS | ({"additionalProperties": False} if strict else {})
+    if strict is not None:
+        encoded["strict"] = strict
     return encoded
 
 
-def _encode_schema(function: pb.FunctionTool, at: str) -> object:
+def _object_schema(encoded: object, at: str) -> object:
     """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`.
     Raise UmgError(INVALID_FIELD) for parameters that are no object. `at`: their canonical path, for that error.
     """
-    if not function.parameters_json:
-        return NO_ARGUMENTS
-    encoded = json_schema(function.parameters_json, function.native_schema, at)
     if isinstance(encoded, msgspec.Raw):
         if not bytes(encoded).startswith(b"{"):
             raise invalid(at, "expected an object; send a JSON schema of an object")

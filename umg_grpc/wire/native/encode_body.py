@@ -9,6 +9,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.native.answer_format import add_instructions
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
 from umg_grpc.wire.native.provider_tool_names import tool_names
@@ -50,7 +51,9 @@ def encode_body(
     `quirks`: restrictions of the provider's model.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
-    return encode_messages(request, model, report, quirks) | encode_options(request, model, report, quirks)
+    fields = encode_messages(request, model, report, quirks) | encode_options(request, model, report, quirks)
+    add_instructions(fields, request, quirks)
+    return fields
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:

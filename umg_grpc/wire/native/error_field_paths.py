@@ -45,6 +45,7 @@ wire_path = wire_paths(
         (r"^reasoning\.level", f"{_CONFIG}.thinkingConfig.thinkingLevel"),
         (r"^reasoning\.include_thoughts", f"{_CONFIG}.thinkingConfig.includeThoughts"),
         (r"^reasoning\b.*", f"{_CONFIG}.thinkingConfig"),
+        (r"^response_format\.json_schema\.schema_json\.(\w+)", _CONFIG + r".responseSchema.\1"),
         (r"^response_format\.(?:json_schema|enum_text)\b.*", f"{_CONFIG}.responseSchema"),
         (r"^response_format\b.*", f"{_CONFIG}.responseMimeType"),
         (r"^output_modalities", f"{_CONFIG}.responseModalities"),

@@ -2,17 +2,16 @@
 provider.
 """
 
-from typing import assert_never
-
 from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
+from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, whole
 from umg_grpc.wire.core.reasoning_effort import fit_reasoning
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import output_limit, rejected_sampling, supports_reasoning
 from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.answer_format import ENUM, JSON, TEXT, encode_format
 from umg_grpc.wire.native.content_parts import RESOLUTION, resolution
 from umg_grpc.wire.native.encode_messages import generation
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
@@ -41,7 +40,6 @@ WHOLE_NUMBERS = (
 )
 SEEDS = range(-(2**31), 2**31)  # 32 bits, as the provider requires
 
-JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
 RESOLUTIONS = ("low", "medium", "high")
 
 # Budget of an effort as other gateways set it (reference, 6.4: Gemini compat endpoint). An effort without a level of
@@ -166,7 +164,7 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
         report.drop("seed")
     if stops := request.stop_sequences[: quirks.max_stop_sequences]:
         fields["stopSequences"] = list(stops)
-    fields |= _encode_format(request.response_format, report)
+    fields |= encode_format(request, report, quirks)
     if request.output_modalities:
         fields["responseModalities"] = [word.upper() for word in request.output_modalities]
     if request.media_detail in RESOLUTIONS:
@@ -181,32 +179,6 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     if request.HasField("image_output"):
         fields["imageConfig"] = _encode_images(request.image_output)
     return fields
-
-
-def _encode_format(chosen: pb.ResponseFormat, report: Report) -> JsonObject:
-    match chosen.WhichOneof("kind"):
-        case "text":
-            return {"responseMimeType": TEXT}
-        case "json":
-            return {"responseMimeType": JSON}
-        case "json_schema":
-            return {"responseMimeType": JSON, **_encode_schema(chosen.json_schema, "json_schema", report)}
-        case "enum_text":
-            return {"responseMimeType": ENUM, **_encode_schema(chosen.enum_text, "enum_text", report)}
-        case None:
-            return {}
-        case unhandled:
-            assert_never(unhandled)
-
-
-def _encode_schema(described: pb.JsonSchemaFormat, kind: str, report: Report) -> JsonObject:
-    for name in ("name", "description", "strict"):
-        if getattr(described, name):
-            report.drop(f"response_format.{kind}.{name}")
-    if not described.schema_json:
-        return {}
-    member = "responseSchema" if described.native_schema else "responseJsonSchema"
-    return {member: json_text(described.schema_json, f"response_format.{kind}.schema_json")}
 
 
 def _encode_speech(audio: pb.AudioOutputOptions, report: Report) -> JsonObject:

@@ -11,6 +11,7 @@ from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
+from umg_grpc.wire.native.answer_format import fit_own_format
 from umg_grpc.wire.native.encode_body import encode_messages, encode_options
 from umg_grpc.wire.native.passthrough_signatures import edit_signatures
 from umg_grpc.wire.native.tools import SEARCH_KEYS
@@ -77,6 +78,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
     changed = _changed(request, notes, quirks)
     if changed or notes.edited:
         _edit(fields, request, notes, model, report, quirks, changed)
+    fit_own_format(fields, request, quirks, report)
     edit_signatures(fields, request, model, report)
     fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)

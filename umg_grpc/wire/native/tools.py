@@ -5,11 +5,12 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
+from umg_grpc.wire.core.tool_schemas import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.native import schema
@@ -123,7 +124,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     model.
     """
     searches = requests_search(request) and supports_search(request, quirks, report)
-    functions, others = _encode_each(request, names, report, searches=searches)
+    functions, others = _encode_each(request, names, report, searches=searches, dialect=quirks.schema_dialect)
     if (
         searches
         and _requests_search(request, report)
@@ -143,7 +144,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def _encode_each(
-    request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
+    request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool, dialect: SchemaDialect | None
 ) -> tuple[list[JsonObject], list[object]]:
     """Return (declarations of the functions of a request, all its other tools).
     `searches`: whether web search tools are sent, which the provider may reject. Raise UmgError(UNTRANSLATABLE) for a
@@ -159,7 +160,7 @@ def _encode_each(
             report.drop("cache_control")
         match tool.WhichOneof("kind"):
             case "function" if tool.function.name not in left_out:
-                functions.append(_encode_function(tool, names, f"tools[{index}].function", report))
+                functions.append(_encode_function(tool, names, f"tools[{index}].function", report, dialect))
             case "custom" if tool.custom.name not in left_out:
                 functions.append(_encode_custom(tool, names, report))
             case "function" | "custom":
@@ -200,16 +201,19 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
     return {tool.function.name or tool.custom.name for tool in request.tools} - set(choice.names)
 
 
-def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -> JsonObject:
-    """Return a function as an element of `functionDeclarations`. A full JSON schema goes unchanged into
-    `parametersJsonSchema`: the older `parameters` accepts a subset, so parts of the schema would be lost to the model.
+def _encode_function(
+    tool: pb.Tool, names: ToolNames, at: str, report: Report, dialect: SchemaDialect | None
+) -> JsonObject:
+    """Return a function as an element of `functionDeclarations`. A full JSON schema is sent as `parametersJsonSchema`,
+    by the vendor's dialect: the older `parameters` accepts a subset, so parts of it would be lost to the model.
     Raise UmgError(INVALID_FIELD) for a schema that is not JSON. `at`: canonical path of the function, for that error.
     `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
     """
     function, encoded = tool.function, names.head(tool)
-    if function.parameters_json:
-        member = "parameters" if function.native_schema else "parametersJsonSchema"
-        encoded[member] = json_text(function.parameters_json, f"{at}.parameters_json")
+    if function.parameters_json and function.native_schema:
+        encoded["parameters"] = json_text(function.parameters_json, f"{at}.parameters_json")
+    elif function.parameters_json:
+        encoded["parametersJsonSchema"], _ = fit_parameters(function, dialect, report, at)
     if function.strict:
         report.drop("strict")
     return encoded

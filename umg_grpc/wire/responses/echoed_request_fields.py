@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text, parse
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import BETWEEN_TEXTS
 from umg_grpc.wire.responses.encode_options import TRUNCATION_NAMES, encode_prompt, encode_text
@@ -122,4 +123,4 @@ def _text(request: pb.GenerateRequest) -> JsonObject:
     encoded: JsonObject = {"format": {"type": "text"}, "verbosity": VERBOSITY}
     if request.response_format.WhichOneof("kind") == "enum_text":
         return encoded
-    return encoded | encode_text(request)
+    return encoded | encode_text(request, Report())

@@ -5,12 +5,12 @@ from typing import assert_never, get_args
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses.answer_format import encode_json_format
 from umg_grpc.wire.responses.content_parts import DETAILS
 from umg_grpc.wire.responses.encode_messages import encode_instructions
 from umg_grpc.wire.responses.tool_choice import encode_choice
@@ -120,7 +120,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
     fields |= _encode_storage(request, quirks)
     if request.logprobs and "logprobs" in (quirks.rejects or ()):
         report.drop("logprobs")
-    if text := encode_text(request):
+    if text := encode_text(request, report, quirks):
         fields["text"] = text
     if request.HasField("include_obfuscation"):
         fields["stream_options"] = {"include_obfuscation": request.include_obfuscation}
@@ -155,18 +155,18 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
     return fields
 
 
-def encode_text(request: pb.GenerateRequest) -> JsonObject:
+def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return the member `text` (format and verbosity of the answer); {} if the request sets neither.
-    Raises UmgError(UNTRANSLATABLE) for an answer that has to be one word of an enumeration.
+    Raises UmgError(UNTRANSLATABLE) for an answer that has to be one word of an enumeration. `report`: collects the
+    constraints that the provider does not enforce.
     """
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
         case "text":
             fields["format"] = {"type": "text"}
-        case "json":
-            fields["format"] = {"type": "json_object"}
-        case "json_schema":
-            fields["format"] = _encode_schema(request.response_format.json_schema)
+        case "json" | "json_schema":
+            if form := encode_json_format(request.response_format, report, quirks):
+                fields["format"] = form
         case "enum_text":
             raise untranslatable("response_format", "responses has no bare enum; ask for JSON")
         case None:
@@ -175,17 +175,6 @@ def encode_text(request: pb.GenerateRequest) -> JsonObject:
             assert_never(unhandled)
     if request.verbosity:
         fields["verbosity"] = request.verbosity
-    return fields
-
-
-def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
-    field = "response_format.json_schema.schema_json"
-    fields: JsonObject = {"type": "json_schema", "name": described.name or "answer"}  # required here
-    if described.description:
-        fields["description"] = described.description
-    fields["schema"] = json_schema(described.schema_json or "{}", described.native_schema, field)
-    if described.HasField("strict"):
-        fields["strict"] = described.strict
     return fields
 
 

@@ -12,8 +12,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses.answer_format import fit_own_format
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
 from umg_grpc.wire.responses.encode_options import CANONICAL_NAMES, WIRE_NAMES
 
@@ -59,6 +61,8 @@ def rebuild(
         _flatten_tools(fields)
     if is_present(fields.get("tool_choice", ABSENT)):
         _flatten_choice(fields)
+    fit_own_format(fields, request, quirks, report)
+    fit_own_tools(fields, quirks, report)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
         fields["stream"] = Raw(b"true")

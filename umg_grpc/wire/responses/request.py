@@ -30,6 +30,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
+from umg_grpc.wire.responses.answer_format import add_instructions
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
@@ -251,6 +252,7 @@ def encode_request(
     report_unsupported_fields(request, notes, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
     fields |= encode_options(request, report, quirks)
+    add_instructions(fields, request, quirks)
     if stream:
         fields["stream"] = True
     else:

@@ -14,6 +14,7 @@ from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_functio
 from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, distinct_tools, name_of
+from umg_grpc.wire.core.tool_schemas import fit_parameters
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.request_notes import RequestNotes
@@ -169,7 +170,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
     tools = _grouped(
-        (tool, _encode_tool(tool, own, names, f"tools[{index}]", report))
+        (tool, _encode_tool(tool, own, names, f"tools[{index}]", report, quirks))
         for index, tool in distinct_tools(request, report)
         if (searches or not tool.HasField("web_search")) and not _is_left_out(tool, report)
     )
@@ -210,7 +211,7 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
     return tool
 
 
-def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report) -> object:
+def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report, quirks: Quirks) -> object:
     """Return one tool as an element of `tools`. `own`: whether the caller's format is this one, in which an absent
     `strict` means true; in other formats it means false. `at`: canonical path of the tool, for errors.
     `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
@@ -225,6 +226,9 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
             if not own:
                 strict = tool.function.strict  # unset is false in all other formats, and true here
             encoded = function_tool(tool.function, strict, f"{at}.function")
+            if tool.function.parameters_json:
+                parameters, enforced = fit_parameters(tool.function, quirks.schema_dialect, report, f"{at}.function")
+                encoded |= {"parameters": parameters, "strict": False if enforced is False else strict}
             return encoded | {"name": _own_name(tool, names)}
         case "custom":
             return _custom_tool(tool.custom, f"{at}.custom") | {"name": _own_name(tool, names)}

@@ -1,0 +1,137 @@
+"""The required format of an answer (JSON, or JSON by a schema) as a vendor accepts it: enforced by the vendor, or by
+instructions in the prompt.
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.schema_dialects import fit_schema
+from umg_grpc.wire.dropped_fields_report import Report
+
+FIELD = "response_format.json_schema"
+SCHEMA_FIELD = f"{FIELD}.schema_json"
+REWRITTEN = "rewritten"
+
+ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no code fence."
+_BY_SCHEMA = "Answer with JSON that is valid for this JSON schema, and nothing else: no words around it, no code fence."
+
+
+class AnswerFormat(NamedTuple):
+    """Format of the answer as a provider gets it."""
+
+    form: Literal["json_schema", "json_object", ""]
+    """Format that the provider enforces; "" for none."""
+    schema: object = None
+    strict: bool | None = None
+    """Whether the schema is strict; None if the caller did not state it."""
+    instruction: str = ""
+    """Text that the prompt needs, since the provider does not enforce the whole format."""
+
+
+def requires_json(chosen: pb.ResponseFormat) -> bool:
+    """Return whether the answer must be JSON, by a schema or any."""
+    return chosen.WhichOneof("kind") in {"json", "json_schema"}
+
+
+def fit_answer(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> AnswerFormat:
+    """Return the format of an answer that must be JSON, as the vendor accepts it.
+
+    `report`: collects the constraints that the vendor does not enforce. Raise UmgError(INVALID_FIELD) for a schema that
+    is not JSON.
+    """
+    if chosen.WhichOneof("kind") == "json":
+        if dialect == "none":
+            report.drop("response_format", "instructions")
+            return AnswerFormat("", instruction=ANY_JSON)
+        return AnswerFormat("json_object")
+    described = chosen.json_schema
+    strict = described.strict if described.HasField("strict") else None
+    if dialect not in {"json_object", "none"}:
+        if not described.schema_json:
+            return AnswerFormat("json_schema", strict=strict)
+        schema = fit_schema(
+            described.schema_json,
+            dialect,
+            report,
+            SCHEMA_FIELD,
+            native=described.native_schema,
+            strict=strict is True or dialect == "claude",
+        )
+        if schema is not None:
+            return AnswerFormat("json_schema", schema, strict)
+        if dialect == "openai":
+            report.drop(f"{FIELD}.strict", "false")
+            return AnswerFormat(
+                "json_schema", json_schema(described.schema_json, described.native_schema, SCHEMA_FIELD), False
+            )
+    enforced: Literal["json_object", ""] = "json_object" if dialect in {"json_object", "moonshot"} else ""
+    report.drop(FIELD, enforced or "instructions")
+    return AnswerFormat(enforced, instruction=_instruction(described))
+
+
+def _instruction(described: pb.JsonSchemaFormat) -> str:
+    if not described.schema_json:
+        return ANY_JSON
+    schema = json_schema(described.schema_json, described.native_schema, SCHEMA_FIELD)
+    text = str(schema, "utf-8") if isinstance(schema, Raw) else msgspec.json.encode(schema).decode()
+    return "\n".join(filter(None, (_BY_SCHEMA, described.description, text)))
+
+
+def fit_own_answer(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> AnswerFormat | None:
+    """Return the format of the answer for a body in the provider's own format, if it must change; else None. All
+    changes are reported.
+    """
+    chosen, dialect = request.response_format, quirks.schema_dialect
+    if dialect is None or not requires_json(chosen):
+        return None
+    before = report.lost
+    answer = fit_answer(chosen, dialect, report)
+    if answer.form == "json_object" and chosen.HasField("json"):
+        return None
+    stays_strict = answer.strict is not False or not chosen.json_schema.strict
+    if answer.form == "json_schema" and isinstance(answer.schema, Raw | None) and stays_strict:
+        return None
+    if report.lost == before:
+        report.drop(SCHEMA_FIELD, REWRITTEN)
+    return answer
+
+
+def own_schema(raw: Raw, answer: AnswerFormat) -> Raw:
+    """Return the object that has the members `schema` and `strict` in a caller's own body with those of `answer`."""
+    members = msgspec.json.decode(raw, type=dict[str, Raw])
+    if answer.schema is not None:
+        members["schema"] = Raw(msgspec.json.encode(answer.schema))
+    if answer.strict is False:
+        members["strict"] = Raw(b"false")
+    return Raw(msgspec.json.encode(members))
+
+
+def mentions_json(messages: object) -> bool:
+    """Return whether messages have the word JSON, which some vendors require beside the format `json_object`."""
+    return b"json" in msgspec.json.encode(messages).lower()
+
+
+def with_instruction(messages: list[object], part: JsonObject, alone: JsonObject) -> list[object]:
+    """Return messages with an instruction at the end of the first one, if that is a system message; else before all
+    messages in one of its own. A first message of a caller's own body has raw members.
+
+    `part`: the instruction as a part of a message, with the member `text`; `alone`: as a message of its own.
+    """
+    first = messages[0] if messages else None
+    if isinstance(first, dict) and _decoded(first.get("role")) in {"system", "developer"}:
+        content = _decoded(first.get("content"))
+        if isinstance(content, str):
+            return [{**first, "content": f"{content}\n\n{part['text']}"}, *messages[1:]]
+        if isinstance(content, list):
+            return [{**first, "content": [*content, part]}, *messages[1:]]
+    return [alone, *messages]
+
+
+def _decoded(member: object) -> object:
+    return msgspec.json.decode(member) if isinstance(member, Raw) else member

@@ -1,0 +1,77 @@
+"""The required format of an answer (`output_config.format`) in requests to a messages provider, or its instructions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.answer_formats import ANY_JSON, FIELD, AnswerFormat, fit_answer, fit_own_answer, own_schema
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.dropped_fields_report import Report
+
+VENDOR_DIALECT: SchemaDialect = "claude"
+"""Dialect for providers of unknown dialect: only this vendor defines schemas of answers in the format, and all other
+providers accept its subset.
+"""
+
+
+def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | None:
+    """Return the dialect of a provider for the schemas of a request: the vendor's, unless the caller wrote them for a
+    provider of the format.
+    """
+    return quirks.schema_dialect or (None if request.source.format == "messages" else VENDOR_DIALECT)
+
+
+def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> tuple[JsonObject, str]:
+    """Return (`output_config`, instruction) for an answer that must be JSON: {} where only an instruction requires it,
+    and "" where none is needed. `report`: collects the settings that are left out or changed.
+    """
+    described = request.response_format.json_schema
+    if not described.schema_json:
+        report.drop("response_format", "a line of the system prompt")
+        return {}, ANY_JSON
+    if described.name:
+        report.drop(f"{FIELD}.name")
+    answer = fit_answer(request.response_format, dialect_of(request, quirks), report)
+    if answer.form != "json_schema":
+        return {}, answer.instruction
+    if described.description:
+        report.drop(f"{FIELD}.description")
+    if described.HasField("strict") and not described.strict:
+        report.drop(f"{FIELD}.strict")  # it is always strict
+    return {"format": {"type": "json_schema", "schema": answer.schema}}, ""
+
+
+def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
+    """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
+    `report`: collects all changes.
+    """
+    if (answer := fit_own_answer(request, quirks, report)) is None:
+        return
+    raw = fields.get("output_config", ABSENT)
+    config = parse(dict[str, Raw], raw, "output_config") if is_present(raw) else {}
+    members, name = (config, "format") if is_present(config.get("format", ABSENT)) else (fields, "output_format")
+    _replace(members, name, answer)
+    if config:
+        fields["output_config"] = Raw(msgspec.json.encode(config))
+    else:
+        fields.pop("output_config", None)
+    if answer.instruction:
+        fields["system"] = _instructed(fields.get("system", ABSENT), answer.instruction)
+
+
+def _replace(members: dict[str, Raw], name: str, answer: AnswerFormat) -> None:
+    if answer.form != "json_schema":
+        members.pop(name, None)
+    elif name in members:
+        members[name] = own_schema(members[name], answer)
+
+
+def _instructed(system: Raw, instruction: str) -> Raw:
+    """Return a system prompt of a caller's own body with an instruction at its end."""
+    if not is_present(system):
+        return Raw(msgspec.json.encode(instruction))
+    if bytes(system).startswith(b'"'):
+        return Raw(msgspec.json.encode(f"{msgspec.json.decode(system, type=str)}\n\n{instruction}"))
+    blocks = parse(list[Raw], system, "system")
+    return Raw(msgspec.json.encode([*blocks, {"type": "text", "text": instruction}]))

@@ -1,0 +1,92 @@
+"""The required format of an answer (`text.format`) in responses requests to a provider, with its instructions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.answer_formats import (
+    fit_answer,
+    fit_own_answer,
+    mentions_json,
+    own_schema,
+    requires_json,
+    with_instruction,
+)
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.dropped_fields_report import Report
+
+JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless the input mentions JSON
+
+
+def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks) -> JsonObject:
+    """Return `text.format` for an answer that must be JSON; {} where only instructions require it. `report`: collects
+    the constraints that the provider does not enforce.
+    """
+    answer = fit_answer(chosen, quirks.schema_dialect, report)
+    if answer.form != "json_schema":
+        return {"type": answer.form} if answer.form else {}
+    described = chosen.json_schema
+    fields: JsonObject = {"type": "json_schema", "name": described.name or "answer"}  # required here
+    if described.description:
+        fields["description"] = described.description
+    fields["schema"] = {} if answer.schema is None else answer.schema
+    if answer.strict is not None:
+        fields["strict"] = answer.strict
+    return fields
+
+
+def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
+    """Add the instructions for the format of the answer to the input of an encoded body, in place; the word JSON only
+    for callers of another format, which do not know that providers require it.
+    """
+    items = fields["input"]
+    if not isinstance(items, list) or not requires_json(request.response_format):
+        return
+    answer = fit_answer(request.response_format, quirks.schema_dialect, Report())
+    if answer.instruction:
+        fields["input"] = _instructed(items, answer.instruction)
+    elif answer.form == "json_object" and request.HasField("source") and not mentions_json(items):
+        fields["input"] = _instructed(items, JSON_INSTRUCTION)
+
+
+def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
+    """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
+    `report`: collects all changes.
+    """
+    if not requires_json(request.response_format):
+        return
+    instruction, items = "", fields.get("input", ABSENT)
+    if (answer := fit_own_answer(request, quirks, report)) is not None:
+        instruction = answer.instruction
+        text = parse(dict[str, Raw], fields["text"], "text")
+        if answer.form == "json_schema":
+            text["format"] = own_schema(text["format"], answer)
+        elif answer.form:
+            text["format"] = Raw(msgspec.json.encode({"type": answer.form}))
+        else:
+            text.pop("format", None)
+        fields["text"] = Raw(msgspec.json.encode(text))
+    elif quirks.json_word and request.response_format.HasField("json") and not mentions_json(items or None):
+        instruction = JSON_INSTRUCTION
+        report.drop("response_format", "with an instruction")
+    if instruction:
+        fields["input"] = Raw(msgspec.json.encode(_instructed(_own_items(items), instruction)))
+
+
+def _own_items(raw: Raw) -> list[object]:
+    """Return the input of a caller's own body as items, the first one decoded into its members; a text becomes a
+    message of the user.
+    """
+    if not is_present(raw):
+        return []
+    if bytes(raw).startswith(b'"'):
+        return [{"type": "message", "role": "user", "content": raw}]
+    items = parse(list[Raw], raw, "input")
+    first: list[object] = [parse(dict[str, Raw], items[0], "input[0]")] if items else []
+    return [*first, *items[1:]]
+
+
+def _instructed(messages: list[object], instruction: str) -> list[object]:
+    part: JsonObject = {"type": "input_text", "text": instruction}
+    return with_instruction(messages, part, {"type": "message", "role": "system", "content": [part]})
