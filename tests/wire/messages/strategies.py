@@ -164,9 +164,15 @@ def conversations(draw: DrawFn) -> list[pb.Message]:
 schemas = st.sampled_from(
     ['{"type": "object", "properties": {"b": {"minimum": 1.0}, "a": {}}}', '{"properties":{},"type":"object"}']
 )
+# Schemas that Claude accepts for its answers and for strict functions.
+closed_schemas = st.sampled_from(
+    ['{"type":"object","properties":{"b":{"type":"number"}, "a":{"const":1.0}},"additionalProperties":false}', '{"type": "object","properties":{},"additionalProperties":false}']
+)  # fmt: skip
 functions = st.builds(
     lambda name, schema, extra: pb.Tool(function=pb.FunctionTool(name=name, parameters_json=schema, **extra)),
-    names, schemas, set_fields(description=texts, strict=flags),
+    names, schemas, set_fields(description=texts, strict=st.just(False)),
+) | st.builds(
+    lambda name, schema: pb.Tool(function=pb.FunctionTool(name=name, parameters_json=schema, strict=True)), names, closed_schemas
 )  # fmt: skip
 locations = st.builds(pb.UserLocation, country=names, city=st.just("") | names, region=names, timezone=names)
 search_tools = st.builds(
@@ -181,7 +187,8 @@ opaque_tools = st.builds(
 tools = st.lists(functions | search_tools | opaque_tools, min_size=1, max_size=3)
 efforts = st.sampled_from(["low", "medium", "high", "xhigh", "max"])
 formats = st.builds(
-    lambda schema: pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json=schema)), schemas | st.just("{}")
+    lambda schema: pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json=schema)),
+    closed_schemas | st.just('{"type":"string"}'),
 )
 
 
