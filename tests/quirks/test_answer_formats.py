@@ -164,8 +164,8 @@ def test_any_json_is_an_instruction_for_providers_without_formats(face: str) -> 
 def test_the_word_json_is_in_the_messages_of_a_request_for_any_json(upstream: str) -> None:
     body, dropped = encoded("native", upstream, NO_QUIRKS, **required("native", None))
     assert (prompt(body), dropped) == (["Answer in JSON."], "")
-    asked = {"contents": [{"role": "user", "parts": [{"text": "Answer in Json."}]}]}
-    body, _ = encoded("native", upstream, NO_QUIRKS, **required("native", None) | asked)
+    naming = {"contents": [{"role": "user", "parts": [{"text": "Answer in Json."}]}]}
+    body, _ = encoded("native", upstream, NO_QUIRKS, **required("native", None) | naming)
     assert len(body["messages" if upstream == "chat" else "input"]) == 1
 
 
@@ -241,8 +241,8 @@ def test_the_word_json_is_added_to_a_callers_own_body_where_it_is_required(face:
     assert prompt(body) == ["Answer in JSON."]
     assert dropped.endswith("=with an instruction")
     name = "messages" if face == "chat" else "input"
-    asked: dict[str, Json] = {name: [{"role": "user", "content": "Answer in JSON"}]}
-    assert own(face, quirks, **required(face, None), **asked)[1] == ""
+    naming: dict[str, Json] = {name: [{"role": "user", "content": "Answer in JSON"}]}
+    assert own(face, quirks, **required(face, None), **naming)[1] == ""
     assert own(face, NO_QUIRKS, **required(face, None))[1] == ""
 
 
