@@ -50,6 +50,8 @@ from umg_grpc.service.pipeline.image_generation import ImagePipeline
 from umg_grpc.service.pipeline.text_generation import GenerationPipeline
 from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.service.resilience.channel_protection import Resilience
+from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
+from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.channel_health_report import ChannelReport
@@ -212,6 +214,11 @@ class Service:
         return InProcessChannel(server)
 
     @property
+    def learned_quirks(self) -> LearnedQuirks:
+        """Restrictions of providers' models that refusals have shown."""
+        return self._shared.learned
+
+    @property
     def router(self) -> Router:
         """Router of the current config, which includes the models discovered at providers so far."""
         return self._channels.router
@@ -369,5 +376,6 @@ async def open_service(
         factory = ChannelFactory(client, engine, local, answer_budget, fetcher)
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
+        await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
         await service.start()
         yield service

@@ -26,19 +26,20 @@ class Outcome(NamedTuple):
 async def outcomes(data: Path, *, held_out: bool) -> list[Outcome]:
     """Return the outcomes of the calls that provoke the refusals which were, or were not, set aside."""
     found = []
-    async with serve_provider(RefusingVendor()) as vendor:
-        async with running(channels(vendor.url), data) as gateway, ClientSession(headers=gateway.headers) as session:
-            for index, refusal in enumerate(REFUSALS):
-                if refusal.held_out != held_out:
-                    continue
-                model, before = f"{refusal.protocol}-{index}", len(vendor.received)
-                body = {"model": model, **BODIES[refusal.protocol], **refusal.sent}
-                if "stream" in body:
-                    body["stream"] = True
-                async with session.post(gateway.url + path_of(refusal.protocol, model), json=body) as response:
-                    await response.read()
-                    dropped = response.headers.get("x-umg-dropped", "")
-                found.append(Outcome(refusal.source, response.status, len(vendor.received) - before, dropped))
+    async with (
+        serve_provider(RefusingVendor()) as vendor,
+        running(channels(vendor.url), data) as gateway,
+        ClientSession(headers=gateway.headers) as session,
+    ):
+        for index, refusal in enumerate(REFUSALS):
+            if refusal.held_out != held_out:
+                continue
+            model, before = f"{refusal.protocol}-{index}", len(vendor.received)
+            body = {"model": model, **BODIES[refusal.protocol], **refusal.sent}
+            async with session.post(gateway.url + path_of(refusal.protocol, model), json=body) as response:
+                await response.read()
+                dropped = response.headers.get("x-umg-dropped", "")
+            found.append(Outcome(refusal.source, response.status, len(vendor.received) - before, dropped))
     return found
 
 

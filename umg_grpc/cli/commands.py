@@ -232,6 +232,9 @@ def models(
     explain: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Say which channels a call for it asks, in order, and why.")
     ] = None,
+    forget: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Forget what refusals of this model have taught the gateway.")
+    ] = None,
     key: Annotated[str, typer.Option(help="With --explain: a call of this key (id, name or prefix).")] = "",
     face: Annotated[str, typer.Option(metavar="FORMAT", help="With --explain: a call in this format.")] = "",
     http: Annotated[
@@ -258,12 +261,15 @@ def models(
     if (key or face) and explain is None:
         raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
     if gateway:
-        if explain is not None or http is not None:
-            flag = "--explain" if explain is not None else "--http"
+        flags = {"--explain": explain, "--forget": forget, "--http": http}
+        if flag := next((name for name, value in flags.items() if value is not None), ""):
             raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
         run_async(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
         return
     found = load(config)
+    if forget is not None:
+        run_async(commands.forget(found, data, forget))
+        return
     address = http or str(found.metrics.address or HTTP)
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
     states_of = states(address, found.metrics.key, certificate)

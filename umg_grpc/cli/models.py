@@ -2,10 +2,12 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -34,10 +36,14 @@ from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Units of the time since a failure, in seconds."""
@@ -137,10 +143,62 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
-        _explain(_router(config, data), model, face, caller, states)
+        router = _router(config, data)
+        _explain(router, model, face, caller, states)
+        served = router.targets(_resolve(router, model, caller).model.id)
+        await _print_learned(config, data, {target.model for target in served})
     except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+async def forget(config: Config, data: Path, model: str) -> None:
+    """Delete the restrictions of a model that a gateway has learned from refusals, and print them. `model`: id of the
+    model, or the provider's id.
+    """
+    router = _router(config, data)
+    ids = {model}
+    with suppress(UmgError):
+        ids |= {target.model for target in router.targets(router.resolve(model).model.id)}
+    async with _learned(config, data) as table:
+        removed = [each for name in sorted(ids) for each in await table.forget(name)]
+    for each in removed:
+        print(f"forgotten: {each.model} at {each.channel} ({each.protocol}), {each.member}: {each.line()}")
+    if not removed:
+        print(f"nothing was learned from refusals of {model}")
+
+
+@asynccontextmanager
+async def _learned(config: Config, data: Path) -> "AsyncGenerator[LearnedQuirkTable, None]":
+    """Yield the table of restrictions that the gateway has learned. Raise CommandError if there is no database."""
+    # imported here for the reason in `_find_caller`
+    from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
+    from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
+    from umg_grpc.store import StoreError, open_store
+
+    try:
+        store = await open_store(config.database, data, create=False)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    try:
+        yield LearnedQuirkTable(store, LearnedQuirks())
+    finally:
+        await store.aclose()
+
+
+async def _print_learned(config: Config, data: Path, models: Collection[str]) -> None:
+    """Print the restrictions of the provider's models that the gateway has learned; nothing without a database."""
+    try:
+        async with _learned(config, data) as table:
+            found = [each for each in await table.read() if each.model in models]
+    except CommandError:
+        return
+    for each in found:
+        hours = (each.learn_time + LIFETIME_SECONDS - time.time()) / 3600
+        print(
+            f"learned from a refusal: {each.model} at {each.channel} ({each.protocol}), {each.member}: {each.line()}; "
+            f"for {hours:.0f} h, or until `umg models --forget {each.model}`"
+        )
 
 
 async def _find_caller(config: Config, data: Path, reference: str) -> Caller:

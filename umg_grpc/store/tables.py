@@ -199,6 +199,19 @@ class ReasoningRow(RetainedRow):
     """Reasoning parts before a tool call, as `umg.v1.Message`; b"" if the row has only a channel."""
 
 
+class LearnedQuirkRow(RetainedRow):
+    """Table of restrictions of providers' models that refusals have shown, by a digest of channel, model and member."""
+
+    __tablename__ = "learned_quirks"
+    __table_args__ = (
+        Index("ix_learned_quirks_expire_time", "expire_time", "size_bytes"),
+        Index("ix_learned_quirks_owner_expire_time", "owner", "expire_time", "size_bytes"),
+    )
+
+    learned: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """Restriction with channel, model, protocol and member, as JSON."""
+
+
 class UsageRow(Base):
     """Table of usage records, one for each admitted call: key, model, channel, outcome, counted units and cost."""
 

@@ -5,7 +5,7 @@ A restriction is learned only after the mended request succeeded, so that the re
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -45,21 +45,25 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
         """Identity of the restriction: one that is learned again replaces it."""
         return self.channel, self.model, self.protocol, self.member, self.value_class
 
-    def line(self) -> str:
-        """Return the line of the config by which an operator states the restriction for the channel."""
-        stated = {
+    def stated(self) -> dict[str, object]:
+        """Return the restriction as a config states it: name of each quirk -> value."""
+        return {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name in Quirks.__dataclass_fields__
             if (value := getattr(self.quirks, name)) is not None
         }
-        return f"quirks: {msgspec.json.encode(stated).decode()}"
+
+    def line(self) -> str:
+        """Return the line of the config by which an operator states the restriction for the channel."""
+        return f"quirks: {msgspec.json.encode(self.stated()).decode()}"
 
 
-class LearnedQuirkStore(Protocol):
+class LearnedQuirkWriter(Protocol):
     """Store that shares learned quirks with the other processes of the gateway, in the background."""
 
-    def add(self, learned: LearnedQuirk) -> None: ...
-    def remove(self, keys: Collection[Key]) -> None: ...
+    def add(self, learned: LearnedQuirk) -> None:
+        """Queue a restriction to be written."""
+        ...
 
 
 class LearnedQuirks:
@@ -70,11 +74,11 @@ class LearnedQuirks:
         self._now = now
         self._learned = OrderedDict[Key, LearnedQuirk]()
         self._applied: dict[tuple[str, str], tuple[ChannelQuirks, ChannelQuirks, float]] = {}
-        self._store: LearnedQuirkStore | None = None
+        self._writer: LearnedQuirkWriter | None = None
 
-    def share(self, store: LearnedQuirkStore) -> None:
-        """Write each change from now on to a store."""
-        self._store = store
+    def share(self, writer: LearnedQuirkWriter) -> None:
+        """Share the restrictions that are learned from now on."""
+        self._writer = writer
 
     def applied(self, target: Target) -> ChannelQuirks:
         """Return the quirks of a target with the restrictions that were learned for it."""
@@ -117,8 +121,8 @@ class LearnedQuirks:
             )
             is_new = learned.key not in self._learned
             self.take([learned])
-            if self._store is not None:
-                self._store.add(learned)
+            if self._writer is not None:
+                self._writer.add(learned)
             if is_new:
                 logger.warning(
                     "a provider refuses a member of requests, which is left out or adapted for a day",
@@ -147,15 +151,3 @@ class LearnedQuirks:
         self._learned.clear()
         self._applied.clear()
         self.take(learned)
-
-    def forget(self, model: str = "", channel: str = "") -> list[LearnedQuirk]:
-        """Remove the restrictions of a provider's model, a channel, or both; "" for any. Return them."""
-        removed = [
-            each for each in self._learned.values() if model in {"", each.model} and channel in {"", each.channel}
-        ]
-        for each in removed:
-            del self._learned[each.key]
-        self._applied.clear()
-        if self._store is not None and removed:
-            self._store.remove([each.key for each in removed])
-        return removed

@@ -1,0 +1,109 @@
+"""Sharing of learned quirks by the database: other processes apply a restriction within seconds."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+from sqlalchemy import select
+
+from umg_grpc.access.api_keys import utc_now
+from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, Key, LearnedQuirk, LearnedQuirks
+from umg_grpc.store import Store
+from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.tables import LearnedQuirkRow
+
+OWNER = "gateway"
+"""Owner of all rows, which belong to no caller."""
+MAX_BYTES = 4 << 20
+LOAD_SECONDS = 10.0
+"""Seconds between two reads of the table: the time after which other processes apply or forget a restriction."""
+CLOSE_SECONDS = 2.0
+
+_LEARNED = msgspec.json.Decoder(LearnedQuirk)
+
+
+class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
+    """Table of learned quirks in the database: written in the background, and read periodically, from `start` to
+    `aclose`.
+    """
+
+    def __init__(self, store: Store, learned: LearnedQuirks, now: Callable[[], datetime] = utc_now) -> None:
+        """Create the table for the quirks that this process has learned. `now`: returns the time in UTC."""
+        self._table = Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), now)
+        super().__init__(self._table)
+        self._store = store
+        self._learned = learned
+        self._now = now
+        self._added: dict[Key, LearnedQuirk] = {}  # until the first read that finds them
+        self._loader: Background | None = None
+
+    def start(self) -> None:
+        """Start the background tasks."""
+        super().start()
+        self._loader = Background("loading learned quirks", self.load, every=LOAD_SECONDS)
+        self._learned.share(self)
+
+    async def aclose(self) -> None:
+        """Write the pending rows, and stop the background tasks."""
+        if self._loader is not None:
+            await self._loader.aclose(CLOSE_SECONDS)
+        await super().aclose()
+
+    def add(self, learned: LearnedQuirk) -> None:
+        """Queue a restriction to be written."""
+        self._added[learned.key] = learned
+        packed = _encoded(learned)
+        expire_time = datetime.fromtimestamp(learned.learn_time + LIFETIME_SECONDS, UTC)
+        self._table.add(
+            LearnedQuirkRow(
+                owner=OWNER,
+                object_id=_digest(learned),
+                expire_time=expire_time,
+                size_bytes=len(packed),
+                learned=packed,
+            )
+        )
+
+    async def flushed(self) -> bool:
+        """Wait a bounded time until the queued rows are written. Return whether they were."""
+        return await self._table.flushed(CLOSE_SECONDS)
+
+    async def load(self) -> None:
+        """Use the restrictions of the table, and recent ones of this process, which may not be written yet."""
+        stored = await self.read()
+        found, recent = {each.key for each in stored}, self._now().timestamp() - 2 * LOAD_SECONDS
+        self._added = {key: each for key, each in self._added.items() if key not in found and each.learn_time > recent}
+        self._learned.replace([*stored, *self._added.values()])
+
+    async def read(self) -> list[LearnedQuirk]:
+        """Return the restrictions in the table, without expired ones and those of a version that cannot be read."""
+        query = select(LearnedQuirkRow.learned).where(
+            LearnedQuirkRow.owner == OWNER, LearnedQuirkRow.expire_time > self._now()
+        )
+        async with self._store.read() as session:
+            rows = list(await session.scalars(query))
+        found = []
+        for row in rows:
+            try:
+                found.append(_LEARNED.decode(row))
+            except msgspec.ValidationError:  # of a newer version
+                continue
+        return sorted(found, key=lambda each: each.learn_time)
+
+    async def forget(self, model: str) -> list[LearnedQuirk]:
+        """Delete the restrictions of a provider's model at all channels. Return them."""
+        removed = [each for each in await self.read() if each.model == model]
+        for each in removed:
+            await self._table.delete(OWNER, _digest(each))
+        return removed
+
+
+def _encoded(learned: LearnedQuirk) -> bytes:
+    fields = msgspec.structs.asdict(learned) | {"quirks": learned.stated()}
+    return msgspec.json.encode(fields)
+
+
+def _digest(learned: LearnedQuirk) -> str:
+    return hashlib.sha256("\0".join(learned.key).encode()).hexdigest()
