@@ -140,6 +140,7 @@ def counted() -> dict[str, set[str]]:
     made.attempt("main", "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
     made.refused(load_shedding.FULL)
+    made.mended("main", "m", "seed")
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
     made.count_egress(caller_url_fetch.FETCHED)
