@@ -170,7 +170,6 @@ TOOLS = [
             "native": [Way(CALLING)],
         },
         ("tool_choice", "toolConfig", "functionCallingConfig"),
-        meaning=True,
     ),
     Feature(
         "named-tool",
@@ -192,7 +191,6 @@ TOOLS = [
             "native": [Way(NAMED)],
         },
         ("tool_choice", "toolConfig", "functionCallingConfig"),
-        meaning=True,
     ),
     Feature(
         "parallel-off",
@@ -330,7 +328,7 @@ JSON_WAYS: dict[str, list[Way]] = {
 }
 SCHEMAS = [
     *(
-        Feature(f"schema-{name}", _schema_requests(schema), _schema_ways(schema), SCHEMA_NAMES, meaning=True)
+        Feature(f"schema-{name}", _schema_requests(schema), _schema_ways(schema), SCHEMA_NAMES)
         for name, schema in (
             ("simple", SIMPLE),
             ("oneof", ONE_OF),
@@ -347,7 +345,6 @@ SCHEMAS = [
         },
         _schema_ways(OPEN_API),
         SCHEMA_NAMES,
-        meaning=True,
     ),
     Feature(
         "json-no-word",
@@ -356,7 +353,6 @@ SCHEMAS = [
         },
         JSON_WAYS,
         ("responseMimeType", "response_format", "format"),
-        meaning=True,
     ),
     Feature(
         "json-object",
@@ -368,7 +364,6 @@ SCHEMAS = [
         },
         JSON_WAYS,
         ("responseMimeType", "response_format", "format"),
-        meaning=True,
     ),
 ]
 
@@ -475,7 +470,6 @@ SCALARS = [
             "native": [Way(native(stopSequences=["END"]))],
         },
         ("stop",),
-        meaning=True,
     ),
     Feature(
         "user",
@@ -696,7 +690,6 @@ CONVERSATIONS = [
             "native": [Way({"contents": [{"role": "model"}]}, text=BEGUN, last=True)],
         },
         ("messages", "input", "contents", "prefill"),
-        meaning=True,
     ),
     Feature(
         "image",

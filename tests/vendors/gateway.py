@@ -69,14 +69,13 @@ def send(model: Model, face: str, body: Json, stream: bool) -> Sent:
     report = call.report
     report.rename(lambda name: name if name in notes.uncarried else codec.wire_path(name))
     protocol = call.format.name
-    quirks = target.quirks.of(protocol, face)
     return Sent(
         protocol,
         call.encoded.body,
         {name.lower(): value for name, value in call.encoded.headers.items()},
         report.dropped,
         report.protocol,
-        bool(canonical.stop_sequences) and quirks.max_stop_sequences == 0,
+        bool(call.encoded.local_stops),
     )
 
 
@@ -84,6 +83,12 @@ def protocols(vendor: str) -> tuple[str, ...]:
     """Return the text protocols of a vendor's preset."""
     (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
     return tuple(name for name in channel.protocols if name in FORMATS)
+
+
+def base_url(vendor: str) -> str:
+    """Return the address of a vendor's preset."""
+    (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
+    return channel.base_url
 
 
 @cache
@@ -112,4 +117,4 @@ def _config(vendor: str) -> str:
     return config
 
 
-__all__ = ["Model", "Sent", "UmgError", "protocols", "send"]
+__all__ = ["Model", "Sent", "UmgError", "base_url", "protocols", "send"]
