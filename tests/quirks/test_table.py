@@ -137,6 +137,14 @@ CASES = [
         {"max_output_tokens": 128_000, "default_output_tokens": 64_000},
     ),
     Case("an unknown one", "m", "messages", {"max_output_tokens": None, "default_output_tokens": None}),
+    Case(
+        "a prefix at the address that has it",
+        "deepseek-v4-pro",
+        "chat",
+        {"prefix": True},
+        "https://api.deepseek.com/beta",
+    ),
+    Case("no prefix at another address", "deepseek-v4-pro", "chat", {"prefix": None}, "https://api.deepseek.com/v1"),
     Case("a limit of one host", "deepseek-chat", "chat", {"max_output_tokens": 8192}, "https://api.deepseek.com/v1"),
     Case("not of another", "deepseek-chat", "chat", {"max_output_tokens": None}),
 ]

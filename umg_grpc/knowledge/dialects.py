@@ -38,6 +38,8 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
     vendors: tuple[str, ...] = ()
     """Vendors (names of presets) whose hosts it applies to; "" for all hosts that are not known."""
+    path: str = ""
+    """Beginning of the path of the channel's `base_url`."""
     protocols: tuple[str, ...] = ()
     """Formats in which it applies."""
 
@@ -46,11 +48,11 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether it is a rule of a format, for all models and providers."""
         return not (self.models or self.family or self.hosts or self.vendors)
 
-    def holds(self, model: str, family: str, host: str, protocol: str, vendor: str = "") -> bool:
+    def holds(self, model: str, family: str, host: str, protocol: str, vendor: str = "", path: str = "") -> bool:
         """Return whether all conditions of the row match: the provider's model id, its family ("" if unknown), the
-        provider's host, the wire format, and the vendor of the host ("" if unknown).
+        provider's host, the wire format, the vendor of the host ("" if unknown), and the path of the base URL.
         """
-        if self.protocols and protocol not in self.protocols:
+        if not path.startswith(self.path) or (self.protocols and protocol not in self.protocols):
             return False
         if self.vendors and vendor not in self.vendors:
             return False
@@ -96,8 +98,9 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
 @lru_cache(FOUND_MODELS)
 def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[Row, ...]:
     """Return the rows that apply to a provider's model, in the order in which they decide."""
-    host, vendor = urlsplit(base_url).hostname or "", vendor_of(base_url)
-    return tuple(row for row in PROVIDER_QUIRKS if row.holds(model, family, host, protocol, vendor))
+    url, vendor = urlsplit(base_url), vendor_of(base_url)
+    place = url.hostname or "", protocol, vendor, url.path
+    return tuple(row for row in PROVIDER_QUIRKS if row.holds(model, family, *place))
 
 
 SYSTEM_PLACES: Mapping[bool | None, SystemPlace] = {True: "anywhere", False: "first"}
