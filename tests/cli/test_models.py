@@ -142,6 +142,8 @@ channels:
 - {name: claude, provider: anthropic, api_key: x, quirks: {max_output_tokens: 1000}, models: [{id: opus, upstream: claude-opus-4-7-20260416}]}
 - {name: gpt, provider: openai, api_key: x, models: ["gpt-*"]}
 - {name: relay, protocols: [chat], base_url: "http://127.0.0.1:1", models: [{id: old, upstream: anthropic/claude-sonnet-4.5}]}
+- {name: vectors, provider: voyage, api_key: x, models: [voyage-4-large]}
+- {name: only, provider: mistral, api_key: x, models: [mistral-embed]}
 aliases: {best: opus}
 """
 
@@ -178,6 +180,21 @@ RESTRICTED = [
         "gpt-6.3-x",
         "restrictions of gpt-6.3-x at gpt (openai; as gpt-6.3-x; a model without a row, treated as gpt-6-astra, ",
         ("efforts|[low, medium, high, xhigh, max]|responses, chat|model, inherited|no", "chat_tools|never|chat|model, inherited|no"),
+    ),
+    Restricted(
+        "a model that makes vectors",
+        "voyage-4-large",
+        "restrictions of voyage-4-large at vectors (voyage; as voyage-4-large)",
+        (
+            "renames|{dimensions: output_dimension}|embeddings|provider|yes",
+            "leaves_out|{user: any, encoding_format: float}|embeddings|provider|yes",
+        ),
+    ),
+    Restricted(
+        "a model that makes vectors of one length",
+        "mistral-embed",
+        "restrictions of mistral-embed at only (mistral; as mistral-embed)",
+        ("dimensions|{only: 1024}|embeddings|provider|yes",),
     ),
     Restricted(
         "a model at an unknown vendor",

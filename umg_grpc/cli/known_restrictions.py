@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.text_tables import print_table
+from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.models import Found, find
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import price_row, price_source, stated_prices
@@ -24,12 +25,13 @@ COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
 
 
 def print_restrictions(target: Target) -> None:
-    """Print the restrictions of a target's model in text formats, and the further facts about it."""
-    if not target.quirks.by_protocol:
+    """Print the restrictions of a target's model, and the further facts about it."""
+    members = list(_members_of_vectors(target))
+    if not target.quirks.by_protocol and not members:
         return
     vendor = vendor_of(target.channel.base_url)
     found = find(target.model, vendor)
-    rows = list(_rows(target))
+    rows = [*_rows(target), *members]
     others = _other_facts(found)
     name = f"{target.model} at {target.channel.name}"
     if not rows and not others:
@@ -68,6 +70,22 @@ def _rows(target: Target) -> Iterator[tuple[str, ...]]:
             formats.setdefault((name, _text(value), cells), []).append(protocol)
     for (name, text, cells), protocols in formats.items():
         yield (name, text, ", ".join(protocols), *cells)
+
+
+def _members_of_vectors(target: Target) -> Iterator[tuple[str, ...]]:
+    """Yield the rows about members of embeddings and rerank requests that the vendor names differently or refuses."""
+    dialects = dialects_at(target.channel.base_url)
+    for protocol in target.channel.protocols:
+        if (dialect := dialect_of(dialects, target.model, protocol)) is None:
+            continue
+        refused = {name: ", ".join(values) or "any" for name, values in dialect.leaves_out.items()}
+        tasks = dialect.task.values if dialect.task else {}
+        values = {"renames": dialect.renames, "leaves_out": refused, "task_types": tasks}
+        if dialect.only_dimensions:
+            values["dimensions"] = {"only": str(dialect.only_dimensions)}
+        for name, value in values.items():
+            if value:
+                yield name, _text(value), protocol, "provider", "yes", dialect.source, dialect.as_of
 
 
 def _cells(source: QuirkSource | None, *, is_certain: bool) -> Cells:
