@@ -130,3 +130,24 @@ def test_the_end_of_a_renamed_id_is_removed(case: Id) -> None:
 def test_an_id_gets_the_first_number_that_is_free() -> None:
     assert unused_id("a", {"b"}) == "a"
     assert unused_id("a", {"a", "a_umg_repeat2"}) == "a_umg_repeat3"
+
+
+@pytest.mark.parametrize("protocol", ["chat", "responses"])
+async def test_an_id_of_an_earlier_response_is_not_repeated_in_the_one_that_continues_it(
+    tmp_path: Path, protocol: str
+) -> None:
+    tools = [{"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}]
+    async with (
+        serve_provider(provider_of(FORMATS[protocol])) as provider,
+        running("channels:\n" + channel("c", protocol, provider.url, "m"), tmp_path) as gateway,
+        aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
+    ):
+        body: dict[str, object] = {"model": "m", "tools": tools, "input": "hi"}
+        ids = []
+        for _ in range(3):
+            async with session.post(PATHS["responses"], json=body) as answer:
+                answered = await answer.json()
+            ids.append(answered["output"][0]["call_id"])
+            output = {"type": "function_call_output", "call_id": ids[-1], "output": "5"}
+            body = {"model": "m", "tools": tools, "input": [output], "previous_response_id": answered["id"]}
+    assert ids == [FIRST, RENAMED, THIRD]

@@ -99,6 +99,7 @@ CASES = [
         "messages.role=user",
     ),
     Case("a chat body that needs no change", ALL, "chat", claude(turn("system", "sys"), USER), [turn("system", "sys"), USER]),
+    Case("nothing but instructions", FIRST, "chat", claude(turn("system", "Hi."), turn("developer", "Go.")), [turn("user", "Hi.\n\nGo.")], "messages.role=user"),
     Case("no prefill", NO_PREFILL, "messages", claude(USER, ANSWER), [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("no prefill in a chat body", NO_PREFILL, "chat", claude(USER, ANSWER), [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("a prefix", PREFIX, "messages", claude(USER, ANSWER), [USER, turn("assistant", "Hello.", prefix=True)]),

@@ -94,6 +94,9 @@ def _with_instructions_first(messages: list[object], report: Report, *, own: boo
     ones stay in their places as marked turns of the user.
     """
     places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
+    if places and len(places) == len(messages):  # templates and vendors want a turn of the user
+        report.drop("messages.role", "user")
+        return [{"role": "user", "content": _joined_text(messages)}]
     if not places or places == [0]:
         return messages
     start = next((index for index, message in enumerate(messages) if _role(message) == "user"), len(messages))
@@ -148,7 +151,11 @@ def _ended(last: object, quirks: Quirks, report: Report, *, own: bool) -> list[o
 def _joined(messages: list[object]) -> object:
     if len(messages) == 1:
         return messages[0]
-    return {"role": "system", "content": "\n\n".join(text for message in messages if (text := _text_of(message)))}
+    return {"role": "system", "content": _joined_text(messages)}
+
+
+def _joined_text(messages: list[object]) -> str:
+    return "\n\n".join(text for message in messages if (text := _text_of(message)))
 
 
 def _role(message: object) -> object:
