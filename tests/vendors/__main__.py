@@ -9,11 +9,12 @@ python -m tests.vendors --calls FILE                    the calls of a file of J
 import argparse
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from tests.vendors import calls, report
 from tests.vendors.features import FACES
-from tests.vendors.runner import Result, matrix, models
+from tests.vendors.runner import Result, embedding_matrix, embedding_models, matrix, models
 
 
 def main() -> None:
@@ -32,12 +33,17 @@ def main() -> None:
     if chosen.calls is not None:
         found = calls.results(chosen.calls)
     else:
-        wanted = [
-            model
-            for model in models()
-            if chosen.model in model.id and (not chosen.vendor or model.vendor in chosen.vendor)
-        ]
+        wanted, embedding = (
+            [
+                model
+                for model in known
+                if chosen.model in model.id and (not chosen.vendor or model.vendor in chosen.vendor)
+            ]
+            for known in (models(), embedding_models())
+        )
         found = matrix(wanted, tuple(chosen.face) or FACES, tuple(chosen.feature))
+        if not chosen.face and not chosen.feature:
+            found = chain(found, embedding_matrix(embedding))
     results = [result for result in found if chosen.kind in result.wrong]
     if chosen.each:
         for result in results:

@@ -7,10 +7,13 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct, field
 
-from tests.vendors.features import TEXT_FEATURES
+from tests.vendors.features import EMBEDDING_FEATURES, FACES, TEXT_FEATURES
 from tests.vendors.gateway import Model
 from tests.vendors.refusal import Json
 from tests.vendors.runner import Result, models, run
+
+EMBEDDING_NAMES = {"embeddings": "embeddings", "native-embedding": "native_embedding"}
+"""Name of a face of embeddings in the file -> its format."""
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,10 +54,12 @@ def recorded(path: Path) -> list[RecordedCall]:
 
 
 def results(path: Path) -> Iterator[Result]:
-    """Yield the outcomes of the calls of a file; those of embeddings are left out."""
+    """Yield the outcomes of the calls of a file."""
     for call in recorded(path):
-        if call.feature in TEXT_FEATURES and call.face in TEXT_FEATURES[call.feature].requests:
-            request = {name: value for name, value in call.request.items() if name != "model"}
+        request = {name: value for name, value in call.request.items() if name != "model"}
+        if call.face in EMBEDDING_NAMES:
+            yield run(call.model, EMBEDDING_NAMES[call.face], EMBEDDING_FEATURES[call.feature], request)
+        elif call.feature in TEXT_FEATURES and call.face in FACES:
             # the recorded request of a tool turn is that of its first turn
             feature = "tools" if call.feature == "tool-turn" else call.feature
             yield run(call.model, call.face, TEXT_FEATURES[feature], request)

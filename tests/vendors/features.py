@@ -644,6 +644,7 @@ def _with_media(text: str, chat: Json, responses: Json, messages: Json, inline: 
     }
 
 
+PREFIXED = frozenset({"mistral"})
 STREAMED = {face: turns(("user", TEXT))[face] | {"stream": True} for face in FACES[:3]}
 CONVERSATIONS = [
     Feature("plain", turns(("user", TEXT)), text_ways(TEXT), meaning=True),
@@ -684,7 +685,10 @@ CONVERSATIONS = [
         "prefill",
         turns(("user", TEXT), ("assistant", BEGUN)),
         {
-            "chat": [Way({"messages": [{"role": "assistant"}]}, text=BEGUN, last=True)],
+            "chat": [
+                Way({"messages": [{"role": "assistant"}]}, text=BEGUN, last=True),
+                Way({"messages": [{"role": "assistant", "prefix": True}]}, PREFIXED, text=BEGUN, last=True),
+            ],
             "responses": [Way({"input": [{"role": "assistant"}]}, text=BEGUN, last=True)],
             "messages": [Way({"messages": [{"role": "assistant"}]}, text=BEGUN, last=True)],
             "native": [Way({"contents": [{"role": "model"}]}, text=BEGUN, last=True)],
@@ -777,3 +781,54 @@ BASES: Mapping[str, Json] = {
     "native": turns(("user", TEXT))["native"],
 }
 """Face -> its smallest request, without the model."""
+
+EMBEDDING_FACES = ("embeddings", "native_embedding")
+DIMENSIONS = 512
+EMBEDDING_FEATURES: Mapping[str, Feature] = {
+    each.id: each
+    for each in (
+        Feature(
+            "embed",
+            {"embeddings": {}, "native_embedding": {}},
+            {"embeddings": [Way(text="one")], "native_embeddings": [Way(text="one")]},
+            meaning=True,
+        ),
+        Feature(
+            "dimensions",
+            {"embeddings": {"dimensions": DIMENSIONS}, "native_embedding": {"outputDimensionality": DIMENSIONS}},
+            {
+                "embeddings": [
+                    Way({"dimensions": DIMENSIONS}),
+                    Way({"output_dimension": DIMENSIONS}, frozenset({"mistral", "voyage"})),
+                ],
+                "native_embeddings": [Way(text="one")],
+            },
+            ("imension",),
+            meaning=True,
+        ),
+        # vectors of floats are the default of every vendor
+        Feature("float", {"embeddings": {"encoding_format": "float"}}, {}, ("encoding_format",), harmless=True),
+        Feature(
+            "user",
+            {"embeddings": {"user": "somebody-1"}},
+            {"embeddings": [Way({"user": ANY}, frozenset({"openai", "azure"})), Way({"user": ANY}, demanded=False)]},
+            ("user",),
+        ),
+        Feature(
+            "task",
+            {"native_embedding": {"taskType": "RETRIEVAL_QUERY"}},
+            {
+                "embeddings": [Way({"input_type": "query"}, frozenset({"voyage"}), demanded=False)],
+                "native_embeddings": [Way(text="RETRIEVAL_QUERY")],
+            },
+            ("task", "Type"),
+        ),
+    )
+}
+"""Features of embeddings, by id."""
+
+EMBEDDING_BASES: Mapping[str, Json] = {
+    "embeddings": {"input": ["one", "two"]},
+    "native_embedding": {"content": {"parts": [{"text": "one"}]}},
+    "native_embeddings": {"requests": []},
+}

@@ -10,12 +10,16 @@ import msgspec
 from tests.vendors.refusal import Json
 from umg_grpc.config import parse
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
+from umg_grpc.routing.channel_target import EMBED
+from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
+from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
 
 BASE_URLS = {
     "azure": "https://acme.openai.azure.com/openai/v1",
@@ -79,10 +83,27 @@ def send(model: Model, face: str, body: Json, stream: bool) -> Sent:
     )
 
 
+def embed(model: Model, face: str, body: Json) -> Sent:
+    """Return the request to the vendor of an embedding model that the gateway makes of a body of a face. Raise UmgError
+    for a refusal.
+    """
+    codec = EMBEDDING_FORMATS[face]
+    canonical, notes = codec.decode_request(msgspec.json.encode({"model": model.id, **body}), {}, model.id)
+    (target,) = _router(model.vendor).channels(model.id, EMBED)
+    call = _embedding(model.vendor).prepare(canonical, target.model, notes)
+    assert isinstance(call, HttpCall)
+    call.report.rename(lambda name: name if name in notes.uncarried else codec.wire_path(name))
+    spoken = [name for name in protocols(model.vendor) if name not in FORMATS]
+    protocol = codec.protocol if codec.protocol in spoken else spoken[0]
+    headers = {name.lower(): value for name, value in call.encoded.headers.items()}
+    return Sent(protocol, call.encoded.body, headers, call.report.dropped, "", stops=False)
+
+
 def protocols(vendor: str) -> tuple[str, ...]:
     """Return the text protocols of a vendor's preset."""
     (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
-    return tuple(name for name in channel.protocols if name in FORMATS)
+    known = {*FORMATS, *(codec.protocol for codec in EMBEDDING_FORMATS.values())}
+    return tuple(name for name in channel.protocols if name in known)
 
 
 def base_url(vendor: str) -> str:
@@ -98,10 +119,20 @@ def _router(vendor: str) -> Router:
 
 @cache
 def _text(vendor: str) -> HttpText:
-    """Return the text generation of a vendor's channel, whose connection is never opened."""
+    return HttpText(_channel(), [FORMATS[name] for name in protocols(vendor) if name in FORMATS])
+
+
+@cache
+def _embedding(vendor: str) -> HttpEmbedding:
+    codecs = [codec for codec in EMBEDDING_FORMATS.values() if codec.protocol in protocols(vendor)]
+    return HttpEmbedding(_channel(), codecs, dialects=dialects_at(base_url(vendor)))
+
+
+@cache
+def _channel() -> HttpChannel:
+    """Return a channel whose connection is never opened."""
     endpoints = RotatingEndpoints([Endpoint("https://vendor.invalid", {}, "sk-vendor")])
-    channel = HttpChannel(asyncio.run(_client()), endpoints, Deadlines(1, 1, 1, 1))
-    return HttpText(channel, [FORMATS[name] for name in protocols(vendor)])
+    return HttpChannel(asyncio.run(_client()), endpoints, Deadlines(1, 1, 1, 1))
 
 
 async def _client() -> Client:
@@ -117,4 +148,4 @@ def _config(vendor: str) -> str:
     return config
 
 
-__all__ = ["Model", "Sent", "UmgError", "base_url", "protocols", "send"]
+__all__ = ["Model", "Sent", "UmgError", "base_url", "embed", "protocols", "send"]

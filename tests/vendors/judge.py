@@ -15,6 +15,8 @@ RULES: Mapping[tuple[str, str], Callable[[VendorCall], Rules]] = {
     ("mistral", "chat"): mistral.chat,
     ("mistral", "embeddings"): mistral.embeddings,
     ("xai", "responses"): chat_vendors.xai_responses,
+    **{(vendor, "embeddings"): openai.embeddings for vendor in ("openai", "azure")},
+    ("jina", "embeddings"): chat_vendors.jina,
     ("voyage", "embeddings"): chat_vendors.voyage,
 }
 """Vendor and protocol -> its rules."""

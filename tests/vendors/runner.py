@@ -7,7 +7,18 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from tests.vendors import gateway, sources
-from tests.vendors.features import ANY, BASES, FACES, LONG, TEXT_FEATURES, Feature, Way
+from tests.vendors.features import (
+    ANY,
+    BASES,
+    EMBEDDING_BASES,
+    EMBEDDING_FACES,
+    EMBEDDING_FEATURES,
+    FACES,
+    LONG,
+    TEXT_FEATURES,
+    Feature,
+    Way,
+)
 from tests.vendors.gateway import Model, Sent
 from tests.vendors.judge import refusal
 from tests.vendors.refusal import Json, Refusal, VendorCall
@@ -29,6 +40,7 @@ OTHER_PROTOCOL = ("openai.chat-tools", "openai.responses-only")
 """Refusals of a protocol by a vendor that has another protocol for the same request."""
 OFF = ("effort-none", "thinking-off")
 EXAMPLES = {"user": "somebody-1", "user_id": "somebody-1", "safety_identifier": "somebody-1", "thinkingBudget": 1024}
+ALL_BASES = {**BASES, **EMBEDDING_BASES}
 BUDGET_LIMIT = 20_000
 
 
@@ -53,9 +65,12 @@ class Result:
 
 def run(model: Model, face: str, feature: Feature, body: Json | None = None) -> Result:
     """Return the outcome of a feature. `body`: the caller's body, if it is not the feature's own."""
-    request = BASES[face] | feature.requests.get(face, {}) if body is None else body
+    request = ALL_BASES[face] | feature.requests.get(face, {}) if body is None else body
     try:
-        sent = gateway.send(model, face, request, stream=feature.id in STREAMED)
+        if face in EMBEDDING_FACES:
+            sent = gateway.embed(model, face, request)
+        else:
+            sent = gateway.send(model, face, request, stream=feature.id in STREAMED)
     except gateway.UmgError as error:
         message, at = error.message, error.metadata.get("field", "")
         wrong = "" if feature.meaning and not _has(model, feature) else "refused, the vendor can do it"
@@ -64,10 +79,11 @@ def run(model: Model, face: str, feature: Feature, body: Json | None = None) -> 
         if not feature.meaning:
             wrong = "refused, though it could be left out"
         return Result(model, face, feature.id, "refused", wrong, message=f"{at}: {message}")
-    return _judged(model, face, feature, sent)
+    return judged(model, face, feature, sent)
 
 
-def _judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
+def judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
+    """Return the outcome of a feature of a request that was sent to the vendor of a model."""
     dropped = ", ".join(name if value is None else f"{name}={value}" for name, value in sent.dropped.items())
     parts = (sent.protocol, dropped, sent.body.decode())
     refused = refusal(model.vendor, model.own_id, sent.protocol, sent.body, sent.headers)
@@ -95,9 +111,15 @@ def _keeps(model: Model, feature: Feature, protocol: str, body: Json) -> bool:
     return any(_contains(body, way.fragment, way.last) and way.text in "\n".join(_texts(body)) for way in ways)
 
 
+def _has(model: Model, feature: Feature) -> bool:
+    """Return whether the vendor has the feature, in one of the protocols of its preset."""
+    features = TEXT_FEATURES if TEXT_FEATURES.get(feature.id) is feature else EMBEDDING_FEATURES
+    return _capability(model, feature.id, features is EMBEDDING_FEATURES)
+
+
 @cache
-def _capability(model: Model, feature_id: str) -> bool:
-    feature = TEXT_FEATURES[feature_id]
+def _capability(model: Model, feature_id: str, embeds: bool) -> bool:
+    feature = (EMBEDDING_FEATURES if embeds else TEXT_FEATURES)[feature_id]
     return any(
         _accepts(model, feature, protocol, way) is None
         for protocol in gateway.protocols(model.vendor)
@@ -106,21 +128,19 @@ def _capability(model: Model, feature_id: str) -> bool:
     )
 
 
-def _has(model: Model, feature: Feature) -> bool:
-    """Return whether the vendor has the feature, in one of the protocols of its preset."""
-    return _capability(model, feature.id)
-
-
 def _accepts(model: Model, feature: Feature, protocol: str, way: Way) -> Refusal | None:
     """Return the refusal of a body that expresses the feature in this way; None if the vendor serves it."""
     request = feature.requests.get(protocol, {})
-    body: Json = BASES[protocol] | {name: value for name, value in request.items() if name != "generationConfig"}
+    body: Json = ALL_BASES[protocol] | {name: value for name, value in request.items() if name != "generationConfig"}
     if protocol == "native" and way.text:
         body |= request
     others = {name for each in feature.ways.get(protocol, ()) for name in each.fragment} - {"messages", "input"}
     if not way.text or way.fragment:
         body = {name: value for name, value in body.items() if name not in others or name in ("tools", "contents")}
         body = body | {name: _example(value, request.get(name), name) for name, value in way.fragment.items()}
+    if way.last:
+        ((name, (turn,)),) = way.fragment.items()
+        body[name] = [*body[name][:-1], body[name][-1] | turn]
     if protocol == "messages" and "thinking" in body:
         body["max_tokens"] = BUDGET_LIMIT
     if protocol != "native":
@@ -219,8 +239,22 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def models() -> list[Model]:
-    """Return the models of the matrix."""
+    """Return the text models of the matrix."""
     return list(sources.rows("models", Model))
+
+
+def embedding_models() -> list[Model]:
+    """Return the embedding models of the matrix."""
+    return list(sources.rows("embedding_models", Model))
+
+
+def embedding_matrix(chosen: list[Model]) -> Iterator[Result]:
+    """Yield the outcomes of all features of embeddings at models."""
+    for model in chosen:
+        for face in EMBEDDING_FACES:
+            for feature in EMBEDDING_FEATURES.values():
+                if face in feature.requests:
+                    yield run(model, face, feature)
 
 
 def matrix(chosen: list[Model], faces: tuple[str, ...] = FACES, features: tuple[str, ...] = ()) -> Iterator[Result]:

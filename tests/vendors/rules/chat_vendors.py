@@ -157,6 +157,13 @@ def voyage(call: VendorCall) -> Rules:
         yield call.refuse("voyage.encoding", value=encoding)
 
 
+def jina(call: VendorCall) -> Rules:
+    """Yield the refusals of Jina's embeddings."""
+    for name in ("encoding_format", "user"):
+        if name in call.body:
+            yield call.refuse("jina.embed-member", at=name)
+
+
 def is_forced(body: Json) -> bool:
     """Return whether the body forces the call of a tool."""
     choice = body.get("tool_choice")

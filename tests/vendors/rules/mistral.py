@@ -34,6 +34,8 @@ def embeddings(call: VendorCall) -> Rules:
     for name in call.body:
         if name not in known:
             yield call.refuse("mistral.embed-member", at=name, loc=f"'{name}'")
+    if call.model == "mistral-embed" and call.body.get("output_dimension") is not None:
+        yield call.refuse("mistral.embed-dimension")
 
 
 def _judge_types(call: VendorCall) -> Rules:

@@ -1,7 +1,9 @@
 """Rules of OpenAI and Azure, in chat and responses."""
 
 import re
-from typing import Any
+from typing import Any, get_type_hints
+
+from openai.types import EmbeddingCreateParams
 
 from tests.support.providers.chat import Chat
 from tests.support.providers.responses import Responses
@@ -50,6 +52,14 @@ def responses(call: VendorCall) -> Rules:
     items = given if isinstance(given, list) else [{"content": given}]
     yield from _judge_format(call, (body.get("text") or {}).get("format"), items)
     yield from _judge_rest(call, Responses().read)
+
+
+def embeddings(call: VendorCall) -> Rules:
+    """Yield the refusals of a body of embeddings."""
+    known = get_type_hints(EmbeddingCreateParams)
+    for name in call.body:
+        if name not in known:
+            yield call.refuse("openai.embed-member", at=name)
 
 
 def reasons(call: VendorCall) -> bool:
