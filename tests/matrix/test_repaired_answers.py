@@ -270,3 +270,57 @@ async def test_a_complete_messages_answer_has_a_stop_reason(gateway: RecordedGat
     if face == "messages":
         stop = "tool_use" if calls else "end_turn"
         assert json.loads(got.body) == answer | {"model": "m-messages", "stop_reason": stop}
+
+
+# --- responses and native
+
+
+def item(index: int, city: str) -> Events:
+    """Return the events of a call, an item with this index."""
+    arguments, kind = json.dumps({"city": city}), "response.function_call_arguments"
+    whole = {
+        "id": f"fc_{city}",
+        "type": "function_call",
+        "call_id": city,
+        "name": "get_weather",
+        "arguments": arguments,
+    }
+    place = {"output_index": index, "item_id": f"fc_{city}"}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": whole | {"arguments": ""}},
+        *({"type": f"{kind}.delta", **place, "delta": part} for part in (arguments[:5], arguments[5:])),
+        {"type": f"{kind}.done", **place, "arguments": arguments},
+        {"type": "response.output_item.done", "output_index": index, "item": whole},
+    ]
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("index", [0, 1])
+async def test_items_with_the_same_index_are_several_items(gateway: RecordedGateway, face: str, index: int) -> None:
+    started, completed = WHOLE_STREAMS["responses"][0], WHOLE_STREAMS["responses"][-1]
+    output = [each["item"] for city in ("Oslo", "Rome") for each in item(0, city)[-1:]]
+    ended = completed | {"response": completed["response"] | {"output": output}}
+    stream = [started, *item(0, "Oslo"), *item(index, "Rome"), ended]
+    got = await call(gateway, face, "responses", event_stream(stream))
+    calls = [part.tool_call for part in got.canonical.candidates[0].message.parts if part.HasField("tool_call")]
+    assert [json.loads(each.arguments_json)["city"] for each in calls] == ["Oslo", "Rome"]
+    if face == "responses":
+        received = events_of(got.body)[1:-1]
+        assert received == [*item(0, "Oslo"), *item(1, "Rome")]
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_a_complete_response_has_a_status(gateway: RecordedGateway, face: str) -> None:
+    got = await call(gateway, face, "responses", RESPONSE | {"output": [ITEM]}, stream=False)
+    assert got.canonical.candidates[0].finish_reason == pb.FINISH_REASON_STOP
+    if face == "responses":
+        assert json.loads(got.body) == RESPONSE | {"model": "m-responses", "output": [ITEM], "status": "completed"}
+
+
+@pytest.mark.parametrize("face", FACES)
+async def test_a_complete_native_answer_has_a_finish_reason(gateway: RecordedGateway, face: str) -> None:
+    candidate = {"content": {"parts": [{"text": "Hi"}], "role": "model"}, "x": 1.0}
+    got = await call(gateway, face, "native", {"candidates": [candidate]}, stream=False)
+    assert got.canonical.candidates[0].finish_reason == pb.FINISH_REASON_STOP
+    if face == "native":
+        assert json.loads(got.body)["candidates"] == [candidate | {"finishReason": "STOP"}]

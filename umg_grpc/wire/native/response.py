@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
+from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
@@ -140,6 +141,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
         if isinstance(answer, PassedAnswer):
+            if any(not ending.finish_reason and is_present(ending.content) for ending in answer.candidates or ()):
+                body = _with_finish_reasons(body)
             _decode_endings(answer, response)
             response.source.format = "native"
             response.source.body = (
@@ -152,6 +155,19 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _with_finish_reasons(body: bytes) -> bytes:
+    """Return a complete answer in which each candidate with content has a finish reason."""
+    return bytes(edit_values(Raw(body), ("candidates", EACH), _finished))
+
+
+def _finished(candidate: Raw) -> Raw:
+    members = msgspec.json.decode(candidate, type=dict[str, Raw])
+    if "content" not in members or msgspec.json.decode(members.get("finishReason", Raw(b"null"))):
+        return candidate
+    members["finishReason"] = Raw(b'"STOP"')
+    return Raw(msgspec.json.encode(members))
 
 
 def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:

@@ -1,10 +1,14 @@
 """Passthrough of a provider's responses stream: frames are forwarded unchanged and parsed only where that is needed."""
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.raw_json_edits import edit_values
+from umg_grpc.wire.core.repeated_indexes import BlockIndexes
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
@@ -28,6 +32,7 @@ class PassedEvent(AnyEvent, kw_only=True):
     """Members of a passed-through event that the gateway reads."""
 
     item: SeenItem | None = None
+    output_index: Count = None
 
 
 _EVENT = msgspec.json.Decoder(PassedEvent)
@@ -39,13 +44,15 @@ class PassthroughDecoder(FrameDecoder):
     needs. One instance per stream.
 
     It changes the model id in response objects if the provider's differs, marks reasoning states that look like states
-    that the gateway wrapped, and drops events without data, which break clients. An error event is not forwarded: it
+    that the gateway wrapped, and drops events without data, which break clients. Items with the same index get
+    different ones. An error event is not forwarded: it
     raises the error of the call, whose message is cleaned and encoded for the caller again.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._model = ModelMember(request.model, parent="response")
+        self._indexes = BlockIndexes()
         self._kinds: list[str] = []  # types of the items that are done
         self._refused = False
 
@@ -53,7 +60,7 @@ class PassthroughDecoder(FrameDecoder):
         """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
         length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
         """
-        if not self._started or not frames.startswith(EVENT):
+        if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT):
             return DECODED
         deltas = frames[: frames.find(BLANK, frames.rfind(DELTA)) + len(BLANK)]
         number = deltas.count(BLANK)
@@ -81,7 +88,19 @@ class PassthroughDecoder(FrameDecoder):
             return self._start_frame(event, passed, events)
         if passed.item is not None and kind == "response.output_item.done":
             self._record(passed.item)
+        if passed.output_index is not None:
+            event = self._with_right_index(event, int(passed.output_index), starts=kind == "response.output_item.added")
         return mark_states(event.raw) if self._started else b""  # clients expect `response.created` first
+
+    def _with_right_index(self, event: sse.SseEvent, index: int, *, starts: bool) -> sse.SseEvent:
+        """Return an event of an item with the index that only this item has. `index`: the provider's; `starts`: whether
+        the event starts the item.
+        """
+        own = self._indexes.start(index) if starts else self._indexes.current(index)
+        if own == index:
+            return event
+        data = bytes(edit_values(Raw(event.data or b""), ("output_index",), lambda _: Raw(b"%d" % own)))
+        return sse.SseEvent(event.name, data, sse.encode_event(event.name, data))
 
     def _record(self, item: SeenItem) -> None:
         self._kinds.append(item.type or "")

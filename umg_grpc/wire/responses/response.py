@@ -3,6 +3,7 @@
 import re
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
@@ -88,7 +89,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if isinstance(answer, PassedResponse):
             seen = answer.output or []
             response.source.format = "responses"
-            response.source.body = replace_model_id(mark_states(body), answer.model, request.model)
+            body = mark_states(body) if answer.status else _with_status(mark_states(body))
+            response.source.body = replace_model_id(body, answer.model, request.model)
         else:
             raw = answer.output or []
             seen = [msgspec.json.decode(item, type=SeenItem) for item in raw]
@@ -101,6 +103,13 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _with_status(body: bytes) -> bytes:
+    """Return a complete response without a status as a completed one."""
+    members = msgspec.json.decode(body, type=dict[str, Raw])
+    members["status"] = Raw(b'"completed"')
+    return msgspec.json.encode(members)
 
 
 def _has_calls(items: list[SeenItem]) -> bool:
