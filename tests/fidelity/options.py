@@ -41,6 +41,7 @@ WHOLE = (
 # --- tools
 
 PROPERTIES: Body = {"type": "object", "properties": {"city": {"type": "string", "minLength": 1}}, "required": ["city"]}
+CLOSED: Body = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}  # fmt: skip
 SUBSET: Body = {"type": "OBJECT", "properties": {"city": {"type": "STRING", "nullable": True}}}
 
 
@@ -230,7 +231,7 @@ REASONING = (
 
 
 def schema(**options: Json) -> dict[str, Body]:
-    described: Body = {"name": "city", "schema": PROPERTIES, **options}
+    described: Body = {"name": "city", "schema": CLOSED, **options}
     return {
         "chat": {"response_format": {"type": "json_schema", "json_schema": described}},
         "responses": {"text": {"format": {"type": "json_schema", **described}}},
@@ -241,7 +242,8 @@ SCHEMA = "response_format.json_schema"
 FORM = (
     sample("`response_format`: text", "response_format.text", "ResponseFormat.text", also="GenerateRequest.response_format", chat={"response_format": {"type": "text"}}, responses={"text": {"format": {"type": "text"}}}, native=config(responseMimeType="text/plain"), ignored="every answer is text by default"),
     sample("`response_format`: json", "response_format.json", "ResponseFormat.json", chat={"response_format": {"type": "json_object"}}, responses={"text": {"format": {"type": "json_object"}}}, native=config(responseMimeType="application/json")),
-    sample("`json_schema.schema_json`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(), messages={"output_config": {"format": {"type": "json_schema", "schema": PROPERTIES}}}, native=config(responseMimeType="application/json", responseJsonSchema=PROPERTIES)),
+    sample("`json_schema.schema_json`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(), messages={"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}}, native=config(responseMimeType="application/json", responseJsonSchema=CLOSED)),
+    sample("`json_schema.schema_json`: minLength", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(schema=PROPERTIES), messages={"output_config": {"format": {"type": "json_schema", "schema": PROPERTIES}}}, native=config(responseMimeType="application/json", responseJsonSchema=PROPERTIES), named=("minLength",)),
     sample("`json_schema.native_schema`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.native_schema", native=config(responseMimeType="application/json", responseSchema=SUBSET), ignored="written as JSON schema that allows the same values"),
     sample("`json_schema.name`", f"{SCHEMA}.name", "ResponseFormat.json_schema.name", **schema()),
     sample("`json_schema.description`", f"{SCHEMA}.description", "ResponseFormat.json_schema.description", **schema(description="A city")),
