@@ -5,7 +5,7 @@ defines the legal names.
 import hashlib
 import re
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -76,19 +76,27 @@ class ToolNames:
         """Create the mapping for one request and its response. `reserved`: names of tools that the provider runs."""
         self._rules = rules
         self._reserved = reserved
-        named = [(name, tool) for tool in request.tools if (name := name_of(tool)).name]
-        self._tools = dict(reversed(named))
-        self._tools = {name: self._tools[name] for name, _ in named}  # the first tool of each name, in order
-        legal = [name for name in self._tools if not name.namespace and rules.name.fullmatch(name.name)]
-        self._sent = {name: name.name for name in legal if name.name not in reserved}
+        # plain literals, since most requests have no tools, and a call of `dict[str, str]` takes ten times as long
+        self._tools: dict[ToolName, pb.Tool] = {}
+        self._sent: dict[ToolName, str] = {}
+        self._declared: dict[str, ToolName] = {}
+        self._first: dict[str, ToolName] = {}  # namespace -> its first tool
+        self._numbers: dict[str, int] = {}  # first characters of equal names -> last number appended
+        self._variants: dict[bytes, str] = {}  # a whole tool -> its name, for tools whose name an earlier tool has
+        self._variant_tools: dict[str, pb.Tool] = {}
+        if request.tools:
+            self._name_tools(request.tools)
+
+    def _name_tools(self, tools: Iterable[pb.Tool]) -> None:
+        named = [(name, tool) for tool in tools if (name := name_of(tool)).name]
+        first = dict(reversed(named))
+        self._tools = {name: first[name] for name, _ in named}  # the first tool of each name, in order
+        legal = [name for name in self._tools if not name.namespace and self._rules.name.fullmatch(name.name)]
+        self._sent = {name: name.name for name in legal if name.name not in self._reserved}
         self._declared = {sent: name for name, sent in self._sent.items()}
-        self._first = dict[str, ToolName]()  # namespace -> its first tool
-        self._numbers = dict[str, int]()  # first characters of equal names -> last number appended
         for name in self._tools:
             self._name(name)
             self._first.setdefault(name.namespace, name)
-        self._variants = dict[bytes, str]()  # a whole tool -> its name, for tools whose name an earlier tool has
-        self._variant_tools = dict[str, pb.Tool]()
         if len(named) > len(self._tools):
             self._name_variants(named)
 
