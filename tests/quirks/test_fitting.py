@@ -146,7 +146,7 @@ CASES = [
     Case("a vendor's own sampling", "messages", "chat", Quirks(top_k=True), {"top_k": 3}, {"top_k": 3}),
     Case("a boolean off in place of an effort", "chat", "chat", SWITCH_AND_EFFORTS, effort("none"), {"enable_thinking": False, "reasoning_effort": None}),
     Case("reasoning that the caller has not", "messages", "chat", NEEDS_REASONING, {"messages": CALLED}, {"messages": WITH_BLANK}),
-    Case("reasoning that the caller has not, in its own format", "chat", "chat", NEEDS_REASONING, {"messages": [{"role": "user", "content": "Hi"}, CALL_IN_CHAT, RESULT_IN_CHAT]}, {"messages": WITH_BLANK}),
+    Case("reasoning that the caller has not, in its own format", "chat", "chat", NEEDS_REASONING, {"messages": [{"role": "user", "content": "Hi"}, CALL_IN_CHAT, RESULT_IN_CHAT]}, {"messages": WITH_BLANK}, "messages.reasoning=blank"),
 ]  # fmt: skip
 
 

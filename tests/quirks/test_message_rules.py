@@ -19,6 +19,7 @@ NINE = Quirks(call_ids="nine")
 NO_PREFILL = Quirks(prefill=False)
 PREFIX = Quirks(prefill=True, prefix=True)
 ORDER = Quirks(user_after_tool=False)
+REASONING = Quirks(reasoning_required=True, thinking="on")
 ALL = Quirks(
     developer=False, system_place="first", call_ids="nine", prefill=True, prefix=True, user_after_tool=False
 )  # Mistral
@@ -100,6 +101,10 @@ CASES = [
     ),
     Case("a chat body that needs no change", ALL, "chat", claude(turn("system", "sys"), USER), [turn("system", "sys"), USER]),
     Case("nothing but instructions", FIRST, "chat", claude(turn("system", "Hi."), turn("developer", "Go.")), [turn("user", "Hi.\n\nGo.")], "messages.role=user"),
+    Case("reasoning that the caller left out", REASONING, "chat", claude(USER, CALLS, RESULT), [USER, {**CALLS, "reasoning_content": " "}, RESULT], "messages.reasoning=blank"),
+    Case("reasoning that is empty", REASONING, "chat", claude(USER, {**CALLS, "reasoning_content": ""}, RESULT), [USER, {**CALLS, "reasoning_content": " "}, RESULT], "messages.reasoning=blank"),
+    Case("reasoning of the caller", REASONING, "chat", claude(USER, {**CALLS, "reasoning_content": "Hm."}, RESULT), [USER, {**CALLS, "reasoning_content": "Hm."}, RESULT]),
+    Case("reasoning that is off", REASONING, "chat", claude(USER, CALLS, RESULT, thinking={"type": "disabled"}), [USER, CALLS, RESULT]),
     Case("no prefill", NO_PREFILL, "messages", claude(USER, ANSWER), [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("no prefill in a chat body", NO_PREFILL, "chat", claude(USER, ANSWER), [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("a prefix", PREFIX, "messages", claude(USER, ANSWER), [USER, turn("assistant", "Hello.", prefix=True)]),

@@ -164,6 +164,11 @@ class Quirks:
             return self
         return replace(self, rejects=self.rejects_beside_reasoning | (self.rejects or frozenset()))
 
+    @cached_property
+    def without_reasoning(self) -> "Quirks":
+        """These quirks without the need of reasoning in earlier turns, while the model does not reason."""
+        return self if self.reasoning_required is None else replace(self, reasoning_required=None)
+
     def limited(self, tokens: int) -> "Quirks":
         """Return a copy with the maximum of output tokens lowered to `tokens`, if it is higher or unset."""
         own = self.max_output_tokens

@@ -105,10 +105,12 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
-    """Return the quirks with the members added to `rejects` that the model refuses because it reasons here."""
-    if quirks.rejects_beside_reasoning is None or not may_reason(request.reasoning, quirks):
+    """Return the quirks as they are for the request: with the members added to `rejects` that the model refuses because
+    it reasons here, and without the need of reasoning in earlier turns where it does not reason.
+    """
+    if quirks.rejects_beside_reasoning is None and quirks.reasoning_required is None:
         return quirks
-    return quirks.while_reasoning
+    return quirks.while_reasoning if may_reason(request.reasoning, quirks) else quirks.without_reasoning
 
 
 def fit_request(

@@ -81,7 +81,10 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
             report.drop("messages.role", "system")
         fitted = [_with_role(message, "system") if _role(message) == "developer" else message for message in fitted]
     if quirks.reasoning_required:
-        fitted = [_with_reasoning(message) for message in fitted]
+        completed = [_with_reasoning(message) for message in fitted]
+        if own and any(new is not old for new, old in zip(completed, fitted, strict=True)):
+            report.drop("messages.reasoning", "blank")
+        fitted = completed
     if quirks.user_after_tool is False:
         fitted = _with_acknowledged_results(fitted, report)
     if fitted and _role(fitted[-1]) == "assistant" and not _has_calls(fitted[-1]):
@@ -119,7 +122,9 @@ def _with_reasoning(message: object) -> object:
     """Return a message with a blank as its reasoning if it has tool calls and no reasoning: the provider refuses it
     without, and the caller has none.
     """
-    if not isinstance(message, dict) or not _has_calls(message) or message.get("reasoning_content"):
+    if not isinstance(message, dict) or not _has_calls(message):
+        return message
+    if msgspec.json.encode(message.get("reasoning_content")) not in (b"null", b'""'):
         return message
     return {**message, "reasoning_content": " "}
 
