@@ -12,6 +12,8 @@ from aiohttp import ClientSession, web
 from tests.healing.refusing_vendor import ANSWERS, STREAMED, TURN, channels
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
+from umg_grpc.store import open_store
+from umg_grpc.store.usage_record_table import UsageRecords
 
 UNSUPPORTED = "Unsupported parameter: '%s' is not supported with this model."
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
@@ -192,3 +194,32 @@ async def test_quirks_of_the_operator_are_not_overridden(tmp_path: Path) -> None
     vendor.refused, vendor.error = "tools", refusal("Tool choice must be auto")
     async with calls(tmp_path, vendor, settings=", quirks: {tool_choices: all}") as made:
         assert (await made.chat(tools=[TOOL], tool_choice="required"))[:2] == (400, 1)
+
+
+async def test_a_refusal_beside_reasoning_is_learned_for_calls_that_reason(tmp_path: Path) -> None:
+    class Reasoning(Vendor):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            if received.json.get("reasoning_effort") == "none":
+                return web.json_response(ANSWERS["chat"] | {"model": "chat-1"})
+            return await super().answer(request, received)
+
+    async with calls(tmp_path, Reasoning()) as made:
+        assert await made.chat(temperature=0.2, reasoning_effort="high") == (200, 2, "temperature")
+        assert await made.chat(temperature=0.2, reasoning_effort="low") == (200, 1, "temperature")
+        assert await made.chat(temperature=0.2, reasoning_effort="none") == (200, 1, "")
+
+
+async def test_a_refused_attempt_costs_nothing_and_is_in_the_record(tmp_path: Path) -> None:
+    async with calls(tmp_path, Vendor()) as made:
+        body = {"model": "chat-1", "messages": TURN, "temperature": 0.2}
+        async with made.session.post(f"{made.gateway.url}/v1/chat/completions", json=body) as response:
+            request_id, route = response.headers["x-request-id"], response.headers["x-umg-route"]
+    assert route == "channel=chat; attempts=2; reason=chat: mended"
+    store = await open_store("sqlite", tmp_path)
+    try:
+        [record] = await UsageRecords(store).find(request_id)
+    finally:
+        await store.aclose()
+    assert record.details is not None
+    assert [attempt.status for attempt in record.details.attempts] == [400, 200]
+    assert (record.input_tokens, record.output_tokens) == (3, 2)

@@ -185,8 +185,13 @@ class Quirks:
         """Return a copy with the restrictions that a provider's refusal has shown, in front of these quirks."""
         renames = {**(self.renames or {}), **(refused.renames or {})}
         limits = [quirks.max_output_tokens for quirks in (self, refused) if quirks.max_output_tokens is not None]
-        merged = refused.over(self)
-        return replace(merged, renames=renames or None, max_output_tokens=min(limits, default=None))
+        beside = (self.rejects_beside_reasoning or frozenset()) | (refused.rejects_beside_reasoning or frozenset())
+        return replace(
+            refused.over(self),
+            renames=renames or None,
+            max_output_tokens=min(limits, default=None),
+            rejects_beside_reasoning=beside or None,
+        )
 
     def over(self, other: "Quirks") -> "Quirks":
         """Return a copy of these quirks in which unset values are taken from `other`."""

@@ -21,6 +21,9 @@ LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "
 OWN_SCHEMA_DIALECTS = {"messages": "claude", "responses": "openai", "chat": "openai", "native": "gemini"}
 """Protocol -> rules of JSON schemas of the vendor of the format."""
 SCHEMAS = frozenset({"response_format", "tools.function.parameters_json"})
+BESIDE_REASONING = frozenset({"temperature", "top_p", "logprobs", "top_logprobs"})
+"""Members of chat and responses that some models refuse only while they reason, without stating it."""
+OFF = ({"type": "disabled"}, "none", False)
 REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
 
 
@@ -129,9 +132,17 @@ def _mending(
         return Quirks(schema_dialect="json_object" if "json_schema" in forms else "none")
     if field in {"face_hints", "include_obfuscation"}:
         member = member.partition(".")[0]  # a member that only holds it
+    if member in BESIDE_REASONING and has_reasoning(body):
+        return Quirks(rejects_beside_reasoning=frozenset({member}))
     if field in REASONING or loss_of(field) == "harmless":
         return Quirks(rejects=frozenset({member}))
     return None
+
+
+def has_reasoning(body: object) -> bool:
+    """Return whether a body of chat or responses turns reasoning on, so that it may be the cause of a refusal."""
+    paths = ("reasoning_effort", "reasoning.effort", "thinking", "enable_thinking")
+    return any(value not in OFF for path in paths for value in values_at(body, path))
 
 
 def _mend_output_limit(refused: Refused, member: str, body: object, values: list[object]) -> Quirks | None:
