@@ -115,6 +115,14 @@ messages = st.lists(user_messages | system_messages | assistant_messages | tool_
 )
 
 schemas = st.sampled_from(["", '{"type": "object", "properties": {"b": {"minimum": 1.0}, "a": {}}}', "{}"])
+
+
+def tool_identity(tool: pb.Tool) -> tuple[str, str]:
+    """The name of a tool that callers run, which is unique in a request, or the whole tool of another kind."""
+    name = tool.function.name or tool.custom.name
+    return tool.namespace.name, name or str(tool)
+
+
 tools = st.one_of(
     st.builds(
         lambda schema, extra, name: pb.Tool(function=pb.FunctionTool(name=name, parameters_json=schema, **extra)),
@@ -192,7 +200,7 @@ requests = st.builds(
         logit_bias=st.dictionaries(names, st.floats(-100, 100), max_size=2),
         logprobs=flags,
         top_logprobs=st.integers(0, 20),
-        tools=st.lists(tools, max_size=3),
+        tools=st.lists(tools, max_size=3, unique_by=tool_identity),
         parallel_tool_calls=flags,
         search=searches,
         reasoning=reasonings,

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields
+from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields, tool_identity
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.messages.server_tools import OUR_CALL
@@ -184,7 +184,7 @@ search_tools = st.builds(
 opaque_tools = st.builds(
     lambda kind: pb.Tool(opaque=pb.OpaquePart(format="messages", type=f"x_{kind}", json=f'{{"type":"x_{kind}","name":"n"}}')), names
 )  # fmt: skip
-tools = st.lists(functions | search_tools | opaque_tools, min_size=1, max_size=3)
+tools = st.lists(functions | search_tools | opaque_tools, min_size=1, max_size=3, unique_by=tool_identity)
 efforts = st.sampled_from(["low", "medium", "high", "xhigh", "max"])
 formats = st.builds(
     lambda schema: pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json=schema)),

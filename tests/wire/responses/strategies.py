@@ -12,6 +12,7 @@ from tests.wire.chat.strategies import (
     places,
     set_fields,
     texts,
+    tool_identity,
     words,
 )
 from umg_grpc.v1 import pb
@@ -210,7 +211,7 @@ choices = st.one_of(
     ),
     st.just(pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="file_search", json='{"type":"file_search"}'))),
 )
-toolings = set_fields(tools=st.lists(tools, min_size=1, max_size=3)) | set_fields(
+toolings = set_fields(tools=st.lists(tools, min_size=1, max_size=3, unique_by=tool_identity)) | set_fields(
     tools=st.lists(functions, max_size=1), tool_choice=choices
 )
 formats = st.one_of(
