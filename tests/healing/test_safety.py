@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, web
 
-from tests.healing.refusing_vendor import ANSWERS, STREAMED, TURN, channels
+from tests.healing.refusing_vendor import ANSWERS, STREAMED, TURN, Refusal, channels
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.store import open_store
@@ -30,8 +30,14 @@ class Vendor(FakeProvider):
     error: Any = refusal(UNSUPPORTED % "temperature", param="temperature", code="unsupported_parameter")
     status = 400
 
+    def report(self, body: dict[str, Any]) -> Refusal | None:
+        """Return the refusal of a public report for a body; None if there is none."""
+        return None
+
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         body = received.json
+        if (refusal := self.report(body)) is not None:
+            return web.json_response(refusal.body, status=refusal.status)
         if self.refused in body:
             return web.json_response(self.error, status=self.status)
         if body.get("stream"):
