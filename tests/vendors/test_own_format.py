@@ -16,6 +16,13 @@ TURNS = [
 ]
 
 
+AT = "generationConfig.thinkingConfig"
+
+
+def thinking(**options: object) -> Json:
+    return {"generationConfig": {"thinkingConfig": options}}
+
+
 @dataclass(frozen=True)
 class Case:
     """Body of a caller in the format of its vendor, the members that are sent, and the changes that are named."""
@@ -77,6 +84,30 @@ CASES = [
         {"reasoning_effort": "high"},
     ),
     Case(
+        "a level of a model that has budgets alone",
+        Model("gemini", "gemini-2.5-pro"),
+        thinking(thinkingLevel="HIGH", includeThoughts=True),
+        thinking(thinkingBudget=24_576, includeThoughts=True),
+        {f"{AT}.thinkingLevel": "budget 24576"},
+        "native",
+    ),
+    Case(
+        "a level beside a budget",
+        Model("gemini", "gemini-2.5-flash-lite"),
+        thinking(thinkingLevel="HIGH", thinkingBudget=512),
+        thinking(thinkingBudget=512),
+        {f"{AT}.thinkingLevel": None},
+        "native",
+    ),
+    Case(
+        "thinking that cannot be off",
+        Model("gemini", "gemini-3.1-pro-preview"),
+        thinking(thinkingBudget=0),
+        thinking(thinkingLevel="LOW"),
+        {f"{AT}.thinkingBudget": "effort low"},
+        "native",
+    ),
+    Case(
         "probabilities that no model has",
         Model("groq", "groq/openai/gpt-oss-120b"),
         {"logprobs": True},
@@ -88,7 +119,8 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_body_of_the_vendors_format_is_changed_where_its_refusal_is_certain(case: Case) -> None:
-    sent = send(case.model, case.face, {"messages": TURNS, **case.body}, stream=False)
+    turns = {"messages": TURNS} if case.face == "chat" else {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+    sent = send(case.model, case.face, turns | case.body, stream=False)
 
     body = json.loads(sent.body)
     assert {name: body.get(name) for name in case.sent} == case.sent

@@ -284,10 +284,11 @@ def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:
         return True  # the vendor has a switch of its own
     if stated and quirks.efforts is not None and stated not in quirks.efforts:
         return True
+    if quirks.thinking == "always" and is_off(reasoning):
+        return True
     if reasoning.mode == pb.REASONING_MODE_DISABLED:
         limit = quirks.max_effort_when_off
-        exceeds = limit is not None and bool(stated) and higher_effort(limit, stated) != limit
-        return quirks.thinking == "always" or exceeds
+        return limit is not None and bool(stated) and higher_effort(limit, stated) != limit
     if reasoning.mode == pb.REASONING_MODE_ADAPTIVE and quirks.adaptive is False:
         return True
     if not reasoning.HasField("budget_tokens"):

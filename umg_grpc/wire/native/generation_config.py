@@ -216,7 +216,9 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, qu
         fitted = fit_reasoning(reasoning, quirks, report, has_switch=False)
         fields: JsonObject = {"thinkingLevel": fitted.effort.upper()} if fitted.effort else {}
     elif quirks.reasoning_budget:
-        fields = _fitted_budget(_encode_effort(reasoning, 0, model, report), reasoning, quirks, report)
+        has_no_levels = quirks.efforts == () and bool(reasoning.level)
+        budget = _budget_of_level(reasoning, report) if has_no_levels else _encode_effort(reasoning, 0, model, report)
+        fields = _fitted_budget(budget, reasoning, quirks, report)
     else:
         fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
     if reasoning.HasField("include_thoughts"):
@@ -226,6 +228,16 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, qu
     if reasoning.summary not in ("", "auto", "none"):
         report.drop("reasoning.summary", "auto")
     return fields
+
+
+def _budget_of_level(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
+    """Return `thinkingConfig` with a budget in place of the level, which the model does not have."""
+    if reasoning.HasField("budget_tokens"):
+        report.drop("reasoning.level")
+        return {"thinkingBudget": reasoning.budget_tokens}
+    budget = EFFORT_BUDGETS.get(reasoning.level)
+    report.drop("reasoning.level", None if budget is None else f"budget {budget}")
+    return {} if budget is None else {"thinkingBudget": budget}
 
 
 def _fitted_budget(fields: JsonObject, reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
