@@ -12,6 +12,7 @@ from anthropic import transform_schema
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import SchemaDialect
 from umg_grpc.wire.core.schema_dialects import fit_schema
@@ -344,6 +345,25 @@ def test_a_hostile_schema_is_fitted_or_not_expressible_or_refused(schema: str, d
             field = "at"
             msgspec.json.encode(encoded)
         assert field == "at"
+
+
+MANY = 1_000
+REQUIRED = {"type": "object", "properties": {f"p{n}": {"const": n} for n in range(MANY)}, "required": [f"p{n}" for n in range(MANY)]}  # fmt: skip
+GROWING = {
+    "alternatives of one definition": {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
+    "alternatives of one definition twice": {"oneOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}]},
+    "a type beside alternatives": {"type": "string", "anyOf": [{"$ref": "#/$defs/C"}]},
+    "one object of many": {"allOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}]},
+}
+
+
+@pytest.mark.parametrize("dialect", TABLES)
+@pytest.mark.parametrize("schema", GROWING.values(), ids=GROWING)
+def test_large_definitions_at_many_places_cost_little(schema: Json, dialect: SchemaDialect) -> None:
+    definitions = {"A": {"enum": [f"v{n}" for n in range(MANY)]}, "B": REQUIRED, "C": {"type": ["string"] * MANY}}
+    whole = {"$defs": definitions, **opened(**{f"q{n}": schema for n in range(MANY)})}
+    with within(2):  # a hundred times as much if each place examined its definition
+        fitted(whole, dialect)
 
 
 def test_definitions_that_use_each_other_many_times_cost_little() -> None:

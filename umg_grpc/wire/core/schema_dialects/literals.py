@@ -1,8 +1,16 @@
 """Values that a JSON schema lists (`enum`, `const`), and alternatives that exclude each other."""
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 
 from umg_grpc.wire.core.json import JsonObject
+
+MAX_TYPES = 16
+MAX_COMPARED, MAX_PROPERTIES = 64, 8
+"""Values and required properties, and the first properties, of an alternative that are compared with those of the
+others: a definition may be an alternative at many places, so that more of them would take time that grows with the
+square of the schema.
+"""
 
 Literal = str | int | float | bool | None
 
@@ -48,7 +56,7 @@ def types_of(schema: JsonObject) -> list[str] | None:
     """Return the types that a schema states, in lower case, each once; None if it states none or no valid ones."""
     stated = schema.get("type")
     names = [stated] if isinstance(stated, str) else stated
-    if not isinstance(names, list) or not names:
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_TYPES:
         return None
     types = list(dict.fromkeys(name.lower() for name in names if isinstance(name, str)))
     return types if types and set(types) <= set(_TYPES.values()) else None
@@ -68,7 +76,7 @@ def are_disjoint(branches: Iterable[object], resolve: Callable[[object], object]
     """
     by_type = dict[str, list[JsonObject]]()
     for branch in map(resolve, branches):
-        if not isinstance(branch, dict):
+        if not isinstance(branch, dict) or _lists_many(branch):
             return False
         literals = literals_of(branch)
         types = types_of(branch) or ["object" if "properties" in branch else ""]
@@ -88,24 +96,25 @@ def _differ(group: list[JsonObject]) -> bool:
     return any(_are_distinct([_property_literals(schema, name) for schema in group]) for name in candidates)
 
 
-MAX_DISCRIMINATORS = 8
-"""Required properties that are examined, so that many alternatives with many properties cost little."""
-
-
 def _required_properties(schema: JsonObject) -> list[str]:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not isinstance(required, list):
         return []
-    listed = [name for name in properties if name in required[: MAX_DISCRIMINATORS * 8]]
-    return [name for name in listed if _property_literals(schema, name)][:MAX_DISCRIMINATORS]
+    names = [name for name in islice(properties, MAX_PROPERTIES) if name in required[:MAX_COMPARED]]
+    return [name for name in names if _property_literals(schema, name)]
 
 
 def _property_literals(schema: JsonObject, name: str) -> list[Literal] | None:
     properties, required = schema.get("properties"), schema.get("required")
-    if not isinstance(properties, dict) or not isinstance(required, list) or name not in required:
+    if not isinstance(properties, dict) or not isinstance(required, list) or name not in required[:MAX_COMPARED]:
         return None
     described = properties.get(name)
-    return literals_of(described) if isinstance(described, dict) else None
+    return literals_of(described) if isinstance(described, dict) and not _lists_many(described) else None
+
+
+def _lists_many(schema: JsonObject) -> bool:
+    listed = schema.get("enum")
+    return isinstance(listed, list) and len(listed) > MAX_COMPARED
 
 
 def _are_distinct(listed: Collection[list[Literal] | None]) -> bool:
