@@ -87,6 +87,8 @@ class Feature:
     """Whether the request means something else without it, so that it may be refused."""
     harmless: bool = False
     """Whether nothing is lost without it."""
+    parts: Mapping[str, tuple["Feature", ...]] = field(default_factory=dict)
+    """Face -> features that its request has besides, each of which must be kept or named, too."""
 
 
 def text_ways(text: str) -> dict[str, list[Way]]:
@@ -721,6 +723,26 @@ CONVERSATIONS = [
     ),
 ]
 
+AGENT_SYSTEM = Feature("system", {}, text_ways("You are an agent."), meaning=True)
+AGENT_LIMIT = Feature(
+    "max-tokens",
+    {},
+    {
+        "chat": [Way({"max_completion_tokens": 8000}), Way({"max_tokens": 8000})],
+        "responses": [Way({"max_output_tokens": 8000})],
+        "messages": [Way({"max_tokens": 8000})],
+        "native": [Way(native(maxOutputTokens=8000))],
+    },
+    ("max",),
+)
+
+
+def _sampled(name: str, native_name: str, value: float) -> Feature:
+    """Return a sampling parameter with a value of its own."""
+    ways = {protocol: [Way({name: value})] for protocol in FACES[:3]}
+    return Feature(name, {}, {**ways, "native": [Way(native(**{native_name: value}))]}, (name, native_name))
+
+
 AGENT = Feature(
     "agent",
     {
@@ -767,6 +789,12 @@ AGENT = Feature(
     TOOL_WAYS,
     ("tools",),
     meaning=True,
+    parts={
+        "chat": (_sampled("temperature", "temperature", 0), AGENT_SYSTEM, AGENT_LIMIT),
+        "responses": (_effort("medium"), AGENT_SYSTEM),
+        "messages": (_effort("medium"), AGENT_SYSTEM, *(each for each in SCALARS if each.id == "user")),
+        "native": (_sampled("top_p", "topP", 0.95), AGENT_SYSTEM),  # the temperature is the default of most vendors
+    },
 )
 
 TEXT_FEATURES: Mapping[str, Feature] = {

@@ -41,10 +41,18 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vendor: str
     id: str
     model: str = ""
+    judged_as: str = ""
+    """Model by whose facts it is judged, of an id that the sources do not have; "" for its own."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no source has the model: only its series is known to the gateway."""
+        return bool(self.judged_as) and self.judged_as not in self.id
 
     @property
     def own_id(self) -> str:
-        return self.model or self.id
+        """Id by which the vendor judges it."""
+        return self.judged_as or self.model or self.id
 
 
 class Sent(NamedTuple):

@@ -28,7 +28,7 @@ def failures(results: Iterable[Result], examples: int = EXAMPLES, *, shows_sent:
     """Return the outcomes that are not right, by kind, each with some calls. `examples`: their number, 0 for all."""
     kinds: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
     for result in results:
-        if result.wrong or result.outcome == "own format":
+        if result.wrong or result.outcome == "unchanged":
             place = "same format" if result.protocol == result.face else "translated"
             kinds[result.outcome, result.wrong or result.message.partition(" ")[0], place].append(result)
     lines = []

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -23,8 +23,10 @@ from tests.vendors.gateway import Model, Sent
 from tests.vendors.judge import refusal
 from tests.vendors.refusal import Json, Refusal, VendorCall
 
-Outcome = Literal["kept", "moved", "left out", "refused", "own format", "REFUSED BY VENDOR", "LOST IN SILENCE"]
-"""`own format`: the vendor refuses a body of its own format, which is sent as its caller wrote it."""
+Outcome = Literal["kept", "moved", "left out", "refused", "unchanged", "REFUSED BY VENDOR", "LOST IN SILENCE"]
+"""`unchanged`: the vendor refuses a body that is sent as its caller wrote it, in the vendor's own format or to a model
+that no source has.
+"""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 STREAMED = ("stream", "agent")
 OWN_FORMATS = {
@@ -79,7 +81,12 @@ def run(model: Model, face: str, feature: Feature, body: Json | None = None) -> 
         if not feature.meaning:
             wrong = "refused, though it could be left out"
         return Result(model, face, feature.id, "refused", wrong, message=f"{at}: {message}")
-    return judged(model, face, feature, sent)
+    result = judged(model, face, feature, sent)
+    for part in feature.parts.get(face, ()) if result.outcome != "REFUSED BY VENDOR" else ():
+        found = judged(model, face, part, sent)
+        if found.outcome == "LOST IN SILENCE":
+            return replace(found, feature=f"{feature.id}.{part.id}")
+    return result
 
 
 def judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
@@ -89,8 +96,9 @@ def judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
     refused = refusal(model.vendor, model.own_id, sent.protocol, sent.body, sent.headers)
     if refused is not None:
         message = f"{refused.id} at {refused.field}: {refused.message}"
-        if face == sent.protocol and face in OWN_FORMATS.get(model.vendor, ()) and refused.id not in OTHER_PROTOCOL:
-            return Result(model, face, feature.id, "own format", "", *parts, message)
+        is_own = face == sent.protocol and (model.is_unknown or face in OWN_FORMATS.get(model.vendor, ()))
+        if is_own and refused.id not in OTHER_PROTOCOL:
+            return Result(model, face, feature.id, "unchanged", "", *parts, message)
         return Result(model, face, feature.id, "REFUSED BY VENDOR", refused.id, *parts, message)
     body = json.loads(sent.body)
     nothing_lost = feature.harmless or (feature.id in OFF and not _reasons(model))
@@ -98,6 +106,8 @@ def judged(model: Model, face: str, feature: Feature, sent: Sent) -> Result:
     if nothing_lost or _keeps(model, feature, sent.protocol, body) or (feature.id == "stop" and sent.stops):
         outcome: Outcome = "moved" if any(sent.dropped[name] for name in named) else "kept"
         return Result(model, face, feature.id, outcome, "", *parts)
+    if not named and model.is_unknown and face == sent.protocol:
+        return Result(model, face, feature.id, "unchanged", "", *parts)
     if not named:
         wrong = "lost, the vendor can do it" if _has(model, feature) else "left out without a word"
         return Result(model, face, feature.id, "LOST IN SILENCE", wrong, *parts)
@@ -113,8 +123,7 @@ def _keeps(model: Model, feature: Feature, protocol: str, body: Json) -> bool:
 
 def _has(model: Model, feature: Feature) -> bool:
     """Return whether the vendor has the feature, in one of the protocols of its preset."""
-    features = TEXT_FEATURES if TEXT_FEATURES.get(feature.id) is feature else EMBEDDING_FEATURES
-    return _capability(model, feature.id, features is EMBEDDING_FEATURES)
+    return _capability(model, feature.id, EMBEDDING_FEATURES.get(feature.id) is feature)
 
 
 @cache

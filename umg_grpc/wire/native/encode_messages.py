@@ -36,14 +36,17 @@ RESULT_IN_NEXT_MESSAGE = "The result is shown below."
 NO_RESULT = "(no result)"
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
+_ALIAS = re.compile(r"(?:^|[/.])gemini-[a-z-]+-latest$")
+_NEWEST_FORMS = 3
 
 
 def generation(model: str) -> int:
     """Return the generation of a model as a whole number (2 for 2.5), from the provider's id of the model; 0 for an id
-    that states none. Signatures, media and reasoning options have other forms since generation 3.
+    that states none. Signatures, media and reasoning options have other forms since generation 3, and at an alias of
+    the vendor for its newest model (`gemini-flash-latest`).
     """
     found = _GENERATION.search(model)
-    return int(found[1]) if found else 0
+    return int(found[1]) if found else _NEWEST_FORMS if _ALIAS.search(model) else 0
 
 
 @dataclass(slots=True)
