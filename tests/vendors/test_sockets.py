@@ -58,7 +58,7 @@ def sample() -> list[Result]:
     """Return outcomes from all over the matrix, without the wrong ones."""
     installed_or_skipped(sources.cost_map)
     installed_or_skipped(sources.installed)
-    chosen = [model for model in models() if model.vendor not in LEFT_OUT]
+    chosen = [model for model in models() if model.vendor not in LEFT_OUT and not model.judged_as]
     right = [result for result in matrix(chosen) if result.outcome in SERVED and not result.wrong]
     return right[:: max(1, len(right) // CALLS)][:CALLS]
 
