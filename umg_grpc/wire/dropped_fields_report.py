@@ -35,6 +35,8 @@ class Report(msgspec.Struct, eq=False):
     """
     limits: int = 0
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
+    performed: set[str] = set()
+    """Names in `dropped` of fields whose effect the gateway itself has, so that strict mode accepts them."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Record that the field `name` is not sent to the provider (`instead` is None), or is sent with the value
@@ -63,12 +65,17 @@ class Report(msgspec.Struct, eq=False):
             self.drop(name, value)
             self.limits += 1
 
+    def perform(self, name: str) -> None:
+        """Record that the field `name` is not sent to the provider because the gateway itself has its effect."""
+        self.drop(name, "by the gateway")
+        self.performed.add(name)
+
     @property
     def lost(self) -> int:
         """Number of fields that the provider's format or model cannot take as the caller wrote them, without the
         gateway's own limits.
         """
-        return len(self.dropped) - self.limits
+        return len(self.dropped) - self.limits - len(self.performed)
 
     def rename(self, name_of: Callable[[str], str]) -> None:
         """Replace each field name in the report by `name_of(name)`, for example to convert canonical names to those
@@ -80,6 +87,7 @@ class Report(msgspec.Struct, eq=False):
             renamed = name_of(name)
             self.dropped[renamed] = instead
             self.times[renamed] = self.times.get(renamed, 0) + times[name]
+        self.performed = {name_of(name) for name in self.performed}
 
     def entries(self) -> dict[str, int]:
         """Return (`seed` or `temperature=1`) -> number of fields. Fields that differ only by list indexes are one
@@ -111,14 +119,14 @@ class Report(msgspec.Struct, eq=False):
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
-        """Raise UmgError(UNTRANSLATABLE), as the header `x-umg-strict` requires, if anything was recorded. Its field
-        is the first one recorded.
+        """Raise UmgError(UNTRANSLATABLE), as the header `x-umg-strict` requires, if anything was recorded that the
+        gateway does not do itself. Its field is the first one recorded.
 
         `wire_path`: converts canonical paths to paths in the caller's body; None if the error should have canonical
         ones.
         """
-        if self.dropped:
-            name, dropped = next(iter(self.dropped)), self.header()
+        if (name := next((name for name in self.dropped if name not in self.performed), None)) is not None:
+            dropped = self.header()
             if name != header_name(name):
                 dropped += f" (`{name}`)"
             message = f"the provider of this model cannot be told: {dropped}; leave it out, or send no x-umg-strict"

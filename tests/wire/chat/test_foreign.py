@@ -155,7 +155,7 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
 @pytest.mark.parametrize(
     ("fields", "encoded", "report"),
     [
-        ({"stop_sequences": list("abcde")}, {"stop": list("abcd")}, ""),
+        ({"stop_sequences": list("abcde")}, {"stop": list("abcd")}, "stop_sequences=by the gateway"),
         ({"truncation": pb.TRUNCATION_DISABLED}, {}, ""),
         ({"truncation": pb.TRUNCATION_AUTO}, {}, "truncation"),
         ({"top_logprobs": 3}, {"top_logprobs": 3, "logprobs": True}, ""),

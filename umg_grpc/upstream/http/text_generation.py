@@ -104,16 +104,26 @@ class HttpText:
             except UmgError as error:
                 failure = failure or error
             else:
-                if encoded is None or attempt.report.lost < encoded.report.lost:
+                if encoded is None or _cost(attempt) < _cost(encoded):
                     best, encoded = each, attempt
-            if each.name == source_format or (encoded is not None and not encoded.report.lost):
-                break  # nothing is lost, or the caller's body is sent as it came
+            if each.name == source_format or (encoded is not None and _cost(encoded) == NOTHING_LOST):
+                break  # the caller's body is sent as it came, or nothing is lost
         if encoded is None:
             raise failure or AssertionError
         if best is not first:
             reason = refusals[first.name] or f"{first.name} loses more of the request"
             encoded.report.protocol = f"{best.name} ({reason})"
         return best, encoded
+
+
+NOTHING_LOST = (0, 0)
+
+
+def _cost(encoded: UpstreamRequest) -> tuple[int, int]:
+    """Return the number of fields that the provider is not sent: the lost ones, and the ones whose effect the
+    gateway itself has.
+    """
+    return encoded.report.lost, len(encoded.report.performed)
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):

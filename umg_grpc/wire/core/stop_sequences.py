@@ -47,6 +47,8 @@ def local_stops(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> 
     taken = tuple(sequence for sequence in remaining if len(sequence) <= MAX_CHARACTERS)[:MAX_SEQUENCES]
     if len(taken) < len(remaining):
         report.drop("stop_sequences", f"{sent + len(taken)} of {len(request.stop_sequences)}")
+    elif taken:
+        report.perform("stop_sequences")
     return taken
 
 
