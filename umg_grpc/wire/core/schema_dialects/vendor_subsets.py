@@ -32,7 +32,7 @@ STRUCTURE = frozenset({"type", "properties", "items", "$ref", *UNIONS, "enum", "
 OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
 MAX_LEVELS = 64
 """Depth of nested schemas; vendors accept far fewer."""
-MAX_MERGES = 64
+MAX_MERGES = 16
 """Schemas of `allOf` that are merged, since a definition may be merged at many places."""
 
 
