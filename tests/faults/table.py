@@ -89,6 +89,8 @@ OTHERWISE: dict[tuple[str, str], Strikes | None] = {
     ("no-end-marker", "chat"): Strikes.NEVER,  # the finish reason precedes the marker, which many leave out
     ("no-end-marker", "messages"): Strikes.NEVER,
     ("more-after-end", "native"): None,  # which has no end marker
+    ("stream-for-whole", "chat"): Strikes.NEVER,  # events are gathered; a whole answer is an event of these formats
+    ("stream-for-whole", "native"): Strikes.NEVER,
     ("no-end-marker", "ark_images"): Strikes.NEVER,  # the event with the usage precedes the marker
 }
 """(fault, upstream format) -> when the fault strikes, where formats differ."""
