@@ -25,6 +25,8 @@ MODELS = {
     "messages": ("claude-3-5-haiku-latest", "claude-sonnet-4-5", "claude-sonnet-5"),
     "native": ("gemini-2.0-flash", "gemini-2.5-pro", "gemini-3-pro-preview"),
 }
+VENDORS = {"responses": "openai", "messages": "anthropic", "native": "gemini"}
+"""Format -> vendor whose judge refuses requests, too; the models of chat are of several vendors."""
 CHANNEL = """\
   - name: {name}
     protocols: [{protocol}]
@@ -51,7 +53,9 @@ async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Str
     async with AsyncExitStack() as stack:
         providers, config = {}, "channels:\n"
         for name, wire_format in STRICT.items():
-            made = providers[name] = await stack.enter_async_context(text_provider(wire_format()))
+            made = providers[name] = await stack.enter_async_context(
+                text_provider(wire_format(), vendor=VENDORS.get(name, ""))
+            )
             for prefix, more in (("", ""), ("written-", "    quirks: {max_user_characters: 64}\n")):
                 models = ", ".join(f"{{id: {prefix}{name}-{model}, upstream: {model}}}" for model in MODELS[name])
                 config += CHANNEL.format(

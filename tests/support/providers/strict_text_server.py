@@ -66,6 +66,7 @@ class Provider(FakeProvider):
     model: Callable[[ScenarioRequest], Answer | Failure] = (
         answer_to  # returns the answer to a request that was accepted
     )
+    vendor: str = ""  # vendor whose judge (tests.vendors) refuses requests, too; "" for none
     waiting: asyncio.Event = field(default_factory=asyncio.Event)  # a stream of scenario `endless` is in its middle
     resume: asyncio.Event = field(default_factory=asyncio.Event)  # lets it continue to its end
     left: asyncio.Event = field(default_factory=asyncio.Event)  # set when its reader disconnected
@@ -83,6 +84,8 @@ class Provider(FakeProvider):
                 return self._error(404, f"Unknown request URL: {received.method} {received.path}")
             return web.json_response(found)
         parsed = self.format.read(received)
+        if self.vendor and (refused := refusal(self.vendor, parsed.model, self.format.name, received)) is not None:
+            raise refused
         if parsed.model == UNKNOWN:
             return self._error(404, f"The model `{UNKNOWN}` does not exist or you do not have access to it.")
         answer = self.model(parsed)
@@ -140,7 +143,21 @@ class Provider(FakeProvider):
 
 
 def text_provider(
-    wire_format: TextFormat, cut: int = 0, model: Callable[[ScenarioRequest], Answer | Failure] = answer_to
+    wire_format: TextFormat,
+    cut: int = 0,
+    model: Callable[[ScenarioRequest], Answer | Failure] = answer_to,
+    vendor: str = "",
 ) -> AbstractAsyncContextManager[Provider]:
-    """Return the running provider of a format; `cut` is the size in bytes of the pieces of its streams."""
-    return serve_provider(Provider(wire_format, cut, model))
+    """Return the running provider of a format; `cut` is the size in bytes of the pieces of its streams, `vendor` the
+    vendor that it is as strict as, "" for none.
+    """
+    return serve_provider(Provider(wire_format, cut, model, vendor))
+
+
+def refusal(vendor: str, model: str, protocol: str, received: ReceivedRequest) -> RefusedError | None:
+    """Return the refusal of a request by a vendor; None for one that the vendor serves."""
+    # here: the judge has its rules from the formats, and most providers have no vendor
+    from tests.vendors import judge
+
+    found = judge.refusal(vendor, model, protocol, received.body, received.headers)
+    return RefusedError(found.message, found.field, found.id, found.status) if found is not None else None

@@ -78,7 +78,7 @@ def _has_unsigned_call(body: Json) -> bool:
     questions = [
         index
         for index, content in enumerate(contents)
-        if content.get("role") != "model" and not any("functionResponse" in part for part in content.get("parts") or ())
+        if content.get("role") != "model" and any("functionResponse" not in part for part in content.get("parts") or ())
     ]
     for content in contents[questions[-1] + 1 if questions else 0 :]:
         calls = [part for part in content.get("parts") or () if "functionCall" in part]
