@@ -29,6 +29,7 @@ class CallIds:
         self._called: set[str] = set()
         self._waiting: dict[str, deque[str]] = {}  # ids of the calls of one message
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # legal id -> last number appended
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
@@ -63,9 +64,9 @@ class CallIds:
     def _legal(self, call_id: str) -> str:
         if call_id not in self._sent:
             legal = plain = _ILLEGAL.sub("_", call_id)
-            number = 1
             while legal in self._taken:
-                number += 1
+                # continues from the last number: a conversation may have many calls of one id
+                number = self._numbers[plain] = self._numbers.get(plain, 1) + 1
                 legal = f"{plain}_{number}"
             self._sent[call_id] = legal
             self._taken.add(legal)
