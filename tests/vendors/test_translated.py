@@ -87,3 +87,19 @@ def test_a_vendor_gets_its_own_members_and_no_others(case: Case) -> None:
     body = json.loads(sent.body)
     assert {name: body.get(name) for name in case.sent} == case.sent
     assert dict(sent.dropped) == case.dropped
+
+
+@pytest.mark.parametrize(
+    "model", [Model("mistral", "mistral-medium-3-5"), Model("openai", "gpt-4.1"), Model("zai", "glm-5.3")]
+)
+def test_a_vendor_gets_no_signature_of_another(model: Model) -> None:
+    call = {"functionCall": {"name": "get_weather", "args": {}}, "thoughtSignature": "c2lnbmF0dXJl"}
+    result = {"functionResponse": {"name": "get_weather", "response": {"result": "5"}}}
+    turns = [("user", {"text": "x"}), ("model", call), ("user", result)]
+    body = tools(CITY)["native"] | {"contents": [{"role": role, "parts": [part]} for role, part in turns]}
+
+    sent = send(model, "native", body, stream=False)
+
+    assert b"c2lnbmF0dXJl" not in sent.body
+    assert b"extra_content" not in sent.body
+    assert list(sent.dropped) == ["state"]

@@ -42,7 +42,7 @@ class MessageEncoder:
         self._request = request
         self._report = report
         self._takes_reasoning = quirks.reasoning_content is not False
-        self._wants_signatures = quirks.signatures is True
+        self._signatures = quirks.signatures
         self._takes_custom = quirks.custom_tools is not False
         self._sent_id = nine_character_id if quirks.call_ids == "nine" else provider_id
         self._has_document_urls = quirks.file_form == "document_url"
@@ -93,7 +93,7 @@ class MessageEncoder:
         messages += self._encode_assistant_turns(run) + self._encode_turns(others) + self._end_results()
         if not messages and self._completes_pairs:
             raise untranslatable("messages", NOTHING_LEFT)
-        if self._wants_signatures:
+        if self._signatures:
             _add_placeholder_signatures(messages)
         return messages
 
@@ -198,9 +198,10 @@ class MessageEncoder:
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
         """Add the reasoning state of a part (opaque data of a provider that belongs to its reasoning) to `encoded`, the
-        part's chat message. Only vendor G's chat has a field for states; a state of any other provider is reported.
+        part's chat message. Only vendor G's chat has a field for states; any other state is reported.
         """
-        if part.HasField("state") and part.state.format != "native":
+        is_foreign = part.HasField("state") and part.state.format != "native"
+        if is_foreign or (is_signed(part) and self._signatures is False):
             self._report.drop("state")
         elif is_signed(part) and not part.HasField("tool_call"):
             encoded["extra_content"] = encode_signature(part.state)
@@ -221,6 +222,8 @@ class MessageEncoder:
             self._unanswered.add(call.name, call_id)
         self._open[call_id] = None
         encoded = encode_call(part, call_id, self._names.of_call(call))
+        if self._signatures is False:
+            encoded.pop("extra_content", None)
         if call.HasField("text") and not self._takes_custom:
             encoded = {"id": call_id, "type": "function", "function": self._function_call(call)}
         return encoded
