@@ -204,7 +204,10 @@ UNREADABLE = [
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
 def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
     if pass_ and not case.seen:
-        assert EMBEDDINGS.decode_response(case.body, make_request(case.inputs), True).source.body
+        request = make_request(case.inputs)
+        if b'"embedding":"' in case.body.replace(b": ", b":"):
+            request.encoding = pb.EMBEDDING_ENCODING_BASE64
+        assert EMBEDDINGS.decode_response(case.body, request, True).source.body
         return
     with pytest.raises(UmgError) as caught:
         EMBEDDINGS.decode_response(case.body, make_request(case.inputs), pass_)
@@ -238,6 +241,8 @@ def test_vectors_have_the_requested_length_and_else_all_one(
     data = [{"embedding": write(*[0.5] * length), "index": place} for place, length in enumerate(made)]
     body = answered(*data, usage={"prompt_tokens": 1, "total_tokens": 1})
     request = request_of_lengths(*requested, every=every)
+    if isinstance(write(0.5), str):
+        request.encoding = pb.EMBEDDING_ENCODING_BASE64
     if not problem:
         response = EMBEDDINGS.decode_response(body, request, pass_)
         assert response.HasField("source") == pass_
@@ -277,7 +282,29 @@ def test_a_vector_is_passed_through_in_every_notation(written: str) -> None:
         written.encode(),
         msgspec.json.encode(SANE),
     )
-    assert EMBEDDINGS.decode_response(body, request_of_lengths(2), True).source.body == body
+    request = request_of_lengths(2)
+    request.encoding = pb.EMBEDDING_ENCODING_BASE64 if '"' in written else pb.EMBEDDING_ENCODING_FLOAT
+    assert EMBEDDINGS.decode_response(body, request, True).source.body == body
+
+
+@pytest.mark.parametrize(
+    ("written", "encoding"),
+    [
+        ("[1.0,2.0]", pb.EMBEDDING_ENCODING_BASE64),
+        ('"AACAPwAAAEA="', pb.EMBEDDING_ENCODING_FLOAT),
+        ('"AACAPwAAAEA="', pb.EMBEDDING_ENCODING_UNSPECIFIED),
+    ],
+)
+def test_a_vector_in_another_form_than_the_caller_requested_is_decoded(
+    written: str, encoding: "pb.EmbeddingEncoding.ValueType"
+) -> None:
+    vector, usage = written.encode(), msgspec.json.encode(SANE)
+    body = b'{"data":[{"index":0,"embedding":%b}],"model":"ours","usage":%b}' % (vector, usage)
+    request = request_of_lengths(2)
+    request.encoding = encoding
+    response = EMBEDDINGS.decode_response(body, request, True)
+    assert not response.HasField("source")
+    assert [each.values for each in response.embeddings] == [packed(1.0, 2.0)]
 
 
 USAGE = b'"usage":{"prompt_tokens":1,"total_tokens":1}'
