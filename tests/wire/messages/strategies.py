@@ -147,10 +147,13 @@ user_parts = st.lists(text_parts | plain_images | documents | search_results | o
 
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
-    """Draw turns as providers require them: users and assistants alternate, and the results of calls come first."""
-    turns = [pb.Message(role=pb.ROLE_USER, parts=draw(user_parts))]
+    """Draw turns as providers require them: users and assistants alternate, the results of calls come first, and no two
+    calls have one id.
+    """
+    turns, ids = [pb.Message(role=pb.ROLE_USER, parts=draw(user_parts))], set[str]()
     for _ in range(draw(st.integers(0, 2))):
-        made = draw(called)
+        made = [part for part in draw(called) if part.tool_call.call_id not in ids]
+        ids.update(part.tool_call.call_id for part in made)
         assistant_parts = [*draw(st.lists(thoughts, max_size=2)), *draw(server_parts)]
         assistant_parts += [*draw(st.lists(cited_parts, min_size=not made, max_size=2)), *made]
         turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=assistant_parts))
