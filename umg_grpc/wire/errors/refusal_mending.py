@@ -104,7 +104,7 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 def _keeps_meaning(quirks: Quirks) -> bool:
     """Return whether a restriction only changes the form of the conversation, which itself may never be left out."""
-    return quirks.call_ids is not None or quirks.prefill is not None or quirks.prefix is not None
+    return any(getattr(quirks, name) is not None for name in ("call_ids", "prefill", "prefix", "reasoning_required"))
 
 
 def _mending(
