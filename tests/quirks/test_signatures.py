@@ -135,14 +135,16 @@ def test_the_first_call_of_the_current_turn_is_signed_for_providers_that_need_it
     assert "extra_content" not in json.dumps(body)
 
 
-def test_calls_of_earlier_turns_are_not_signed() -> None:
+def test_calls_keep_their_placeholder_in_later_turns() -> None:
     bodies = native(NO_SIGNATURE)
+    first, _ = encoded("native", "chat", Quirks(signatures=True), **bodies)
     bodies["contents"] += [
         {"role": "model", "parts": [{"text": "Ho"}]},
         {"role": "user", "parts": [{"text": "Hi again"}]},
     ]
-    body, _ = encoded("native", "chat", Quirks(signatures=True), **bodies)
-    assert "extra_content" not in json.dumps(body)
+    second, _ = encoded("native", "chat", Quirks(signatures=True), **bodies)
+    assert NO_SIGNATURE in json.dumps(first)
+    assert second["messages"][: len(first["messages"])] == first["messages"]
 
 
 def test_a_chat_provider_gets_the_placeholder_of_a_chat_caller() -> None:

@@ -488,7 +488,7 @@ OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningStat
         ("other", False),
     ],
 )
-def test_calls_of_the_running_turn_have_a_signature_where_the_model_looks_for_it(to: str, signs: bool) -> None:
+def test_the_first_call_of_each_turn_has_a_signature_where_the_model_looks_for_it(to: str, signs: bool) -> None:
     encoded = contents(
         user(text("a")), model(call("0", "f")), user(result("0", "f"), text("b")),
         model(call("1", "f"), call("2", "f")), user(result("1", "f"), result("2", "f")),
@@ -498,7 +498,7 @@ def test_calls_of_the_running_turn_have_a_signature_where_the_model_looks_for_it
         [part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in encoded if turn_["role"] == "model"
     ]
     placeholder = "skip_thought_signature_validator" if signs else None
-    assert signatures == [[None], [placeholder, None], ["AAAA"]]
+    assert signatures == [[placeholder], [placeholder, None], ["AAAA"]]
 
 
 @pytest.mark.parametrize("arguments", ["", "  ", "{}"])

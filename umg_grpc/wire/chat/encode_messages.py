@@ -365,14 +365,15 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to the first tool call of each assistant message since the last user message, in
-    place, unless the call has a signature. Vendor G rejects calls without one.
+    """Add a placeholder signature to the first tool call of each assistant message, in place, unless the call has a
+    signature.
+
+    Vendor G rejects calls without one since the last user message. Earlier messages keep theirs, so that the beginning
+    of a conversation stays the same for prompt caches.
     """
-    for message in reversed(messages):
+    for message in messages:
         if not isinstance(message, dict):
             continue  # raw message with a role that the gateway does not decode
-        if message["role"] == "user":
-            return
         calls = message.get("tool_calls")
         if isinstance(calls, list) and calls:
             calls[0].setdefault("extra_content", encode_signature(pb.ReasoningState(data=NO_SIGNATURE)))

@@ -23,11 +23,11 @@ def mark_prompt(fields: JsonObject) -> None:
     if "system" in fields:
         system = fields["system"] = _as_blocks(fields["system"])
         _mark_last(system)
-    for message in reversed(_turns(fields)):
-        if message["role"] == "user":
-            content = message["content"] = _as_blocks(message["content"])
-            _mark_last(content)
-            return
+    users = [message for message in _turns(fields) if message["role"] == "user"]
+    for message in users:  # all in one form, since the mark moves on in the next call
+        message["content"] = _as_blocks(message["content"])
+    if users:
+        _mark_last(users[-1]["content"])
 
 
 def _mark_last(blocks: object) -> None:
