@@ -229,3 +229,18 @@ async def test_a_refused_attempt_costs_nothing_and_is_in_the_record(tmp_path: Pa
     assert record.details is not None
     assert [attempt.status for attempt in record.details.attempts] == [400, 200]
     assert (record.input_tokens, record.output_tokens) == (3, 2)
+
+
+async def test_a_request_is_mended_at_its_channel_before_others_of_the_same_vendor_refuse_it(tmp_path: Path) -> None:
+    async with serve_provider(Vendor()) as first, serve_provider(Vendor()) as second:
+        config = "channels:\n" + "".join(
+            f"- {{name: {name}, protocols: [chat], base_url: '{served.url}/v1', api_key: k, models: [chat-1], "
+            f"priority: {priority}}}\n"
+            for priority, (name, served) in enumerate({"first": first, "second": second}.items())
+        )
+        async with running(config, tmp_path) as gateway, ClientSession(headers=gateway.headers) as session:
+            body = {"model": "chat-1", "messages": TURN, "temperature": 0.2}
+            async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as response:
+                assert response.status == 200
+                assert response.headers["x-umg-dropped"] == "temperature"
+                assert response.headers["x-umg-route"] == "channel=first; attempts=2; reason=first: mended"

@@ -33,6 +33,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     """Whether the call has only one target."""
     encoding_error: UmgError | None = None
     """First error with which the request could not be encoded for a channel; None if there was none."""
+    _again: Target | None = None  # the first of `targets`, if its request is encoded again
     _urgent: list[AttemptT] = []  # to try before all others
     _deferred: list[AttemptT] = []
     _lossy: list[AttemptT] = []
@@ -50,13 +51,14 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         if self._urgent:
             return self._urgent.pop(0)
         while self.targets:
+            target, again, self._again = self.targets.pop(0), self._again, None
             try:
-                attempt = await self.encoder.encode(self.targets.pop(0))
+                attempt = await self.encoder.encode(target)
             except UmgError as error:
                 # for this channel only: another one may accept the request
                 self.encoding_error = self.encoding_error or error
                 continue
-            if self.is_single:
+            if self.is_single or target is again:  # fields that it loses now are the reason for the repetition
                 return attempt
             if attempt.lost_fields:
                 self._lossy.append(attempt)
@@ -102,6 +104,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     def encode_again(self, target: Target) -> None:
         """Plan another attempt at the channel as the next one, for which the request is encoded again."""
         self.targets.insert(0, target)
+        self._again = target
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
         """Add a failed attempt that may be repeated when no untried channel is left. `first`: before the other
