@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.quirks.requests import encoded
+from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import Quirks
 
 DEVELOPER = Quirks(developer=False)
@@ -187,3 +188,11 @@ def test_members_that_need_no_change_stay_byte_for_byte() -> None:
     body, _ = encoded("chat", "chat", ALL, messages=[odd, turn("system", "Be brief.")])
     assert json.dumps(body["messages"][0]) == json.dumps(odd)
     assert body["messages"][1]["content"] == MARKED
+
+
+def test_members_of_messages_that_mistral_refuses_are_left_out_of_a_chat_callers_body() -> None:
+    answer = turn("assistant", "Hello.", refusal=None, annotations=[], audio=None, reasoning_content="Greet.")
+    quirks = known("mistral-large-4", "", "https://api.mistral.ai/v1", "chat", certain=True)
+    body, report = encoded("chat", "chat", quirks, messages=[turn("user", "Hi.", name="bob"), answer, AGAIN])
+    assert body["messages"] == [USER, ANSWER, AGAIN]
+    assert report == "reasoning, messages.name"
