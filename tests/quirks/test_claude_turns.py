@@ -2,15 +2,17 @@
 that a model does not accept; translated, and in bodies of messages callers.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.quirks.requests import encoded
+from tests.quirks.requests import decoded_request, encoded
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 
 FIRST = Quirks(system_place="first")
 ANYWHERE = Quirks(system_place="anywhere")
@@ -50,6 +52,7 @@ CASES = [
     Case("no prefill", NO_PREFILL, "chat", [USER, ANSWER], [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("no prefill in a body of the format", NO_PREFILL, "messages", [USER, ANSWER], [USER, ANSWER, turn("user", "Continue.")], "messages=a user's turn last"),
     Case("a prefill", Quirks(prefill=True), "chat", [USER, ANSWER], [USER, ANSWER]),
+    Case("a prefill that ends in white space", Quirks(prefill=True), "chat", [USER, turn("assistant", "{ \n")], [USER, turn("assistant", "{")], "messages=no white space last"),
     Case("no prefill, and a turn of the user last", NO_PREFILL, "messages", [USER, ANSWER, AGAIN], [USER, ANSWER, AGAIN]),
 ]  # fmt: skip
 
@@ -130,3 +133,20 @@ def test_calls_that_have_one_id_get_different_ids_with_their_results() -> None:
     cities = {block["id"]: block["input"]["city"] for block in blocks if block["type"] == "tool_use"}
     results = {block["tool_use_id"]: block["content"] for block in blocks if block["type"] == "tool_result"}
     assert {cities[call_id]: text for call_id, text in results.items()} == {"Oslo": "5", "Rome": "20", "Bonn": "10"}
+
+
+def test_thinking_is_off_where_the_model_continues_a_text_without_it() -> None:
+    quirks = Quirks(thinking="off", efforts=(), adaptive=False, prefill=True)
+    body, report = encoded("chat", "messages", quirks, messages=[USER, ANSWER], reasoning_effort="high")
+    assert body["thinking"] == {"type": "disabled"}
+    assert "reasoning=disabled" in report
+    body, _ = encoded("chat", "messages", quirks, messages=[USER, ANSWER, AGAIN], reasoning_effort="high")
+    assert body["thinking"]["type"] == "enabled"
+
+
+def test_the_gateway_ends_the_text_at_stop_sequences_of_white_space() -> None:
+    request = decoded_request("chat", stop=["\n", "END", " "])
+    sent = FORMATS["messages"].encode_request(request, "m", False)
+    assert json.loads(sent.body)["stop_sequences"] == ["END"]
+    assert (sent.local_stops, sent.report.header()) == (("\n", " "), "stop_sequences=by the gateway")
+    assert list(request.stop_sequences) == ["\n", "END", " "]

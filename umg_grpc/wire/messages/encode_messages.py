@@ -77,11 +77,14 @@ class MessageEncoder:
 
     @property
     def lacks_reasoning(self) -> bool:
-        """Whether the model continues after the result of a tool that it called, and none of its messages since the
-        user's question contains reasoning.
+        """Whether the model continues its own text that does not begin with reasoning, or continues after the result of
+        a tool that it called, and none of its messages since the user's question contains reasoning.
         """
         calls = False
         turns = [turn for turn in self._turns if turn[0] in ALTERNATING]
+        if turns and turns[-1][0] == "assistant":
+            first = turns[-1][1][0]
+            return not (_has_type(first, "thinking") or _has_type(first, "redacted_thinking"))
         for (_, results), (role, blocks) in zip(turns[::-2], turns[-2::-2], strict=False):
             if role != "assistant" or not any(_has_type(block, "tool_result") for block in results):
                 break
@@ -227,8 +230,16 @@ class MessageEncoder:
             self._turns.insert(0, ("user", [{"type": "text", "text": FILLER}]))
 
     def _end_with_user(self) -> None:
-        """Add a turn of the user behind an assistant's last turn that the model does not continue."""
-        if self._quirks.prefill is not False or not self._turns or self._turns[-1][0] != "assistant":
+        """Add a turn of the user behind an assistant's last turn that the model does not continue; cut white space from
+        the end of one that it continues, since the provider refuses it.
+        """
+        if not self._turns or self._turns[-1][0] != "assistant":
+            return
+        if self._quirks.prefill is not False:
+            last = self._turns[-1][1][-1]
+            if isinstance(last, dict) and (text := last.get("text")) and text != text.rstrip():
+                self._report.drop("messages", "no white space last")
+                last["text"] = text.rstrip()
             return
         if not any(_has_type(block, "tool_use") for block in self._turns[-1][1]):
             self._report.drop("messages", "a user's turn last")

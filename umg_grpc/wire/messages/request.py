@@ -186,7 +186,8 @@ def encode_request(
     report = Report()
     headers = {VERSION_HEADER: VERSION}
     request, notes = fit_request(request, notes, quirks, report)
-    quirks = with_stop_limit(request, quirks, "stop_sequences")
+    request, sendable = _without_blank_stops(request)
+    quirks = with_stop_limit(request, quirks, "stop_sequences", sendable)
     stops = local_stops(request, quirks, report)
     if request.source.format == "messages":
         headers |= request.source.headers
@@ -199,6 +200,20 @@ def encode_request(
         fields["stream"] = True
     fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report, local_stops=stops)
+
+
+def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateRequest, int | None]:
+    """Return a request of another format with its stop sequences of white space alone, which providers refuse, behind
+    the others, and the number of these; the request itself and None if it has none.
+    """
+    blank = [sequence for sequence in request.stop_sequences if not sequence.strip()]
+    if not blank or request.source.format == "messages":
+        return request, None
+    others = [sequence for sequence in request.stop_sequences if sequence.strip()]
+    sorted_request = pb.GenerateRequest()
+    sorted_request.CopyFrom(request)
+    sorted_request.stop_sequences[:] = others + blank
+    return sorted_request, len(others)
 
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
