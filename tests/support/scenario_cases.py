@@ -224,6 +224,7 @@ CASES = [
         by_upstream={"messages": {"finish": "STOP_SEQUENCE"}, "responses": {"finish": "STOP_SEQUENCE"}},
         ends_early=frozenset({"responses"}),
         by_face={"responses": {"text": STOPPED, "finish": "STOP"}},  # its clients cannot request one
+        dropped={(face, "responses"): "stop_sequences=by the gateway" for face in ("chat", "messages", "native")},
     ),
     case("length", answer(SHORT, finish="LENGTH"), limit=20),
     case(
