@@ -12,7 +12,7 @@ import pytest
 
 from tests.quirks.requests import encoded
 from umg_grpc.knowledge.dialects import known
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 DEVELOPER = Quirks(developer=False)
 FIRST = Quirks(system_place="first")
@@ -196,3 +196,16 @@ def test_members_of_messages_that_mistral_refuses_are_left_out_of_a_chat_callers
     body, report = encoded("chat", "chat", quirks, messages=[turn("user", "Hi.", name="bob"), answer, AGAIN])
     assert body["messages"] == [USER, ANSWER, AGAIN]
     assert report == "reasoning, messages.name"
+
+
+def test_an_empty_list_of_tools_is_left_out_for_a_strict_vendor() -> None:
+    quirks = known("mistral-large-4", "", "https://api.mistral.ai/v1", "chat", certain=True)
+    body, report = encoded("chat", "chat", quirks, messages=[USER], tools=[])
+    assert ("tools" in body, report) == (False, "")
+    assert encoded("chat", "chat", NO_QUIRKS, messages=[USER], tools=[])[0]["tools"] == []
+
+
+def test_a_whole_top_k_is_an_integer_in_chat() -> None:
+    native = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "generationConfig": {"topK": 64}}
+    body, _ = encoded("native", "chat", Quirks(top_k=True), **native)
+    assert str(body["top_k"]) == "64"

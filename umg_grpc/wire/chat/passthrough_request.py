@@ -105,12 +105,18 @@ def rebuild(
             fields["stream"] = Raw(b"false")
     fit_own_format(fields, request, quirks, report)
     fit_own_tools(fields, quirks, report)
+    if quirks.accepts is not None and _is_empty_list(fields.get("tools", ABSENT), "tools"):
+        del fields["tools"]  # means the same as none; refused by vendors that are strict about members
     fields["messages"] = fit_raw_messages(fields["messages"], quirks, report)
     fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 
 
 CONFIG_NAMES = frozenset(schema.GenerationConfig.__struct_encode_fields__)
+
+
+def _is_empty_list(raw: Raw, at: str) -> bool:
+    return is_present(raw) and not parse(list[Raw], raw, at)
 
 
 def _raw(value: object) -> Raw:

@@ -346,7 +346,7 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks
     if stops := request.stop_sequences[: quirks.max_stop_sequences]:
         fields["stop"] = list(stops)
     if quirks.top_k and request.HasField("top_k"):
-        fields["top_k"] = request.top_k
+        fields["top_k"] = int(request.top_k) if request.top_k.is_integer() else request.top_k
     if request.logit_bias:
         fields["logit_bias"] = dict(request.logit_bias)
     if request.metadata:
