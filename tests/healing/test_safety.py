@@ -244,3 +244,19 @@ async def test_a_request_is_mended_at_its_channel_before_others_of_the_same_vend
                 assert response.status == 200
                 assert response.headers["x-umg-dropped"] == "temperature"
                 assert response.headers["x-umg-route"] == "channel=first; attempts=2; reason=first: mended"
+
+
+async def test_a_refused_effort_leaves_lower_ones_to_others(tmp_path: Path) -> None:
+    class Moderate(Vendor):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            if (effort := received.json.get("reasoning_effort")) in {"minimal", "xhigh"}:
+                return web.json_response(refusal(f"reasoning_effort {effort} is not supported by chat-1"), status=400)
+            return await super().answer(request, received)
+
+    vendor = Moderate()
+    async with calls(tmp_path, vendor) as made:
+        assert await made.chat(reasoning_effort="xhigh") == (200, 2, "reasoning_effort=high")
+        assert await made.chat(reasoning_effort="minimal") == (200, 1, "reasoning_effort=low")
+        for effort in ("none", "low", "medium", "high"):
+            assert await made.chat(reasoning_effort=effort) == (200, 1, "")
+            assert vendor.received[-1].json["reasoning_effort"] == effort

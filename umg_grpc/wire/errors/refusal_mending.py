@@ -23,6 +23,9 @@ OWN_SCHEMA_DIALECTS = {"messages": "claude", "responses": "openai", "chat": "ope
 SCHEMAS = frozenset({"response_format", "tools.function.parameters_json"})
 BESIDE_REASONING = frozenset({"temperature", "top_p", "logprobs", "top_logprobs"})
 """Members of chat and responses that some models refuse only while they reason, without stating it."""
+COMMON_EFFORTS = ("none", "low", "medium", "high")
+OUTER_EFFORTS = ("minimal", "xhigh", "max")
+"""Efforts that many models refuse although they accept the common ones."""
 OFF = ({"type": "disabled"}, "none", False)
 REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
 
@@ -159,9 +162,12 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort: the list of the provider or, without a list, no effort at all."""
+    """Return the restriction for a refused effort: the list of the provider. Without a list, one of the outer efforts
+    is moved to one that almost all models with efforts accept, so that these are still sent; else no effort is sent.
+    """
     if not refused.allowed:
-        return Quirks(rejects=frozenset({member}))
+        is_outer = all(value in OUTER_EFFORTS for value in values)
+        return Quirks(efforts=COMMON_EFFORTS) if is_outer else Quirks(rejects=frozenset({member}))
     efforts = tuple(effort for effort in EFFORTS if effort in refused.allowed)
     if not efforts or any(value in efforts for value in values):
         return None  # another reason than the value
