@@ -260,3 +260,24 @@ async def test_a_refused_effort_leaves_lower_ones_to_others(tmp_path: Path) -> N
         for effort in ("none", "low", "medium", "high"):
             assert await made.chat(reasoning_effort=effort) == (200, 1, "")
             assert vendor.received[-1].json["reasoning_effort"] == effort
+
+
+async def test_a_role_that_a_violation_names_is_replaced(tmp_path: Path) -> None:
+    class Validating(Vendor):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            if (first := received.json["messages"][0])["role"] == "developer":
+                tags = "'system', 'user', 'assistant', 'tool'"
+                message = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {tags}"
+                violation = {
+                    "type": "union_tag_invalid",
+                    "loc": ["body", "messages", 0],
+                    "msg": message,
+                    "input": first,
+                }
+                return web.json_response({"detail": [violation]}, status=422)
+            return await super().answer(request, received)
+
+    async with calls(tmp_path, Validating()) as made:
+        messages = [{"role": "developer", "content": "Be brief."}, *TURN]
+        assert (await made.chat(messages=messages))[:2] == (200, 2)
+        assert (await made.chat(messages=messages))[:2] == (200, 1)

@@ -147,7 +147,16 @@ def _read_violations(protocol: str, violations: list[object]) -> list[Refused] |
     """Return the refused parts that a list of pydantic's violations names; None if one of them is not understood."""
     refused = list[Refused]()
     for violation in violations:
-        if not isinstance(violation, dict) or violation.get("type") != "extra_forbidden":
+        if not isinstance(violation, dict):
+            return None
+        if violation.get("type") == "union_tag_invalid":  # its place is the message, not the role
+            message = violation.get("msg")
+            found = _read_line(protocol, message) if isinstance(message, str) else None
+            if found is None or found.kind != "role":
+                return None
+            refused.append(found)
+            continue
+        if violation.get("type") != "extra_forbidden":
             return None
         loc = violation.get("loc")
         if not isinstance(loc, list):
