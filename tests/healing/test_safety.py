@@ -1,5 +1,6 @@
 """Safety of healing: no text of a caller switches anything off for others, and nothing is tried twice."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -231,13 +232,18 @@ async def test_a_refused_attempt_costs_nothing_and_is_in_the_record(tmp_path: Pa
     assert (record.input_tokens, record.output_tokens) == (3, 2)
 
 
+def two_channels(first: str, second: str) -> str:
+    """Return a config with two channels of the model `chat-1`, the second one only after the first."""
+    return "channels:\n" + "".join(
+        f"- {{name: {name}, protocols: [chat], base_url: '{url}/v1', api_key: k, models: [chat-1], "
+        f"priority: {priority}}}\n"
+        for priority, (name, url) in enumerate({"first": first, "second": second}.items())
+    )
+
+
 async def test_a_request_is_mended_at_its_channel_before_others_of_the_same_vendor_refuse_it(tmp_path: Path) -> None:
     async with serve_provider(Vendor()) as first, serve_provider(Vendor()) as second:
-        config = "channels:\n" + "".join(
-            f"- {{name: {name}, protocols: [chat], base_url: '{served.url}/v1', api_key: k, models: [chat-1], "
-            f"priority: {priority}}}\n"
-            for priority, (name, served) in enumerate({"first": first, "second": second}.items())
-        )
+        config = two_channels(first.url, second.url)
         async with running(config, tmp_path) as gateway, ClientSession(headers=gateway.headers) as session:
             body = {"model": "chat-1", "messages": TURN, "temperature": 0.2}
             async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as response:
@@ -281,3 +287,26 @@ async def test_a_role_that_a_violation_names_is_replaced(tmp_path: Path) -> None
         messages = [{"role": "developer", "content": "Be brief."}, *TURN]
         assert (await made.chat(messages=messages))[:2] == (200, 2)
         assert (await made.chat(messages=messages))[:2] == (200, 1)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_call_is_mended_if_both_hedged_attempts_are_refused(tmp_path: Path, stream: bool) -> None:
+    has_refused = asyncio.Event()
+
+    class Slow(Vendor):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            await has_refused.wait()
+            return await super().answer(request, received)
+
+    class Fast(Vendor):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            has_refused.set()
+            return await super().answer(request, received)
+
+    async with serve_provider(Slow()) as first, serve_provider(Fast()) as second:
+        config = two_channels(first.url, second.url) + "models: {chat-1: {hedge: 0.05}}\n"
+        async with running(config, tmp_path) as gateway, ClientSession(headers=gateway.headers) as session:
+            body = {"model": "chat-1", "messages": TURN, "temperature": 0.2, "stream": stream}
+            async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as response:
+                assert response.status == 200
+                assert response.headers["x-umg-dropped"] == "temperature"

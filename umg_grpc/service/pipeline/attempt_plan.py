@@ -44,6 +44,11 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         """Whether a channel is left that was not tried yet."""
         return bool(self.targets or self._deferred or self._lossy)
 
+    @property
+    def encodes_again(self) -> bool:
+        """Whether the next attempt repeats one with another encoding of its request."""
+        return self._again is not None
+
     async def next(self) -> AttemptT | None:
         """Return the next attempt: a planned repetition, else the next channel that was not tried yet; None if there is
         none.

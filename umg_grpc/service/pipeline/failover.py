@@ -134,8 +134,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             self._failures.route += (f"{attempt.channel}: mended",)
             plan.encode_again(attempt.target)
             return True
-        if failure in FINAL:
-            return False
+        if failure in FINAL:  # unless the same refusal is being mended for the attempt beside it
+            return error.refusal is not None and plan.encodes_again
         if failure is Failure.OTHER_KEY:
             keys = max(len(channel.api_keys), 2)  # a token that is rejected is replaced once
             if self._failures.count_refused_key(channel.name) < keys:  # else every key was tried
