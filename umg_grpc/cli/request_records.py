@@ -23,7 +23,7 @@ REASONS = enum_names(pb.ErrorReason.DESCRIPTOR)
 TABLE = ("time", "request", "key", "model", "channel", "outcome", "ms", "attempts", "input", "output", "credits")
 ATTEMPTS = (
     *("channel", "upstream model", "after ms", "ms", "status", "outcome"),
-    *("kind", "code", "request id there", "message"),
+    *("kind", "code", "request id there", "message", "protocol"),
 )
 COLUMNS = (
     *("request_id", "start_time", "key_id", "operation", "method", "face", "model", "channel", "streamed", "status"),
@@ -71,7 +71,7 @@ async def show_request(target: AdminTarget, request_id: str) -> None:
             print(f"{name:<19}{value}")
         if record.attempts:
             print("attempts:")
-            print_table(ATTEMPTS, [_attempt_row(record, attempt) for attempt in record.attempts])
+            print_table(ATTEMPTS, [attempt_row(record, attempt) for attempt in record.attempts])
 
 
 async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, limit: int) -> list[pb.RequestRecord]:
@@ -137,7 +137,8 @@ def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
     return {**known, **counts_of(record.quantities), "micro_credits": record.micro_credits}
 
 
-def _attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:
+def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:
+    """Return the cells of the table `ATTEMPTS` for one attempt of a call."""
     after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
     return (
         attempt.channel,
@@ -150,6 +151,7 @@ def _attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[
         attempt.upstream_code,
         attempt.upstream_request_id,
         _printable(attempt.upstream_message),
+        attempt.protocol_choice,
     )
 
 
