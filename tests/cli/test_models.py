@@ -82,7 +82,6 @@ class Explained:
 HEADS = ("channel|upstream model|state|reasons", "quirk|value|formats|origin|certain|source|as of")
 GENERATES = "to generate text:"
 EMBEDS = "to embed texts:"
-CANNOT = "not asked: it cannot generate text"
 PINNED = "not asked: not one of the key's channels"
 NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not asked: it cannot embed texts")
 OVERRIDDEN = "`quirks` of the channel override them:"

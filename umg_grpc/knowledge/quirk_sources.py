@@ -4,17 +4,15 @@ Pure: no I/O and no clock.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from msgspec import structs
 
 from umg_grpc.knowledge.dialects import quirks_of, rows_of
 from umg_grpc.knowledge.model_facts import NO_FACTS
 from umg_grpc.knowledge.models import find
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import QUIRK_NAMES, Quirks
 from umg_grpc.knowledge.vendors import vendor_of
-
-QUIRK_NAMES = tuple(field.name for field in fields(Quirks))
 
 
 @dataclass(frozen=True)

@@ -201,14 +201,14 @@ class Quirks:
             return self
         if self is NO_QUIRKS:
             return other
-        own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
-        merged = {name: getattr(other, name) for name in _NAMES} | own
+        own = {name: value for name in QUIRK_NAMES if (value := getattr(self, name)) is not None}
+        merged = {name: getattr(other, name) for name in QUIRK_NAMES} | own
         if self.rejects is not None and other.rejects is not None:
             merged["rejects"] = self.rejects | other.rejects
         return Quirks(**merged)
 
 
-_NAMES = tuple(field.name for field in fields(Quirks))
+QUIRK_NAMES = tuple(field.name for field in fields(Quirks))
 NO_QUIRKS = Quirks()
 
 

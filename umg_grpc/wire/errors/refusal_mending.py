@@ -18,9 +18,6 @@ from umg_grpc.wire.errors.refusal_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Names of the output limit in chat; a provider that refuses one accepts the other."""
-OWN_SCHEMA_DIALECTS = {"messages": "claude", "responses": "openai", "chat": "openai", "native": "gemini"}
-"""Protocol -> rules of JSON schemas of the vendor of the format."""
-SCHEMAS = frozenset({"response_format", "tools.function.parameters_json"})
 BESIDE_REASONING = frozenset({"temperature", "top_p", "logprobs", "top_logprobs"})
 """Members of chat and responses that some models refuse only while they reason, without stating it."""
 COMMON_EFFORTS = ("none", "low", "medium", "high")
