@@ -112,6 +112,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     max_output_tokens: Tokens | None = None
     accepts: list[str] | None = None
     rejects: list[str] | None = None
+    rejects_beside_reasoning: list[str] | None = None
     renames: dict[str, str] | None = None
     service_tiers: list[str] | None = None
     max_stop_sequences: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
@@ -435,7 +436,7 @@ def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
     values = msgspec.structs.asdict(written)
     if isinstance(written.sampling, bool):
         values["sampling"] = "all" if written.sampling else "never"
-    for name in ("accepts", "rejects", "inputs"):
+    for name in ("accepts", "rejects", "rejects_beside_reasoning", "inputs"):
         values[name] = None if values[name] is None else frozenset(values[name])
     for name in ("service_tiers", "efforts", "versions"):
         values[name] = None if values[name] is None else tuple(values[name])
