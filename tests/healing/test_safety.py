@@ -310,3 +310,23 @@ async def test_a_call_is_mended_if_both_hedged_attempts_are_refused(tmp_path: Pa
             async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as response:
                 assert response.status == 200
                 assert response.headers["x-umg-dropped"] == "temperature"
+
+
+async def test_a_refused_word_leaves_the_other_words_of_its_member_to_all_callers(tmp_path: Path) -> None:
+    class Words(Vendor):
+        refused = ""
+
+        def report(self, body: dict[str, Any]) -> Refusal | None:
+            if body.get("service_tier", "flex") == "flex":
+                return None
+            message = f"Unsupported value: 'service_tier' does not support '{body['service_tier']}' with this model."
+            error = refusal(message, param="service_tier", code="unsupported_value")
+            return Refusal("", "", "chat", 400, error, {}, {}, False)
+
+    vendor = Words()
+    async with calls(tmp_path, vendor) as made:
+        assert await made.chat(service_tier="banana") == (200, 2, "service_tier")
+        assert await made.chat(service_tier="flex") == (200, 1, "")
+        assert vendor.received[-1].json["service_tier"] == "flex"
+        assert await made.chat(service_tier="banana") == (200, 1, "service_tier")
+        assert (await made.chat(service_tier="b" * 50))[:2] == (400, 1)

@@ -57,7 +57,9 @@ class Quirks:
     accepts: frozenset[str] | None = None
     """Top-level members of the body that the provider accepts, of a provider that refuses all others."""
     rejects: frozenset[str] | None = None
-    """Members of the body that the provider refuses, as dotted paths; rows add to one another."""
+    """Members of the body that the provider refuses, as dotted paths; `service_tier=flex` is only this value of one.
+    Rows add to one another.
+    """
     rejects_beside_reasoning: frozenset[str] | None = None
     """Members that the provider refuses while the model reasons."""
     renames: Mapping[str, str] | None = None
@@ -156,8 +158,8 @@ class Quirks:
 
     @cached_property
     def nested_rejects(self) -> tuple[str, ...]:
-        """Paths in `rejects` that are no names of the top level, or have a second spelling (native)."""
-        return tuple(sorted(path for path in self.rejects or () if not path.islower() or "." in path))
+        """Entries of `rejects` that are no names of the top level, have a second spelling (native), or a value."""
+        return tuple(sorted(path for path in self.rejects or () if not path.islower() or "." in path or "=" in path))
 
     @cached_property
     def while_reasoning(self) -> "Quirks":

@@ -46,7 +46,10 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
         for name, own_name in quirks.renames.items():
             if name in fields:
                 fields.setdefault(own_name, fields.pop(name))  # the provider's own name has precedence
-    for path in _refused(fields, quirks):
+    for entry in _refused(fields, quirks):
+        path, _, refused_value = entry.partition("=")
+        if refused_value and _value_at(fields, path) != refused_value:
+            continue
         value = _removed(fields, path)
         plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
         if value is not None and not is_without_effect(path, plain):
@@ -61,6 +64,16 @@ def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
     if quirks.rejects:
         yield from sorted(quirks.rejects.intersection(fields))
         yield from quirks.nested_rejects
+
+
+def _value_at(fields: Mapping[str, object], path: str) -> object:
+    """Return the value at a dotted path; None if there is none."""
+    value: object = fields
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, Raw):
+            value = msgspec.json.decode(value)
+    return value
 
 
 def _removed(fields: dict[str, Member], path: str) -> object:

@@ -23,6 +23,8 @@ BESIDE_REASONING = frozenset({"temperature", "top_p", "logprobs", "top_logprobs"
 COMMON_EFFORTS = ("none", "low", "medium", "high")
 OUTER_EFFORTS = ("minimal", "xhigh", "max")
 """Efforts that many models refuse although they accept the common ones."""
+MAX_WORD_CHARACTERS = 40
+"""Maximum length of a word that a provider may refuse as the value of a member, so that the member keeps others."""
 OFF = ({"type": "disabled"}, "none", False)
 REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
 
@@ -72,7 +74,8 @@ def _mend_one(protocol: str, refused: Refused, body: object) -> Mended | None:
         return None
     quirks = _mending(protocol, refused, member, field, body, values)
     if quirks is not None:
-        return Mended(member, _value_class(refused), quirks, lasting=True)
+        words = (entry.partition("=")[2] for entry in quirks.rejects or ())
+        return Mended(member, _value_class(refused) or next(words, ""), quirks, lasting=True)
     if all(is_without_effect(member, value) for value in values):
         return Mended(member, "", Quirks(rejects=frozenset({member})), lasting=False)
     return None
@@ -135,8 +138,16 @@ def _mending(
     if member in BESIDE_REASONING and has_reasoning(body):
         return Quirks(rejects_beside_reasoning=frozenset({member}))
     if field in REASONING or loss_of(field) == "harmless":
-        return Quirks(rejects=frozenset({member}))
+        return _leave_out(refused, member, values)
     return None
+
+
+def _leave_out(refused: Refused, member: str, values: list[object]) -> Quirks | None:
+    """Return the restriction that leaves a member out: only the refused words of it, if it has words as values."""
+    words = [value for value in values if isinstance(value, str)] if refused.kind == "value" else []
+    if any(len(word) > MAX_WORD_CHARACTERS for word in words):
+        return None  # no value that any provider has
+    return Quirks(rejects=frozenset(f"{member}={word}" for word in words) or frozenset({member}))
 
 
 def has_reasoning(body: object) -> bool:
