@@ -12,7 +12,7 @@ import msgspec
 
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
-from umg_grpc.config import Config, channels, file_schema, model_settings, parse
+from umg_grpc.config import Config, channel_quirks, channels, file_schema, model_settings, parse
 from umg_grpc.config.values import (
     BlobStorage,
     Channel,
@@ -37,7 +37,7 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._TasksEntry: VideoTaskConfig,
     channels._ChannelEntry: Channel,
     channels._ModelEntry: ChannelModel,
-    channels.QuirksEntry: Quirks,
+    channel_quirks.QuirksEntry: Quirks,
     model_settings._ModelEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""

@@ -18,7 +18,8 @@ from tests.support.callers.api import ApiClient
 from tests.support.processes import Served, run
 from tests.support.videos import submission
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
-from umg_grpc.config.channels import QuirksEntry, served_protocols
+from umg_grpc.config.channel_quirks import QuirksEntry
+from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.errors import UmgError

@@ -1,6 +1,6 @@
 """The line of the log about a learned restriction is a valid config."""
 
-from umg_grpc.config.channels import QuirksEntry
+from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirk

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
+from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import (
     KEYLESS_AUTH,
@@ -24,21 +25,7 @@ from umg_grpc.config.values import (
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
-from umg_grpc.knowledge.quirks import (
-    HASH_CHARACTERS,
-    NO_QUIRKS,
-    ChatTools,
-    Quirks,
-    ReasoningForm,
-    Sampling,
-    SchemaDialect,
-    SearchWithFunctions,
-    SystemPlace,
-    Thinking,
-    ToolChoices,
-)
 from umg_grpc.v1 import pb
-from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.provider_call_paths import call_path
 from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
 from umg_grpc.wire.provider_protocols import (
@@ -88,55 +75,6 @@ class _ModelEntry(ConfigEntry, frozen=True):
     """Id at the provider, with a `*` for the match of the `*` in `id`; the same as `id` if unset."""
     family: str | None = None
     """Family whose rules apply, for example `famG`; derived from the id if unset."""
-
-
-Characters = Annotated[int, msgspec.Meta(ge=1, le=4096)]
-Tokens = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
-
-
-class QuirksEntry(ConfigEntry, frozen=True):
-    """Restrictions of the channel's models, which override the built-in table of them."""
-
-    min_user_characters: Characters | None = None
-    max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
-    web_search: bool | None = None
-    search_with_functions: SearchWithFunctions | None = None
-    reasoning: bool | None = None
-    reasoning_budget: bool | None = None
-    reasoning_content: bool | None = None
-    reasoning_required: bool | None = None
-    adaptive: bool | None = None
-    signatures: bool | None = None
-    top_k: bool | None = None
-    custom_tools: bool | None = None
-    threads: bool | None = None
-    sampling: bool | Sampling | None = None
-    max_output_tokens: Tokens | None = None
-    accepts: list[str] | None = None
-    rejects: list[str] | None = None
-    rejects_beside_reasoning: list[str] | None = None
-    renames: dict[str, str] | None = None
-    service_tiers: list[str] | None = None
-    max_stop_sequences: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
-    max_candidates: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
-    thinking: Thinking | None = None
-    efforts: list[str] | None = None
-    nearest_efforts: dict[str, str] | None = None
-    reasoning_form: ReasoningForm | None = None
-    tool_choices: ToolChoices | None = None
-    chat_tools: ChatTools | None = None
-    schema_dialect: SchemaDialect | None = None
-    json_word: bool | None = None
-    file_form: Literal["document_url"] | None = None
-    call_ids: Literal["nine"] | None = None
-    developer: bool | None = None
-    system_place: SystemPlace | None = None
-    prefill: bool | None = None
-    prefix: bool | None = None
-    user_after_tool: bool | None = None
-    versions: list[str] | None = None
-    exact_media_types: bool | None = None
-    inputs: list[str] | None = None
 
 
 class _ChannelEntry(ConfigEntry, frozen=True):
@@ -407,7 +345,7 @@ def _http_channel(
         timeout=_timeout(entry.timeout),
         shared_objects=entry.shared_objects,
         max_inputs=entry.max_inputs,
-        quirks=_quirks(document, (*path, "quirks"), entry.quirks),
+        quirks=quirks(document, (*path, "quirks"), entry.quirks),
         heal=entry.heal,
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
@@ -428,22 +366,6 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
         if (added := call_path(protocol, base)) is not None:
             document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
     return base
-
-
-def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
-    max_characters = written.max_user_characters or HASH_CHARACTERS
-    if (written.min_user_characters or 0) > min(max_characters, HASH_CHARACTERS):
-        document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")
-    if written == QuirksEntry():
-        return NO_QUIRKS
-    values = msgspec.structs.asdict(written)
-    if isinstance(written.sampling, bool):
-        values["sampling"] = "all" if written.sampling else "never"
-    for name in ("accepts", "rejects", "rejects_beside_reasoning", "inputs"):
-        values[name] = None if values[name] is None else frozenset(values[name])
-    for name in ("service_tiers", "efforts", "versions"):
-        values[name] = None if values[name] is None else tuple(values[name])
-    return Quirks(**values)
 
 
 def _timeout(written: float | Timeout) -> Timeout:
