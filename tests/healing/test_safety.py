@@ -196,6 +196,34 @@ async def test_a_refusal_costs_a_retry_of_the_budget(tmp_path: Path) -> None:
             assert await made.chat(temperature=0.2) == (400, 1, "")
 
 
+async def test_a_model_that_refuses_several_members_is_mended_in_its_first_calls(tmp_path: Path) -> None:
+    members: dict[str, Any] = {
+        "temperature": 0.2,
+        "top_p": 0.5,
+        "seed": 1,
+        "presence_penalty": 1,
+        "frequency_penalty": 1,
+    }
+
+    class Several(Vendor):
+        refused = ""
+
+        def report(self, body: dict[str, Any]) -> Refusal | None:
+            for name in members:
+                if name in body:
+                    error = refusal(UNSUPPORTED % name, param=name, code="unsupported_parameter")
+                    return Refusal("", "", "chat", 400, error, {}, {}, False)
+            return None
+
+    async with serve_provider(Several()) as vendor:
+        config = channels(vendor.url).replace("retries: {budget: 1}\n", "")
+        async with running(config, tmp_path) as gateway, ClientSession(headers=gateway.headers) as session:
+            made = Calls(gateway, vendor, session)
+            for name, value in members.items():
+                assert await made.chat(**{name: value}) == (200, 2, name)
+            assert (await made.chat(**members))[:2] == (200, 1)
+
+
 async def test_quirks_of_the_operator_are_not_overridden(tmp_path: Path) -> None:
     vendor = Vendor()
     vendor.refused, vendor.error = "tools", refusal("Tool choice must be auto")

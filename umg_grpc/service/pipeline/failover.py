@@ -25,6 +25,7 @@ from umg_grpc.service.pipeline.failure_policy import (
     too_slow,
     under_public_name,
 )
+from umg_grpc.service.resilience.retry_budget import MEND_CREDIT
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
 from umg_grpc.wire.core.gateway_headers import DROPPED, ROUTE
 
@@ -130,7 +131,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if plan.encoder.can_repair(attempt, error):
             plan.encode_again(attempt.target)
             return True
-        if plan.encoder.can_mend(attempt, error) and plan.shared.budgets[attempt.channel].spend():
+        if plan.encoder.can_mend(attempt, error) and plan.shared.budgets[attempt.channel].spend(MEND_CREDIT):
             self._failures.route += (f"{attempt.channel}: mended",)
             plan.encode_again(attempt.target)
             return True

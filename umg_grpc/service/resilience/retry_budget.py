@@ -7,6 +7,10 @@ MAX_TOKENS = 50.0
 """Maximum number of retries that a budget can save up."""
 SECONDS_PER_TOKEN = 10.0
 """Seconds in which a budget gains one retry even without calls, for channels that are rarely called."""
+MEND_CREDIT = 20.0
+"""Number of retries that mended refusals may take in advance: a model that refuses several members is known only after
+as many calls, and a mended refusal is not repeated by later calls.
+"""
 
 
 class RetryBudget:
@@ -20,15 +24,17 @@ class RetryBudget:
         self.calls = 0
         """Number of calls to the channel since the last `spend`: each adds a fraction of a retry to the budget."""
 
-    def spend(self) -> bool:
-        """Take one retry from the budget. Return False if none is left."""
+    def spend(self, credit: float = 0.0) -> bool:
+        """Take one retry from the budget. Return False if none is left. `credit`: number of retries that may be taken
+        in advance, which later calls make up for.
+        """
         if not self._share:
             return False
         now = self._now()
         gained = self.calls * self._share + (now - self._updated) / SECONDS_PER_TOKEN
         self._tokens = min(MAX_TOKENS, self._tokens + gained)
         self._updated, self.calls = now, 0
-        if self._tokens < 1:
+        if self._tokens + credit < 1:
             return False
         self._tokens -= 1
         return True
