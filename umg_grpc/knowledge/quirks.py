@@ -141,7 +141,7 @@ class Quirks:
     custom_tools: bool | None = None
     """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
     signatures: bool | None = None
-    """Whether the calls of the current turn need a thought signature in chat; a call without one gets a placeholder. If
+    """Whether calls need a thought signature in chat; the first call of a turn without one gets a placeholder. If
     false, chat has no signatures, and none is sent.
     """
     sampling: Sampling | None = None

@@ -65,8 +65,8 @@ class MessageEncoder:
         self._answer_calls()
         self._begin_with_user()
         self._end_with_user()
-        marked = [*tools, *self._system, *(block for _, blocks in self._turns for block in blocks)]
-        self._limit_marks([block for block in marked if isinstance(block, dict) and "cache_control" in block])
+        sent = [*tools, *self._system, *(block for _, blocks in self._turns for block in blocks)]
+        self._limit_marks([block for block in sent if isinstance(block, dict) and "cache_control" in block])
         fields: JsonObject = {}
         if self._system:
             fields["system"] = _compact(list(self._system))
