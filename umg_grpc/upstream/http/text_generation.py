@@ -43,8 +43,8 @@ class HttpText:
         check.
         """
         self._channel = channel
-        self._formats = {text_format.name: text_format for text_format in formats}
-        self._preferred = formats[0]
+        self._orders = {each.name: (each, *(other for other in formats if other is not each)) for each in formats}
+        self._preferred = self._orders[formats[0].name]
         self._check = check
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
@@ -91,28 +91,33 @@ class HttpText:
         channel's formats can express the request.
         """
         source_format = request.source.format
-        first = self._formats.get(source_format, self._preferred)
-        refusals = {
-            name: refusal_of(request, quirks.by_protocol.get(name, NO_QUIRKS))
-            for name in (self._formats if len(self._formats) > 1 else ())
-        }
-        candidates = [each for each in (first, *self._formats.values()) if not refusals.get(each.name)] or [first]
+        first, *others = self._orders.get(source_format, self._preferred)
+
+        def refused(each: TextFormat) -> str:
+            return refusal_of(request, quirks.by_protocol.get(each.name, NO_QUIRKS))
+
+        def encode(each: TextFormat) -> UpstreamRequest:
+            return each.encode_request(request, model, stream, quirks.of(each.name, source_format), notes)
+
+        reason = refused(first) if others else ""
+        if not reason and (not others or first.name == source_format):
+            return first, encode(first)  # the caller's body as it came, or the only way
+        candidates = [*(() if reason else (first,)), *(each for each in others if not refused(each))] or [first]
         best, encoded, failure = first, None, None
-        for each in dict.fromkeys(candidates):
+        for each in candidates:
             try:
-                attempt = each.encode_request(request, model, stream, quirks.of(each.name, source_format), notes)
+                attempt = encode(each)
             except UmgError as error:
                 failure = failure or error
-            else:
-                if encoded is None or _cost(attempt) < _cost(encoded):
-                    best, encoded = each, attempt
-            if each.name == source_format or (encoded is not None and _cost(encoded) == NOTHING_LOST):
-                break  # the caller's body is sent as it came, or nothing is lost
+                continue
+            if encoded is None or _cost(attempt) < _cost(encoded):
+                best, encoded = each, attempt
+            if _cost(encoded) == NOTHING_LOST:
+                break
         if encoded is None:
             raise failure or AssertionError
         if best is not first:
-            reason = refusals[first.name] or f"{first.name} loses more of the request"
-            encoded.report.protocol = f"{best.name} ({reason})"
+            encoded.report.protocol = f"{best.name} ({reason or f'{first.name} loses more of the request'})"
         return best, encoded
 
 

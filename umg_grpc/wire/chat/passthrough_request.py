@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.answer_format import fit_own_format
@@ -103,6 +103,8 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
+    if quirks is NO_QUIRKS:
+        return msgspec.json.encode(fields)
     fit_own_format(fields, request, quirks, report)
     fit_own_tools(fields, quirks, report)
     if quirks.accepts is not None and _is_empty_list(fields.get("tools", ABSENT), "tools"):

@@ -264,19 +264,29 @@ def encode_request(
     the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
     provider's model.
     """
-    report, source = Report(), request.source
-    request, notes = fit_request(request, notes, quirks, report)
-    quirks = with_state(request, quirks)
-    quirks = with_stop_limit(request, quirks, "stop", None if source.format == "chat" else MAX_STOPS)
-    stops = local_stops(request, quirks, report)
-    request, notes = fit_effort_to_functions(request, notes, quirks, report)
-    if source.format == "chat":
+    report, source, stops = Report(), request.source, tuple[str, ...]()
+    is_own = source.format == "chat"
+    if not is_own or quirks is not NO_QUIRKS:
+        request, notes = fit_request(request, notes, quirks, report)
+        quirks = with_state(request, quirks)
+        quirks = with_stop_limit(request, quirks, "stop", None if is_own else MAX_STOPS)
+        stops = local_stops(request, quirks, report)
+        request, notes = fit_effort_to_functions(request, notes, quirks, report)
+    if is_own:
         edits, headers = dict[str, JsonObject](), source.headers
-        if notes.edited or quirks is not NO_QUIRKS:
-            edits = _encode_edits([*notes.edited, *changed_fields(request, quirks)], request, report, quirks)
+        if changed := [*notes.edited, *changed_fields(request, quirks)]:
+            edits = _encode_edits(changed, request, report, quirks)
         body = passthrough_request.rebuild(request, model, stream, edits, report, quirks)
         body = CALL_IDS.restored_body(body, request)
         return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report, local_stops=stops)
+    body = _encode_body(request, model, stream, quirks, notes, report)
+    return UpstreamRequest(PATH, body, {}, report, local_stops=stops)
+
+
+def _encode_body(
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks, notes: RequestNotes, report: Report
+) -> bytes:
+    """Return a body for a request that came in another format. For the parameters see `encode_request`."""
     unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=unsupported)
     if request.media_detail and request.media_detail not in DETAILS:
@@ -307,7 +317,7 @@ def encode_request(
         fields |= {"stream": True, "stream_options": options}
     fit_encoded_messages(fields, quirks, report)
     fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
+    return msgspec.json.encode(fields)
 
 
 def _encode_edits(
