@@ -4,6 +4,7 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
+from typing import Literal
 
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
@@ -13,7 +14,7 @@ from umg_grpc.wire.core.reasoning_effort import higher_effort, is_off
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
-SAMPLING = ("temperature", "top_p", "top_k")
+SAMPLING: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
 SEARCH = ("search", "tools", "tool_choice")
 """Canonical fields in which a request may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")

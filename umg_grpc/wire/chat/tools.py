@@ -123,7 +123,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
-    for index, tool in distinct_tools(request, report):
+    for index, tool in distinct_tools(request, names, report):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
         if tool.HasField("opaque") and tool.opaque.format != "chat" and omits(tool.opaque, report):

@@ -16,9 +16,8 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.raw_json_edits import Path, edit_texts
 
 MARK = "_umg_repeat"
-"""Beginning of the end of a renamed id. Its length matters: bodies are searched for it, the faster the longer it is."""
+"""Beginning of the end of a renamed id."""
 
-_MARK_BYTES = MARK.encode()
 _RENAMED = re.compile(rf"(.+){MARK}[1-9]\d{{0,8}}", re.DOTALL)
 _ID_MEMBER = re.compile(rb'"(?:id|call_id)"\s*:\s*"([^"\\]*)"')
 
@@ -91,8 +90,8 @@ class CallIdPlaces:
         """Return the body of a request with the ids of tool calls as their provider sent them. `request`: its canonical
         form; without tools its body is not searched.
         """
-        if not request.tools or _MARK_BYTES not in body:
-            return body
+        if not request.tools or not any(MARK in call_id for call_id in conversation_ids(request)):
+            return body  # the ids are compared instead of a search through a body of megabytes
         return bytes(edit_texts(Raw(body), self.requests, original_id))
 
 

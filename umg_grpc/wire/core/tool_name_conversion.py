@@ -84,6 +84,8 @@ class ToolNames:
         self._numbers: dict[str, int] = {}  # first characters of equal names -> last number appended
         self._variants: dict[bytes, str] = {}  # a whole tool -> its name, for tools whose name an earlier tool has
         self._variant_tools: dict[str, pb.Tool] = {}
+        self.has_repeated = False
+        """Whether several tools have one name."""
         if request.tools:
             self._name_tools(request.tools)
 
@@ -97,7 +99,8 @@ class ToolNames:
         for name in self._tools:
             self._name(name)
             self._first.setdefault(name.namespace, name)
-        if len(named) > len(self._tools):
+        self.has_repeated = len(named) > len(self._tools)
+        if self.has_repeated:
             self._name_variants(named)
 
     def _name_variants(self, named: list[tuple[ToolName, pb.Tool]]) -> None:
@@ -179,16 +182,14 @@ def _whole(tool: pb.Tool) -> bytes:
     return tool.SerializeToString(deterministic=True)
 
 
-def distinct_tools(request: pb.GenerateRequest, report: Report) -> list[tuple[int, pb.Tool]]:
+def distinct_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> Iterable[tuple[int, pb.Tool]]:
     """Return (index, tool) of the tools of a request, without repetitions of a function or a custom tool, which many
-    providers reject. `report`: collects them.
+    providers reject. `names`: of these tools; `report`: collects the repetitions.
     """
-    tools = list(enumerate(request.tools))
-    names = [name for _, tool in tools if (name := name_of(tool)).name]
-    if len(set(names)) == len(names):
-        return tools
+    if not names.has_repeated:
+        return enumerate(request.tools)
     seen, distinct = set[bytes](), list[tuple[int, pb.Tool]]()
-    for index, tool in tools:
+    for index, tool in enumerate(request.tools):
         whole = _whole(tool) if name_of(tool).name else b""
         if whole and whole in seen:
             report.drop("tools", "each once")

@@ -121,7 +121,7 @@ def _encode_sampling_numbers(
     reported already.
     """
     fields: JsonObject = {}
-    stated = {field.name for field, _ in request.ListFields() if field.name in SAMPLING}.difference(rejected)
+    stated = [name for name in SAMPLING if request.HasField(name) and name not in rejected]
     if "temperature" in stated and (not planned.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)
     if "temperature" in stated and fields.get("temperature") != request.temperature:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
@@ -100,10 +100,11 @@ def rebuild(
     _move_betas(fields, headers)
     if _has_gateway_blocks(body):
         _remove_gateway_blocks(fields, report)
-    fit_turns(fields, quirks, report)
-    fit_media_types(fields, quirks, report)
-    fit_own_format(fields, request, quirks, report)
-    fit_own_tools(fields, quirks, report)
+    if quirks is not NO_QUIRKS:
+        fit_turns(fields, quirks, report)
+        fit_media_types(fields, quirks, report)
+        fit_own_format(fields, request, quirks, report)
+        fit_own_tools(fields, quirks, report)
     if has_persistent(body):
         rename_persistent(fields)
     _make_max_tokens_whole(fields, request)

@@ -122,7 +122,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     tools, dialect = list[object](), dialect_of(request, quirks)
     allowed = _offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
-    for index, tool in distinct_tools(request, report):
+    for index, tool in distinct_tools(request, names, report):
         if tool.HasField("web_search") and not searches:
             continue
         name = tool.function.name or tool.custom.name

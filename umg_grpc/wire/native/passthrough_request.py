@@ -5,7 +5,7 @@ rules of the model's family changed. All other bytes are unchanged.
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
@@ -78,8 +78,10 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
     changed = _changed(request, notes, quirks)
     if changed or notes.edited:
         _edit(fields, request, notes, model, report, quirks, changed)
-    fit_own_format(fields, request, quirks, report)
     edit_signatures(fields, request, model, report)
+    if quirks is NO_QUIRKS:
+        return msgspec.json.encode(fields)
+    fit_own_format(fields, request, quirks, report)
     fit_members(fields, quirks, CANONICAL_NAMES, report)
     return msgspec.json.encode(fields)
 

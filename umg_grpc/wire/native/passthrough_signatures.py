@@ -24,10 +24,12 @@ def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: 
     """Edit the signatures in the member `contents` of a body, in place. `request`: canonical form of the body, `model`:
     the provider's id of the model. `report`: collects the states that are removed, and the placeholders.
     """
-    raw = fields.get("contents", ABSENT)
-    body, known = bytes(raw), generation(model) or generation(request.model)
-    has_marks = GATEWAY_MARK in body
-    if not has_marks and (known < SIGNED_SINCE or not any(f'"{name}"'.encode() in body for name in CALLS)):
+    raw, parts = fields.get("contents", ABSENT), [part for message in request.messages for part in message.parts]
+    has_marks = any(part.HasField("state") for part in parts) and GATEWAY_MARK in bytes(raw)
+    if not has_marks and not any(part.HasField("tool_call") for part in parts):
+        return
+    known = generation(model) or generation(request.model)
+    if not has_marks and known < SIGNED_SINCE:
         return
     contents = parse(list[dict[str, Raw]], raw, "contents")
     changes = False

@@ -153,7 +153,7 @@ def _encode_each(
     """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
-    for index, tool in distinct_tools(request, report):
+    for index, tool in distinct_tools(request, names, report):
         if tool.HasField("opaque") and tool.opaque.format != "native" and omits(tool.opaque, report):
             continue
         if tool.HasField("cache_control"):

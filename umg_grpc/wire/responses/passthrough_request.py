@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
@@ -61,8 +61,9 @@ def rebuild(
         _flatten_tools(fields)
     if is_present(fields.get("tool_choice", ABSENT)):
         _flatten_choice(fields)
-    fit_own_format(fields, request, quirks, report)
-    fit_own_tools(fields, quirks, report)
+    if quirks is not NO_QUIRKS:
+        fit_own_format(fields, request, quirks, report)
+        fit_own_tools(fields, quirks, report)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
         fields["stream"] = Raw(b"true")

@@ -171,7 +171,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     searches = requests_search(request) and supports_search(request, quirks, report)
     tools = _grouped(
         (tool, _encode_tool(tool, own, names, f"tools[{index}]", report, quirks))
-        for index, tool in distinct_tools(request, report)
+        for index, tool in distinct_tools(request, names, report)
         if (searches or not tool.HasField("web_search")) and not _is_left_out(tool, report)
     )
     search = request.search
@@ -225,11 +225,11 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
             strict = tool.function.strict if own and tool.function.HasField("strict") else None
             if not own:
                 strict = tool.function.strict  # unset is false in all other formats, and true here
-            encoded = function_tool(tool.function, strict, f"{at}.function")
+            parameters: object = None
             if tool.function.parameters_json:
                 parameters, enforced = fit_parameters(tool.function, quirks.schema_dialect, report, f"{at}.function")
-                encoded |= {"parameters": parameters, "strict": False if enforced is False else strict}
-            return encoded | {"name": _own_name(tool, names)}
+                strict = False if enforced is False else strict
+            return function_tool(tool.function, parameters, strict) | {"name": _own_name(tool, names)}
         case "custom":
             return _custom_tool(tool.custom, f"{at}.custom") | {"name": _own_name(tool, names)}
         case "web_search":
@@ -253,13 +253,10 @@ def _own_name(tool: pb.Tool, names: ToolNames) -> str:
     return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 
-def function_tool(function: pb.FunctionTool, strict: bool | None, at: str) -> JsonObject:
+def function_tool(function: pb.FunctionTool, parameters: object, strict: bool | None) -> JsonObject:
     """Return a function as an element of `tools`, with its fields beside `type`. The SDK types require `parameters` and
-    `strict`, which are null if the caller set none. `at`: canonical path of the function, for errors.
+    `strict`, which are null if the caller set none.
     """
-    parameters: object = None
-    if function.parameters_json:
-        parameters = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
     encoded: JsonObject = {"type": "function", "name": function.name}
     if function.HasField("description"):
         encoded["description"] = function.description
@@ -340,7 +337,10 @@ def _repeated_tool(tool: pb.Tool, at: str) -> object:
             return typed_client_tools.declared(tool.function, at)
         case "function":
             strict = tool.function.strict if tool.function.HasField("strict") else None
-            return function_tool(tool.function, strict, at)
+            parameters: object = None
+            if written := tool.function.parameters_json:
+                parameters = json_schema(written, tool.function.native_schema, f"{at}.parameters_json")
+            return function_tool(tool.function, parameters, strict)
         case "custom":
             return _custom_tool(tool.custom, at)
         case "web_search":
