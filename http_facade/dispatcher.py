@@ -189,6 +189,6 @@ def _make_error_response(failure: Exception, exchange: Exchange, route: Route | 
             response.headers.setdefault(name, value)
     if not exchange.may_retry:
         response.headers["x-should-retry"] = "false"
-    if exchange.is_body_unread:
+    if exchange.is_body_unread or hdrs.UPGRADE in response.headers:
         response.force_close()
     return response

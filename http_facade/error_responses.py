@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 import grpc
 import structlog
@@ -11,7 +12,15 @@ from http_facade import connect_protocol, grpc_web
 from http_facade.connect_protocol import CONNECT
 from http_facade.grpc_web import GRPC_WEB
 from http_facade.http_exchange import Exchange
-from http_facade.routes import unknown_action, unserved, without_slash
+from http_facade.path_spellings import canonical_path
+from http_facade.routes import (
+    Unserved,
+    is_served_root,
+    similar_path,
+    unknown_action,
+    unserved,
+    without_slash,
+)
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb
@@ -19,6 +28,9 @@ from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.model_lists import MODEL_LISTS
+
+HTTP = "HTTP/1.1"
+"""Protocol that a refused upgrade names as the one to use."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
 
@@ -59,11 +71,15 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
 
     `status`: HTTP status; None for the one that belongs to the error's reason.
     """
-    if status is None:
+    if status is None and "upgrade" in error.metadata:
+        status = HTTPStatus.UPGRADE_REQUIRED
+    elif status is None:
         status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
     headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO if face == GRPC_WEB else "application/json"}
     if status == 401:
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
+    if "upgrade" in error.metadata:
+        headers[hdrs.UPGRADE] = error.metadata["upgrade"]  # required beside the status (RFC 9110, 15.5.22)
     if "allow" in error.metadata:
         headers[hdrs.ALLOW] = error.metadata["allow"]
     if error.reason == pb.ERROR_REASON_RANGE_NOT_SATISFIABLE and "total_bytes" in error.metadata:
@@ -113,28 +129,48 @@ def _to_umg_error(failure: Exception, request: web.BaseRequest, face: str, reque
                 log.error("call failed", request_id=request_id, code=failure.code().name, details=failure.details())
                 return internal(request_id)
             return _with_wire_path(error, face)
+        case web.HTTPMethodNotAllowed() | web.HTTPNotFound() if _is_websocket(request):
+            message = f"{request.path} takes no WebSocket; send the request over HTTP"
+            return UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, upgrade=HTTP)
         case web.HTTPMethodNotAllowed():
             allow = ", ".join(sorted(failure.allowed_methods))
             message = f"{request.method} is not for {request.path}, which takes {allow}"
             refused = UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, allow=allow)
             return _api_not_served(request, matched=True) or refused
         case web.HTTPNotFound():
-            message = f"no such path: {request.method} {request.path}"
-            if meant := without_slash(request.path):
-                message += f"; call {meant}, without the slash"
-            missing = UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=request.path)
-            return missing if meant else _api_not_served(request, matched=False) or missing
+            return _path_not_found(request)
         case _:  # no exception that our code raises
             log.error("unexpected failure", request_id=request_id, exc_info=failure)
             return internal(request_id)
 
 
+def _is_websocket(request: web.BaseRequest) -> bool:
+    return request.method == hdrs.METH_GET and request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
+
+
+def _path_not_found(request: web.BaseRequest) -> UmgError:
+    """Return the error for a path without a route, which names a similar path or the API to which the path belongs."""
+    path = request.path
+    message = f"no such path: {request.method} {path}"
+    if meant := without_slash(path):
+        return UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, f"{message}; call {meant}, without the slash", path=path)
+    row = _unserved(request, matched=False)
+    if (row is None or is_served_root(row.prefix)) and (meant := similar_path(path)):
+        return UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, f"{message}; call {meant}", path=path)
+    return _api_not_served(request, matched=False) or UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=path)
+
+
+def _unserved(request: web.BaseRequest, *, matched: bool) -> Unserved | None:
+    known = unserved(request.method, request.path, matched=matched)
+    return known or unserved(request.method, canonical_path(request.path), matched=matched)
+
+
 def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | None:
-    row = unserved(request.method, request.path, matched=matched)
+    row = _unserved(request, matched=matched)
     if row is None:
         return None
     message = f"{request.method} {request.path} belongs to the {row.api} API, which this gateway does not serve"
-    message = unknown_action(request.method, request.path) or message
+    message = unknown_action(request.method, canonical_path(request.path) or request.path) or message
     return UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, path=request.path)
 
 

@@ -5,8 +5,10 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from aiohttp import web
+from yarl import URL
 
 from http_facade.handlers import Handler
+from http_facade.path_spellings import canonical_path
 from http_facade.routes import Route
 
 
@@ -38,12 +40,12 @@ class Router:
         """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Find the route of a request by aiohttp's router. A match of a path without parameters is also stored in
-        `exact`.
+        """Find the route of a request by aiohttp's router, in the canonical spelling of its path if the path itself has
+        no route. A match of a path without parameters is also stored in `exact`.
 
         For an unknown path or method the route of the match is None, and its handler raises aiohttp's exception.
         """
-        found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
+        found = await self._resolve(request)
         if found.http_exception:
             return Match(None, cast("Handler", found.handler), found)
         position = self._positions[found.route]
@@ -54,6 +56,17 @@ class Router:
             return Match(route, handler, found)
         match = self.exact[request.method, route.path] = Match(route, handler, {})
         return match
+
+    async def _resolve(self, request: web.BaseRequest) -> web.UrlMappingMatchInfo:
+        """Return aiohttp's match for a request. aiohttp's router reads the method and the URL alone."""
+        found = await self._patterns.resolve(cast("web.Request", request))
+        if not isinstance(found.http_exception, web.HTTPNotFound):
+            return found
+        if not (meant := canonical_path(request.rel_url.raw_path)):
+            return found
+        spelled = request.clone(rel_url=URL.build(path=meant, encoded=True))
+        canonical = await self._patterns.resolve(cast("web.Request", spelled))
+        return found if isinstance(canonical.http_exception, web.HTTPNotFound) else canonical
 
 
 def _methods_of(route: Route) -> tuple[str, ...]:

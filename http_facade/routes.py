@@ -5,6 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from http_facade.path_spellings import VERSIONS, canonical_path
+
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
 
@@ -260,6 +262,7 @@ def model_call_route(method: str, target: str) -> Route | None:
 
 
 UNSERVED = (
+    *(Unserved(f"/api/{name}", "Ollama") for name in ("chat", "embed", "embeddings", "generate", "show", "tags")),
     Unserved("/v1/assistants", "assistants"),
     Unserved("/v1/audio", "audio"),
     Unserved("/v1/batches", "batches"),
@@ -296,6 +299,28 @@ UNSERVED = (
     Unserved("/vidF", "further video"),
     Unserved("/vidG", "further video"),
 )
+
+
+_VERSIONED_PATHS = frozenset(row.path for row in ROUTES if row.path.split("/")[1] in VERSIONS)
+MAX_SIMILAR_SEGMENTS = 12
+"""Most segments at the end of an unknown path that are compared with the table."""
+
+
+def similar_path(path: str) -> str:
+    """Return the served path with which a path without a route ends, apart from the version; "" if there is none."""
+    segments = [segment for segment in path.split("/") if segment][-MAX_SIMILAR_SEGMENTS:]
+    for at in range(len(segments)):
+        meant = canonical_path("/".join(segments[at:]))
+        if meant in _VERSIONED_PATHS or ("/:" not in meant and model_call_route("POST", meant) is not None):
+            return meant
+    return ""
+
+
+def is_served_root(prefix: str) -> bool:
+    """Return whether a prefix of paths is a version or a path with a route, below which a served path may follow by
+    mistake.
+    """
+    return prefix.count("/") == 1 or prefix in _VERSIONED_PATHS
 
 
 UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
@@ -344,7 +369,8 @@ def error_format(method: str, path: str) -> str:
     """
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format
-    if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
+    meant = canonical_path(path)
+    if (meant or path).startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
     # here: clients of the administration read this table too, and need no codec
@@ -353,6 +379,5 @@ def error_format(method: str, path: str) -> str:
 
     codecs = (*all_formats(), *VIDEO_FACES.values())
     rows += ((prefix, codec.name) for codec in codecs for prefix in codec.error_paths)
-    return max(
-        (row for row in rows if path.startswith(row[0])), key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT)
-    )[1]
+    begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
+    return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]

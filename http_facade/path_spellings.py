@@ -1,0 +1,41 @@
+"""Other spellings of paths, which clients build from the base URL of another server."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BaseSegment:
+    """Segment of other servers' base URLs in front of the paths of an operation. A client whose base URL has it, or
+    whose SDK adds it, calls a path of this gateway with the segment in front.
+    """
+
+    name: str
+    source: str
+
+
+BASE_SEGMENTS = (
+    BaseSegment("v1", "SDKs of openai and anthropic: the base URL of the one has it, the other appends it"),
+    BaseSegment("v1beta", "google-genai appends it to a base URL that may have it"),
+    BaseSegment("v2", "cohere appends it to a base URL that may end with /v1"),
+    BaseSegment("openai", "ai.google.dev/gemini-api/docs/openai: /v1beta/openai; console.groq.com/docs: /openai/v1"),
+    BaseSegment("anthropic", "api-docs.deepseek.com/guides/anthropic_api: /anthropic, with the SDK's /v1/messages"),
+    BaseSegment("api", "openrouter.ai/docs: /api/v1; docs.z.ai: /api/anthropic"),
+)
+VERSIONS = frozenset({"v1", "v1beta", "v2"})
+"""Base segments that are also versions of this gateway's paths; the last one of a path is its version."""
+
+
+def canonical_path(path: str) -> str:
+    """Return the path that a client means whose base URL has none, another or a second version, base segments of
+    another server, or an additional slash; "" if that is the path itself.
+
+    The result begins with a version, so that no path of administration or of the process has a second spelling.
+    """
+    segments, version = [segment for segment in path.split("/") if segment], "v1"
+    names = {row.name for row in BASE_SEGMENTS}
+    count = next((at for at, segment in enumerate(segments) if segment not in names), len(segments))
+    if count and segments[count - 1] in VERSIONS:
+        version = segments[count - 1]
+    slash = [""] if path.endswith("/") else []
+    meant = "/".join(("", version, *segments[count:], *slash))
+    return "" if meant == path else meant
