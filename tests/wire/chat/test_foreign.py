@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.responses import RESPONSES
@@ -190,7 +189,7 @@ def test_models_that_refuse_the_older_limit_field_get_the_newer(model: str) -> N
         assert body.keys() == {"model", "messages", field}
 
 
-def test_results_without_their_calls_are_left_out_and_calls_without_a_result_given_one() -> None:
+def test_results_without_their_calls_become_text_and_calls_without_a_result_are_given_one() -> None:
     turns = [
         message(pb.ROLE_USER, result("gone", "", text("0")), text("so?")),
         message(pb.ROLE_ASSISTANT, call("a", "f"), call("b", "f")),
@@ -199,7 +198,7 @@ def test_results_without_their_calls_are_left_out_and_calls_without_a_result_giv
     ]
     body, report = foreign(messages=turns)
     assert body["messages"] == [
-        {"role": "user", "content": "so?"},
+        {"role": "user", "content": [{"type": "text", "text": "0"}, {"type": "text", "text": "so?"}]},
         {"role": "assistant", "content": None, "tool_calls": [called("a", "f"), called("b", "f")]},
         {"role": "tool", "tool_call_id": "b", "content": "2"},
         {"role": "tool", "tool_call_id": "a", "content": "No result."},
@@ -207,7 +206,7 @@ def test_results_without_their_calls_are_left_out_and_calls_without_a_result_giv
         {"role": "assistant", "content": None, "tool_calls": [called("c", "f")]},
         {"role": "tool", "tool_call_id": "c", "content": "No result."},
     ]
-    assert report == "tool_result, tool_call=without a result x2"
+    assert report == "tool_result=text, tool_call=without a result x2"
 
 
 @pytest.mark.parametrize("role", [pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER, pb.ROLE_USER], ids=pb.Role.Name)
@@ -234,21 +233,53 @@ def test_a_result_comes_before_the_turns_between_it_and_its_call(role: "pb.Role.
 
 
 @pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
-def test_a_turn_with_only_an_unmatched_result_is_dropped(role: "pb.Role.ValueType") -> None:
-    turns = [message(role, result("gone", "", text("0"))), message(pb.ROLE_USER, text("so?"))]
+def test_a_result_without_its_call_becomes_text_of_the_user(role: "pb.Role.ValueType") -> None:
+    turns = [
+        message(pb.ROLE_USER, text("hi")),
+        message(role, result("gone", "", text("0"))),
+        message(pb.ROLE_USER, text("so?")),
+    ]
     body, report = foreign(messages=turns)
-    assert body["messages"] == [{"role": "user", "content": "so?"}]
-    assert report == "tool_result"
+    assert body["messages"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": [{"type": "text", "text": "0"}, {"type": "text", "text": "so?"}]},
+    ]
+    assert report == "tool_result=text"
+
+
+def test_the_text_of_a_result_without_its_call_stays_behind_the_results_of_open_calls() -> None:
+    turns = [
+        message(pb.ROLE_ASSISTANT, call("a", "f"), call("b", "f")),
+        message(pb.ROLE_TOOL, result("a", "", text("1"))),
+        message(pb.ROLE_TOOL, result("gone", "", text("0"))),
+        message(pb.ROLE_TOOL, result("b", "", text("2"))),
+        message(pb.ROLE_ASSISTANT, text("done")),
+    ]
+    body, _ = foreign("messages", messages=turns)
+    assert body["messages"] == [
+        {"role": "assistant", "content": None, "tool_calls": [called("a", "f"), called("b", "f")]},
+        {"role": "tool", "tool_call_id": "a", "content": "1"},
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+        {"role": "user", "content": "0"},
+        {"role": "assistant", "content": "done"},
+    ]
 
 
 @pytest.mark.parametrize("target", [CHAT, RESPONSES], ids=lambda target: target.name)
 @pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
-def test_a_result_without_its_call_alone_is_refused(role: "pb.Role.ValueType", target: TextFormat) -> None:
+def test_a_result_without_its_call_alone_is_a_message_of_the_user(
+    role: "pb.Role.ValueType", target: TextFormat
+) -> None:
     source = pb.SourceDocument(format="messages", body=b"{}")
     request = pb.GenerateRequest(source=source, messages=[message(role, result("gone", "", text("0")))])
-    with pytest.raises(UmgError) as caught:
-        target.encode_request(request, "theirs", False)
-    assert caught.value.metadata["field"] == "messages"
+    encoded = target.encode_request(request, "theirs", False)
+    body = msgspec.json.decode(encoded.body)
+    if target is CHAT:
+        assert body["messages"] == [{"role": "user", "content": "0"}]
+    else:
+        content = [{"type": "input_text", "text": "0"}]
+        assert body["input"] == [{"type": "message", "role": "user", "content": content}]
+    assert encoded.report.header() == "tool_result=text"
 
 
 def test_results_keep_their_calls_however_turns_are_cut() -> None:

@@ -48,7 +48,8 @@ class MessageEncoder:
         self._has_document_urls = quirks.file_form == "document_url"
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
-        self._shown: list[object] = []  # images of tool results, which only a user message can contain
+        # images of tool results, and results without a call: content that only a user message can contain
+        self._shown: list[object] = []
         self._completes_pairs = request.HasField(
             "source"
         )  # gRPC callers get the provider's own error for unanswered calls
@@ -83,6 +84,9 @@ class MessageEncoder:
             if message.role != pb.ROLE_ASSISTANT or answers:
                 messages += self._encode_assistant_turns(run)
                 run = []
+            if answers and not self._open:
+                messages += self._encode_turns(others)  # before the text of results without a call
+                others = []
             turn, results = self._turn(message, index)
             if message.role == pb.ROLE_ASSISTANT or not self._completes_pairs:
                 messages += self._encode_turns(others)
@@ -229,26 +233,22 @@ class MessageEncoder:
         return encoded
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
-        """Return a tool result as chat messages: one, or none for a result without its call, which is reported:
-        providers reject it (clients cut off the beginning of long conversations). `at`: canonical path of the result.
+        """Return a tool result as chat messages: one, or none for a result without its call, which becomes text of the
+        next user message, since providers reject it (clients cut off the beginning of long conversations). `at`:
+        canonical path of the result.
         """
         legacy = self._request.face_hints.legacy_functions and not result.call_id
         call_id = "" if legacy else self._sent_id(result.call_id or self._unanswered_id(result.name))
-        if self._completes_pairs and not legacy and call_id not in self._open:
-            self._report.drop("tool_result")
-            return []
+        has_call = legacy or not self._completes_pairs or call_id in self._open
         self._open.pop(call_id, None)
         if result.is_error:
             self._report.drop("is_error")
-        texts, shown = list[object](), len(self._shown)
-        for index, part in enumerate(result.parts):
-            path = f"{at}.tool_result.parts[{index}]"
-            if part.HasField("media"):
-                self._shown.append(self._part(part, path))
-            elif self._is_encodable(part, path):
-                texts.append(self._part(part, path))
-        if not result.parts and result.result_json:
-            texts.append({"type": "text", "text": result.result_json})
+        shown = len(self._shown)
+        texts = self._result_texts(result, at)
+        if not has_call:
+            self._report.drop("tool_result", "text")
+            self._shown[shown:shown] = texts or [{"type": "text", "text": NO_RESULT}]
+            return []
         if not texts and len(self._shown) > shown:
             texts.append({"type": "text", "text": RESULT_IN_NEXT_MESSAGE})  # providers reject an empty result
         content, name = _compact(texts), self._names.of_choice(result.name) if result.name else ""
@@ -259,6 +259,21 @@ class MessageEncoder:
             del encoded["name"]  # only our document has a name here
         return [_without_empty(encoded)]
 
+    def _result_texts(self, result: pb.ToolResult, at: str) -> list[object]:
+        """Return the texts of a tool result as content parts; its media are added to `_shown`. `at`: canonical path of
+        the result.
+        """
+        texts = list[object]()
+        for index, part in enumerate(result.parts):
+            path = f"{at}.tool_result.parts[{index}]"
+            if part.HasField("media"):
+                self._shown.append(self._part(part, path))
+            elif self._is_encodable(part, path):
+                texts.append(self._part(part, path))
+        if not result.parts and result.result_json:
+            texts.append({"type": "text", "text": result.result_json})
+        return texts
+
     def _unanswered_id(self, name: str) -> str:
         """Return the id of the first call of the tool `name` without a result, else of the first call of any tool; a
         generated id if the conversation has no unanswered call.
@@ -267,11 +282,11 @@ class MessageEncoder:
 
     def _end_results(self) -> list[JsonObject]:
         """Return the messages that must follow tool results before a message of another role: empty results for calls
-        without one, and a user message with the images of the results. [] if neither is needed.
+        without one, and a user message with the content that only a user message can contain. [] if neither is needed.
         """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
-        return [*results, {"role": "user", "content": shown}] if shown else results
+        return [*results, {"role": "user", "content": _compact(shown)}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
         """Return an empty result for each tool call without one, since providers reject unanswered calls; [] if there

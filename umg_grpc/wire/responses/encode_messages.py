@@ -291,15 +291,19 @@ class InputEncoder:
     def _result(self, result: pb.ToolResult, at: str) -> None:
         """Add a tool result as an item. `at`: canonical path of the result.
 
-        A result without its call is left out and reported, since providers reject it: clients cut off the beginning of
-        long conversations.
+        A result without its call becomes a message of the user, since providers reject it: clients cut off the
+        beginning of long conversations.
         """
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))
             return
         if self._completes_pairs and call_id not in self._called:
-            self._report.drop("tool_result")
+            self._report.drop("tool_result", "text")
+            content = list(self._result_parts(result, at))
+            if not content:
+                content.append({"type": "input_text", "text": result.result_json or NO_RESULT})
+            self._items.append({"type": "message", "role": "user", "content": content})
             return
         if result.is_error:
             self._report.drop("is_error")
