@@ -61,10 +61,6 @@ PATHS: dict[str, tuple[Path, ...]] = {
 }
 
 
-CANONICAL_NAMES = {path[0]: field for field, paths in reversed(PATHS.items()) for path in paths if len(path) == 1}
-CANONICAL_NAMES |= {"n": "candidate_count"}
-"""Member of a body -> canonical field; a member that is not here has the name of its field."""
-
 # Fields whose places all mean the same: an edited value stays in its place.
 INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
 
@@ -110,7 +106,7 @@ def rebuild(
     if quirks.accepts is not None and _is_empty_list(fields.get("tools", ABSENT), "tools"):
         del fields["tools"]  # means the same as none; refused by vendors that are strict about members
     fields["messages"] = fit_raw_messages(fields["messages"], quirks, report)
-    fit_members(fields, quirks, CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "chat", report)
     return msgspec.json.encode(fields)
 
 

@@ -316,7 +316,7 @@ def _encode_body(
             options["include_obfuscation"] = request.include_obfuscation
         fields |= {"stream": True, "stream_options": options}
     fit_encoded_messages(fields, quirks, report)
-    fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "chat", report)
     return msgspec.json.encode(fields)
 
 

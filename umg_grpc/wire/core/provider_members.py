@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.losses import MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.dropped_fields_report import Report
 
@@ -35,10 +36,10 @@ EMPTY: tuple[object, ...] = (None, "", [], {})
 _WORD = re.compile("[A-Z]")
 
 
-def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, str], report: Report) -> None:
+def fit_members(fields: dict[str, Member], quirks: Quirks, protocol: str, report: Report) -> None:
     """Rename and remove members of a body, in place, by `renames`, `accepts` and `rejects` of the quirks.
 
-    `names`: member -> canonical field, for the report; a member without a canonical field is reported by its own name.
+    `protocol`: format of the body. A member without a canonical field is reported by its own name.
     """
     if quirks.accepts is None and quirks.rejects is None and quirks.renames is None:
         return
@@ -53,7 +54,7 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, names: Mapping[str, s
         value = _removed(fields, path)
         plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
         if value is not None and not is_without_effect(path, plain):
-            name = names.get(path, path)
+            name = MEMBERS[protocol].get(path, path)
             report.forget(name)  # a change of a value that is not sent after all
             report.drop(name)
 

@@ -43,13 +43,6 @@ EDITS = {
     "user": ("metadata",),
 }  # any other canonical field is one field of the same name
 
-CANONICAL_NAMES = {
-    "max_tokens": "max_output_tokens",
-    "output_config.format": "response_format",
-    "output_config.effort": "reasoning.effort",
-    "thinking": "reasoning",
-}
-"""Member of a body -> canonical field; a member that is not here has the name of its field."""
 RULED_OUT = ("temperature", "top_p", "top_k", "max_output_tokens")  # fields that thinking rules out in part
 
 # Prefixes in content that a translated answer made the caller return.
@@ -114,7 +107,7 @@ def rebuild(
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream or "stream" in fields:
         fields["stream"] = Raw(b"true" if stream else b"false")
-    fit_members(fields, quirks, CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "messages", report)
     return msgspec.json.encode(fields)
 
 

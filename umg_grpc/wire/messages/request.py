@@ -198,7 +198,7 @@ def encode_request(
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
-    fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "messages", report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report, local_stops=stops)
 
 

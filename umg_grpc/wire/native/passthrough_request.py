@@ -53,9 +53,6 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "audio_output": (f"{CONFIG}.speechConfig",),
 }
 
-CANONICAL_NAMES = {member: field for field, members in reversed(MEMBERS.items()) for member in members}
-"""Member of a body -> canonical field."""
-
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
@@ -82,7 +79,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
     if quirks is NO_QUIRKS:
         return msgspec.json.encode(fields)
     fit_own_format(fields, request, quirks, report)
-    fit_members(fields, quirks, CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "native", report)
     return msgspec.json.encode(fields)
 
 

@@ -132,7 +132,7 @@ def encode_request(
         body = CALL_IDS.restored_body(body, request)
     else:
         fields: JsonObject = encode_body(request, notes, model, report, quirks)
-        fit_members(fields, quirks, passthrough_request.CANONICAL_NAMES, report)
+        fit_members(fields, quirks, "native", report)
         body = msgspec.json.encode(fields)
     path, stops = call_path(model, STREAM if stream else GENERATE), local_stops(request, quirks, report)
     return UpstreamRequest(path, body, {}, report, local_stops=stops)

@@ -71,9 +71,6 @@ WIRE_NAMES = {
     "moderation_json": ("moderation",),
 }
 
-CANONICAL_NAMES = {member: field for field, members in reversed(WIRE_NAMES.items()) for member in members}
-"""Member of a body -> canonical field; a member that is not here has the name of its field."""
-
 MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 

@@ -17,7 +17,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.answer_format import fit_own_format
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
-from umg_grpc.wire.responses.encode_options import CANONICAL_NAMES, WIRE_NAMES
+from umg_grpc.wire.responses.encode_options import WIRE_NAMES
 
 KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
@@ -71,7 +71,7 @@ def rebuild(
         fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
-    fit_members(fields, quirks, CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "responses", report)
     return msgspec.json.encode(fields)
 
 

@@ -35,7 +35,6 @@ from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
 from umg_grpc.wire.responses.encode_options import (
-    CANONICAL_NAMES,
     LOGPROBS,
     TRUNCATIONS,
     encode_options,
@@ -257,7 +256,7 @@ def encode_request(
         fields["stream"] = True
     else:
         fields.pop("stream_options", None)  # rejected without a stream
-    fit_members(fields, quirks, CANONICAL_NAMES, report)
+    fit_members(fields, quirks, "responses", report)
     stops = local_stops(request, quirks, report)
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
 
