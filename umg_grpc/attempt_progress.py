@@ -3,10 +3,22 @@
 The HTTP client records it, and the code that makes attempts reads it from the context variable `ANSWER`.
 """
 
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from math import inf
 
 import msgspec
+
+
+class StreamStart(msgspec.Struct, eq=False):
+    """Progress of a streamed call before its first message, by which its response headers may be sent early. Times are
+    on the monotonic clock.
+    """
+
+    began_at: float
+    answered_at: float = inf
+    """Time when a provider answered 200; infinite before, and after a failure of that provider."""
 
 
 class UpstreamAnswer(msgspec.Struct, eq=False):
@@ -22,6 +34,8 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
     """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     """Request id of the provider; "" without one."""
+    stream_start: StreamStart | None = None
+    """Progress of the call before its first message; None for a call without a stream."""
 
     def record_send(self) -> None:
         """Record that the request is about to be written; called again if the write is repeated."""
@@ -29,6 +43,11 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
             self.is_sent = True
             if self.on_send is not None:
                 self.on_send()
+
+    def record_success_status(self) -> None:
+        """Record that the provider answered 200, before any byte of the stream that follows."""
+        if self.stream_start is not None and self.stream_start.answered_at == inf:
+            self.stream_start.answered_at = time.monotonic()
 
 
 ANSWER: ContextVar[UpstreamAnswer | None] = ContextVar("upstream answer", default=None)

@@ -198,8 +198,10 @@ class Drip:
 
 STREAM = SSE + b"Connection: close\r\n\r\n"
 FIRST, TOTAL = replace(PATIENT, first_byte=0.2, idle=0.1), replace(PATIENT, first_byte=0.1, idle=0.1, total=0.4)
+COMMENTS = replace(TOTAL, total=0.6)
 STREAMS = [
-    Drip("comments before the first event", STREAM, b": wait\n\n", "first_byte", FIRST),
+    Drip("comments before the first event", STREAM, b": wait\n\n", "total", COMMENTS),
+    Drip("blank lines before the first event", STREAM, b"\n", "total", COMMENTS),
     Drip("an event that does not end", STREAM + b"data: ", b"x", "first_byte", FIRST),
     Drip("hints that do not end", b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", "first_byte", FIRST),
     Drip("a head that does not end", SSE, b"x-a: b\r\n", "first_byte", FIRST),

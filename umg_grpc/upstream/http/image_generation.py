@@ -257,6 +257,7 @@ class HttpImageCall:
         exchanges = self.parts.exchanges
         request, encoded = await self._ready(end, stream=True)
         async with exchanges.opened(encoded, end) as (exchange, _):
+            exchanges.channel.record_success_status()
             held, chunk = Held(exchanges.budget, end), await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
                 # the provider ignored the request to stream
@@ -286,6 +287,8 @@ class HttpImageCall:
                 if (message := await _fed(decoder, frames)) is not None:
                     exchange.deadline.has_begun = True
                     yield message
+            if not exchange.deadline.has_begun and sse.is_keep_alive(chunk):
+                exchange.deadline.extend_first(asyncio.get_running_loop().time())
             if not decoder.done:
                 await held.cover(received, ahead=STEP_BYTES)
                 chunk = await exchange.read()

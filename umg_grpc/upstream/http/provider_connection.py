@@ -259,6 +259,11 @@ class HttpChannel:
         endpoint.request_templates[kind] = template
         return template
 
+    def record_success_status(self) -> None:
+        """Record that the provider answered a request for a stream with 200, before the first bytes of the stream."""
+        if (answer := ANSWER.get()) is not None:
+            answer.record_success_status()
+
     def record_success(self, endpoint: Endpoint, headers: Headers) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
         response.

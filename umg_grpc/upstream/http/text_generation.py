@@ -1,5 +1,6 @@
 """Text generation by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from umg_grpc.errors import UmgError
@@ -154,6 +155,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             if response.status != 200:
                 body = await exchange.refusal()
                 raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
+            channel.record_success_status()
             chunk = await exchange.read()
             if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
                 exchange.deadline.has_begun = True
@@ -165,10 +167,10 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             while chunk:
                 if len(chunk) > SMALL_BYTES:
                     await channel.client.streams.take(len(chunk))
-                if (message := guarded(decoder.feed, chunk)) is not None:
-                    if not begun and (begun := bool(message.events) or _has_frames(message)):
-                        exchange.deadline.has_begun = True
-                        channel.record_success(endpoint, response.headers)
+                message = guarded(decoder.feed, chunk)
+                if not begun and (begun := _begins(exchange, chunk, message)):
+                    channel.record_success(endpoint, response.headers)
+                if message is not None:
                     yield message
                 if decoder.done:
                     break
@@ -225,6 +227,18 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
 def _is_stopped(decoder: StreamDecoder) -> bool:
     """Return whether the response ended at a local stop sequence, so that the provider still generates."""
     return isinstance(decoder, StoppingDecoder) and decoder.stopped
+
+
+def _begins(exchange: Exchange, chunk: bytes, message: pb.StreamGenerateResponse | None) -> bool:
+    """Return whether a read contains the first event of a stream, and set its next time limit: `idle` after an event,
+    `first_byte` once more after a keep-alive. `message`: decoded from `chunk`, None if that completes no event.
+    """
+    if message is not None and (message.events or _has_frames(message)):
+        exchange.deadline.has_begun = True
+        return True
+    if sse.is_keep_alive(chunk):
+        exchange.deadline.extend_first(asyncio.get_running_loop().time())
+    return False
 
 
 def _has_frames(message: pb.StreamGenerateResponse) -> bool:

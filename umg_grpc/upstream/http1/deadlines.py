@@ -27,7 +27,7 @@ class Deadlines:
     """Time limits of one call of a provider, in seconds."""
 
     connect: float
-    first_byte: float  # of a stream: from sending to its first event; keep-alive comments do not count
+    first_byte: float  # of a stream: to the first byte, then to each keep-alive comment before its first event
     idle: float  # of a stream: between two reads
     total: float
     caller: float = math.inf  # the caller's own deadline
@@ -149,6 +149,12 @@ class ExchangeDeadline(msgspec.Struct, eq=False):
         self._began_late = self._lateness.seconds
         self.read_end = now + self.deadlines.idle if self.has_begun else self.first
         return min(self.read_end, self.end)
+
+    def extend_first(self, now: float) -> None:
+        """Restart the limit `first_byte` at the time `now`, when the provider sent a keep-alive before the first
+        event.
+        """
+        self.first = now + self.deadlines.first_byte
 
     def expired(self, now: float, due: float) -> str:
         """Return the name of the time limit that is exceeded at the time `now` (`total`, `idle` or `first_byte`); ""

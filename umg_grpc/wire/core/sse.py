@@ -85,6 +85,13 @@ def is_event_stream(body: bytes) -> bool:
     return _FIRST_LINE.match(body) is not None
 
 
+def is_keep_alive(chunk: bytes) -> bool:
+    """Return whether the bytes of one read begin with a comment or are blank lines, by which a server shows that it is
+    alive. Bytes that only continue an event are none.
+    """
+    return chunk.lstrip()[:1] in {b"", b":"}
+
+
 def split(frames: bytes) -> Iterable[SseEvent]:
     """Return the events in the bytes of complete server-sent events, in order. The `raw` bytes of the events add up to
     `frames`.
