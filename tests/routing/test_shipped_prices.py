@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import parse
+from umg_grpc.knowledge.price_rates import describe
 from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
@@ -22,7 +23,7 @@ from umg_grpc.knowledge.prices import (
     price_list,
     video_quantities,
 )
-from umg_grpc.knowledge.shipped_prices import TABLE, price_row, shipped_prices
+from umg_grpc.knowledge.shipped_prices import TABLE, RateRow, UnitPrices, price_row, rates_of, shipped_prices
 from umg_grpc.routing import Router
 
 FILE = """\
@@ -132,3 +133,33 @@ SOLD = [
 def test_a_model_has_the_price_of_its_vendor_or_else_of_its_maker(case: Sold) -> None:
     row = price_row(case.id, case.vendor)
     assert (row.input if row is not None else "") == case.price
+
+
+RATED = UnitPrices(
+    model="m",
+    input="2",
+    rates=(
+        RateRow(above=100, input="4"),
+        RateRow(tier="flex", times="0.5"),
+        RateRow(region="us", times="1.1"),
+        RateRow(start="2027-01-01", times="2"),
+        RateRow(hours=("22:00-00:00",), weekdays=(6, 7), times="0.5"),
+    ),
+)
+
+
+def test_the_rates_of_a_row_have_its_conditions() -> None:
+    assert [describe(rate) for rate in rates_of(RATED)] == [
+        "above 100 input tokens",
+        "flex tier",
+        "region us",
+        "from 2027-01-01",
+        "UTC 22:00-24:00, on ISO weekdays 67",
+    ]
+    assert [rate.percent for rate in rates_of(RATED)] == [100, 50, 110, 200, 50]
+    assert rates_of(RATED)[0].micro_credits == {INPUT: 4_000_000}
+
+
+def test_the_rate_of_the_region_of_a_channel_always_applies() -> None:
+    assert [describe(rate) for rate in rates_of(RATED, "us")][2] == ""
+    assert [describe(rate) for rate in rates_of(RATED, "eu")][2] == "region us"

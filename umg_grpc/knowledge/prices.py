@@ -1,6 +1,6 @@
 """Prices of a model, and the cost of a call by them, in integers of micro-credits; only the total is rounded, up."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -58,6 +58,45 @@ each fallback is complete before it is needed.
 """
 
 
+class Hours(NamedTuple):
+    """Time of day in UTC, in minutes from midnight: from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rate:
+    """Prices that replace others of a model if all conditions hold. An unstated condition holds always."""
+
+    micro_credits: Mapping[Item, int] = field(default_factory=dict)
+    """Prices of units, in place of the ones without the rate."""
+    percent: int = 100
+    """Percentage of the price without the rate, for units that `micro_credits` does not have."""
+    above_tokens: int = 0
+    """Number of input tokens above which a whole call has these prices."""
+    tier: str = ""
+    """Class of service that the provider states: `batch`, `flex`, `priority`, `fast`."""
+    region: str = ""
+    """Region in which the provider states to have processed the call: `us`, `eu`."""
+    hours: tuple[Hours, ...] = ()
+    weekdays: frozenset[int] = frozenset()
+    """ISO weekdays in UTC, 1 to 7."""
+    from_seconds: float = 0
+    """Unix time from which it applies."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Rates of a model, applied in their order to its stated prices."""
+
+    stated: Mapping[Item, int]
+    """Prices without rates, without those of units that fall back to others."""
+    rates: tuple[Rate, ...]
+    found: dict[tuple[Rate, ...], "Prices"] = field(default_factory=dict, repr=False)
+    """Prices by the rates that apply, computed once for each combination."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Price list of one model, in micro-credits for a million units (tokens, images, seconds and others)."""
@@ -66,6 +105,8 @@ class Prices:
     """Micro-credits per million units; a unit that is not here is free. A unit with prices of variants also has one for
     all other variants.
     """
+    rates: Rates | None = None
+    """Prices under conditions, applied by `umg_grpc.knowledge.price_rates`; None if the prices are always the same."""
 
     def cost(self, quantities: Quantities) -> int:
         """Return the cost of the quantities in micro-credits, rounded up to a whole one."""
@@ -116,20 +157,27 @@ def unit_of(item: Item) -> Unit:
     return item.unit if isinstance(item, Variant) else item
 
 
-def price_list(prices: Iterable[pb.Price]) -> Prices:
+def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices:
     """Return the price list for the prices in a model's description, completed by the prices of units that fall back to
-    others.
+    others. `rates`: the model's prices under conditions.
     """
-    found: dict[Item, int] = {
+    stated: dict[Item, int] = {
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
     }
-    for item in [*found]:
+    found = completed(stated)
+    return Prices(found, Rates(stated, tuple(rates)) if rates else None) if found else FREE
+
+
+def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:
+    """Return stated prices with those of units that fall back to others."""
+    found = dict(stated)
+    for item in stated:
         if isinstance(item, Variant) and item.unit not in found:
             found[item.unit] = max(other for each, other in found.items() if unit_of(each) == item.unit)
     for unit, general in FALLBACKS.items():
         if unit not in found and general in found:
             found[unit] = found[general]
-    return Prices(found) if found else FREE
+    return found
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:

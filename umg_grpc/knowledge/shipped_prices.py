@@ -5,6 +5,8 @@ length, and of the dearest hours if they differ by time. Hand-kept rows have pre
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -14,7 +16,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_ids import spellings
 from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.prices import PRICED_UNITS, Unit, Variant
+from umg_grpc.knowledge.prices import FREE, PRICED_UNITS, Hours, Prices, Rate, Unit, Variant, price_list
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS, is_closed
 from umg_grpc.v1 import pb
 
@@ -22,19 +24,17 @@ NO_SIZES: Mapping[str, str] = MappingProxyType({})
 FINE_TUNED = "ft:"
 """Beginning of the id of a fine-tuned model, which has other prices than its base."""
 FOUND_PRICES = 2048
+DAY_MINUTES = 24 * 60
 TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
 """Kinds of tokens with prices in `stated_prices`."""
 
 
-class UnitPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Prices of one model, in credits for a million tokens unless the field states another unit.
+class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Prices of kinds of units, in credits for a million tokens unless the field states another unit.
 
-    "" is for kinds of tokens without an own price.
+    "" is for kinds without an own price.
     """
 
-    model: str
-    vendor: str = ""
-    """Vendor that sells the model at these prices; "" for all that have no row of their own."""
     input: str = ""
     output: str = ""
     cache_read: str = ""
@@ -46,6 +46,46 @@ class UnitPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     image_output: str = ""
     search: str = ""
     """Credits of one unit of search."""
+
+
+class RateRow(TokenPrices, frozen=True, kw_only=True):
+    """Prices of a model that apply if all stated conditions hold, as `umg_grpc.knowledge.prices.Rate`."""
+
+    above: int = 0
+    """Number of input tokens above which the whole call has these prices."""
+    tier: str = ""
+    region: str = ""
+    hours: tuple[str, ...] = ()
+    """Times of day in UTC, as `00:00-01:00`."""
+    weekdays: tuple[int, ...] = ()
+    """ISO weekdays in UTC, 1 to 7."""
+    start: str = ""
+    """First day, in UTC."""
+    times: str = "1"
+    """Factor of the prices without the rate."""
+
+    def rate(self) -> Rate:
+        """Return the rate."""
+        return Rate(
+            {price.unit: price.micro_credits_per_million for price in _prices_of_tokens(self)},
+            percent=int(Decimal(self.times) * 100),
+            above_tokens=self.above,
+            tier=self.tier,
+            region=self.region,
+            hours=tuple(map(_hours, self.hours)),
+            weekdays=frozenset(self.weekdays),
+            from_seconds=datetime.fromisoformat(self.start).replace(tzinfo=UTC).timestamp() if self.start else 0,
+        )
+
+
+class UnitPrices(TokenPrices, frozen=True, kw_only=True):
+    """Prices of one model."""
+
+    model: str
+    vendor: str = ""
+    """Vendor that sells the model at these prices; "" for all that have no row of their own."""
+    rates: tuple[RateRow, ...] = ()
+    """Prices under conditions, in the order in which they are applied."""
     video_second: Mapping[str, str] = NO_SIZES
     """Credits of one second by size; "" for any other size."""
 
@@ -71,6 +111,22 @@ def shipped_prices(model: str, vendor: str = "") -> Sequence[pb.Price]:
     """
     row = price_row(model, vendor)
     return tuple(_prices_of(row)) if row is not None else ()
+
+
+@lru_cache(FOUND_PRICES)
+def shipped_price_list(model: str, vendor: str = "", region: str = "") -> Prices:
+    """Return the public prices of a provider's model with its rates; `FREE` for an unknown model.
+
+    `region`: result of `region_of` for the channel, whose rates always apply.
+    """
+    row = price_row(model, vendor)
+    return price_list(_prices_of(row), rates_of(row, region)) if row is not None else FREE
+
+
+def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
+    """Return the rates of a row. `region`: region whose rates always apply, "" if only the answer states it."""
+    rates = [rate.rate() for rate in row.rates]
+    return [replace(rate, region="") if rate.region == region else rate for rate in rates] if region else rates
 
 
 def price_row(model: str, vendor: str = "") -> UnitPrices | None:
@@ -116,6 +172,12 @@ def _rows() -> Mapping[tuple[str, str], UnitPrices]:
 
 
 def _prices_of(row: UnitPrices) -> Iterator[pb.Price]:
+    yield from _prices_of_tokens(row)
+    for size, credits_ in row.video_second.items():
+        yield _price_of_one(pb.BILLABLE_UNIT_VIDEO_SECOND, credits_, size)
+
+
+def _prices_of_tokens(row: TokenPrices) -> Iterator[pb.Price]:
     tokens = {
         pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
         pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,
@@ -132,8 +194,6 @@ def _prices_of(row: UnitPrices) -> Iterator[pb.Price]:
             yield pb.Price(unit=unit, micro_credits_per_million=_micro_credits(credits_))
     if row.search:
         yield _price_of_one(pb.BILLABLE_UNIT_SEARCH, row.search)
-    for size, credits_ in row.video_second.items():
-        yield _price_of_one(pb.BILLABLE_UNIT_VIDEO_SECOND, credits_, size)
 
 
 def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
@@ -143,6 +203,12 @@ def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
     return pb.Price(
         **Variant(unit, size, "")._asdict(), micro_credits_per_million=_micro_credits(credits_) * PRICED_UNITS
     )
+
+
+def _hours(text: str) -> Hours:
+    """Return the time of day in a text like `00:00-01:00`; `00:00` as its end is midnight."""
+    start, end = (int(hour) * 60 + int(minute) for hour, _, minute in (part.partition(":") for part in text.split("-")))
+    return Hours(start, end or DAY_MINUTES)
 
 
 def _micro_credits(credits_: str) -> int:
