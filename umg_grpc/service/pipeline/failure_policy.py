@@ -91,7 +91,9 @@ def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
     """
     if target.model in (model, "") or target.model not in error.message:
         return error
-    named = re.compile(rf"(?<![\w.-]){re.escape(target.model)}(?![\w-]|\.\w)")
+    # the longer id first: either may be a part of the other one, and the message may have the public id already
+    ids = "|".join(re.escape(each) for each in sorted((target.model, model), key=len, reverse=True))
+    named = re.compile(rf"(?<![\w.-])(?:{ids})(?![\w-]|\.\w)")
     return error.with_message(named.sub(lambda _: model, error.message))
 
 
