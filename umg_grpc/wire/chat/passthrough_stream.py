@@ -150,7 +150,7 @@ class PassthroughDecoder(FrameDecoder):
             self.done = True
             return self._finish_frames(events) + event.raw
         chunk = decode(_CHUNK, data)
-        if error := event_error(event, chunk):
+        if error := event_error(event, chunk, bool(chunk.choices)):
             raise error
         if chunk.choices is None:
             return b""  # not a chunk: JS clients read its choices

@@ -40,7 +40,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.tool_arguments import free_text
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_answer, unreadable
 
 # --- canonical -> caller
 
@@ -198,7 +198,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if answer.error is not ABSENT and is_error(answer.error):
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         if not answer.choices:
-            raise unreadable(NO_ANSWER)
+            raise no_answer(body)
         response = pb.GenerateResponse()
         decode_head(answer, request.model, response)
         if answer.usage is not None:

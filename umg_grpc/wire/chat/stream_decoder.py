@@ -36,7 +36,7 @@ from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
 from umg_grpc.wire.core.tool_arguments import arguments_text, free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error
+from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_answer, from_provider, is_error
 
 
 class ChunkChoice(Struct):
@@ -58,12 +58,12 @@ class Chunk(Head, kw_only=True):
 _CHUNK = msgspec.json.Decoder(Chunk)
 
 
-def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
-    """Return the error in a server-sent event, which states it by the name `error` or by the member `error`; None for
-    any other event. `chunk`: decoded from the event.
+def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError | None:
+    """Return the error in a server-sent event, which states it by the name `error`, by the member `error`, or by a code
+    and a message in place of choices; None for any other event. `chunk`: decoded from the event.
     """
     if chunk.error is ABSENT and event.name != b"error":
-        return None
+        return None if has_choices or chunk.usage is not None else failure_in_answer(event.data or b"")
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:
@@ -320,7 +320,7 @@ class TranslatingDecoder(EventDecoder):
                 raise cut_off()
             return self._finished()
         chunk, _ = self._read(_CHUNK, data)
-        if error := event_error(event, chunk):
+        if error := event_error(event, chunk, bool(chunk.choices)):
             raise error
         if (more := self._continuation(chunk)) is not None:
             return (more,)

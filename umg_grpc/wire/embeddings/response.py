@@ -18,8 +18,9 @@ from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.embeddings.request import NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
+from umg_grpc.wire.errors.provider_errors import no_answer, unreadable
 from umg_grpc.wire.shared_embedding_checks import (
+    TOO_LONG,
     ProviderUsage,
     check_count,
     fill_usage,
@@ -78,7 +79,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
             return passed
         # a large response is decoded vector by vector: a single call would block the interpreter
         answer = decode(_DECODED_VECTORS, body) if len(body) < BIG_BYTES else decode(_RAW_VECTORS, body)
-        response = _decode_head(answer, _usage(answer), answer.data, request)
+        response = _decode_head(answer, _usage(answer), answer.data, request, body)
         fill_vectors(response, _in_order(answer.data or ()), request)
     except (ValueError, RecursionError):
         raise unreadable() from None
@@ -92,7 +93,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     """
     answer = decode(_RAW_VECTORS, body)
     usage, data = _usage(answer), answer.data or ()
-    response = _decode_head(answer, usage, answer.data, request)
+    response = _decode_head(answer, usage, answer.data, request, body)
     if not (is_valid_count(usage.prompt_tokens) and is_valid_count(usage.total_tokens)):
         return None
     if any(item.index != position for position, item in enumerate(data)):
@@ -107,13 +108,15 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     return response
 
 
-def _decode_head(answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest) -> pb.EmbedResponse:
+def _decode_head(
+    answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest, body: bytes
+) -> pb.EmbedResponse:
     """Return the response without its vectors. `data`: the vectors, of which only the number is checked; None if
     absent. Raise UmgError(UPSTREAM_FAILED) unless there is one for each input.
     """
     raise_error(answer.error)
     if data is None:
-        raise unreadable(NO_ANSWER)
+        raise no_answer(body, too_long=TOO_LONG)
     check_count(len(data), request)
     response = pb.EmbedResponse(model=request.model or answer.model or "")
     fill_usage(response, usage.prompt_tokens, usage.total_tokens)

@@ -7,10 +7,11 @@ Most formats have errors like `{error: {message, type, code}}`; their meaning fo
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import ProviderFailure
@@ -25,9 +26,12 @@ from umg_grpc.wire.errors.classification import (
     row_of,
     stated_status,
 )
+from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
+NO_ERROR_CODES = (0, "0", 200, "200", "base_resp.0", "error_code.0")
+"""Codes of answers that are no errors."""
 NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
@@ -47,26 +51,34 @@ def unreadable(why: str = "") -> UmgError:
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
+def no_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError:
+    """Return the error for a response with status 200 that holds no answer: the one that it states, as some providers
+    do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
+    """
+    return failure_in_answer(body, table, too_long=too_long) or unreadable(NO_ANSWER)
+
+
+def failure_in_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
+    """Return the error that a body or an event without an answer states by a code and a message; None if it states
+    none.
+    """
+    error = read_error(body)
+    if not error.message or error.code in (None, *NO_ERROR_CODES):
+        return None
+    return from_provider(200, error, too_long=too_long, table=table)
+
+
 def cut_off() -> UmgError:
     """Return the error UPSTREAM_CUT for a stream that ended before its end marker."""
     message = "the provider's stream broke off before its end; the answer is not whole, try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 
-class Violation(Struct):
-    """Element of `detail` in the validation errors of many Python servers: a message, and the location of the invalid
-    value.
-    """
-
-    msg: str
-    loc: list[str | int] = []
-
-
 ACCOUNT_WORDS = re.compile(
     r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE
 )
 MAX_CODE_CHARACTERS = 80
-MAX_CHARACTERS = 4000  # limit of the characters that are searched
+MAX_PAGE_BYTES = 1 << 16
 LONGEST_WAIT = 24 * 60 * 60
 NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
 CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
@@ -86,58 +98,40 @@ def decode_error(
 
 
 def read_error(body: bytes) -> ProviderError:
-    """Return the error in a body of any usual shape; an empty one for a body that cannot be decoded (HTML, no
-    bytes).
+    """Return the error in a body of any usual shape, or in a text. Of an HTML page only the title is read; a body that
+    is no text has no message.
     """
     try:
-        value = msgspec.json.decode(body.removeprefix(BOM))
+        return as_error(msgspec.json.decode(body.removeprefix(BOM)))
     except (ValueError, RecursionError):
-        return ProviderError(page=bool(body.strip()))
-    if isinstance(value, list) and value:  # vendor G's chat endpoint
-        value = value[0]
-    if isinstance(value, dict) and value.get("error"):
-        value = value["error"]
-    return as_error(value)
+        pass
+    try:
+        text = body[:MAX_PAGE_BYTES].decode()
+    except UnicodeDecodeError:
+        text = ""
+    return replace(as_error(text), page=bool(body.strip()))
 
 
 def as_error(value: object) -> ProviderError:
-    """Return the provider's error for the decoded member `error`: an object, or a text, which is the message."""
-    if isinstance(value, str):
-        return ProviderError(message=value[:MAX_CHARACTERS], wait=_wait_of_message(value[:MAX_CHARACTERS]))
-    if not isinstance(value, dict):
-        return ProviderError()
-    message, kind, param = (_text(value.get(name)) for name in ("message", "type", "param"))
-    message = (message or _detail(value.get("detail")))[:MAX_CHARACTERS]
-    details = [detail for detail in _details(value.get("details")) if isinstance(detail, dict)]
-    code = value.get("code")
+    """Return the provider's error for a decoded error body, or for its member `error`."""
+    found = stated(value)
+    details = [
+        detail for level in found.levels for detail in _details(level.get("details")) if isinstance(detail, dict)
+    ]
+    params = (level.get("param") for level in found.levels)
+    code, kind = next(iter(found.codes), None), next(iter(found.types), "")
+    outer = [str(each) for each in (*found.codes[1:], *found.types[1:])]
+    hints = [hint for level in (*found.levels, *details) for hint in _hints(level)]
     return ProviderError(
-        message=message,
+        message=found.message,
         type=kind,
-        param=param or next(_fields(details), ""),
-        code=code if isinstance(code, str | int | float) else None,
-        hints=" ".join([*_hints(value), *(hint for detail in details for hint in _hints(detail))])[:MAX_CHARACTERS],
+        param=next((param for param in params if isinstance(param, str) and param), next(_fields(details), "")),
+        code=code,
+        hints=" ".join(dict.fromkeys([*hints, *filter(_HINT.fullmatch, outer)]))[:MAX_CHARACTERS],
         reason=next(_reasons(details), ""),
         unsupported=",".join(_unsupported(details))[:MAX_CHARACTERS],
-        wait=next(_waits(details), None) or _wait_of_message(message),
+        wait=next(_waits(details), None) or _wait_of_message(found.message),
     )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _detail(value: object) -> str:
-    """Return the message in a member `detail`: a text, or the first element of a list of violations; "" for any other
-    value.
-    """
-    if isinstance(value, str):
-        return value
-    try:
-        first = msgspec.convert(value, list[Violation])[0]
-    except (ValueError, IndexError):
-        return ""
-    where = ".".join(str(step) for step in first.loc if step != "body")
-    return f"{where}: {first.msg}" if where else first.msg
 
 
 def _details(value: object) -> list[object]:

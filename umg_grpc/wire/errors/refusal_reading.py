@@ -18,6 +18,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.losses import MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.errors.error_places import RELAY_PREFIX
 
 Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]
 """Part of the request that is refused: a whole member; its value; a role of a message; a keyword of a JSON schema; a
@@ -82,12 +83,6 @@ PLACES = {
     "<allowed>": r"(?P<allowed>[\[\]'\"`\w, ]{1,300})",
     "<limit>": r"[`']?(?P<limit>\d{1,9})[`']?",
 }
-BEFORE = re.compile(
-    r"(?:\[[\w./:@-]{1,100}\] )?\[\d{3}\]: |event:error\ndata:|Error from provider ?\([\w .,:/-]{1,80}\): "
-    r"|The model returned the following errors: |<\d{3}> InternalError\.Algo\.InvalidParameter: "
-    r"|Failed to deserialize the JSON body into the target type: |(?:litellm\.\w{1,40}: )?\w{1,40}Exception - "
-)
-"""Text that a relay or a framework puts in front of a message."""
 AFTER = re.compile(
     r" \(request id: \w{1,64}\)|\(traceid: \w{1,64}\)|\.? Request id: \w{1,80}| \(reset after \d+s\)"
     r"| at line \d+ column \d+| \(type=\w{1,40}\)"
@@ -126,7 +121,7 @@ def _read_value(protocol: str, value: object, depth: int) -> list[Refused] | Non
         return _read_text(protocol, value, depth)
     if not isinstance(value, dict):
         return None
-    for name in ("error", "detail", "message", "msg"):
+    for name in ("error", "detail", "message", "msg", "metadata", "raw"):
         if (found := value.get(name)) and (refused := _read_value(protocol, found, depth + 1)) is not None:
             return refused
     return _read_param(protocol, value, depth)
@@ -174,7 +169,7 @@ def _read_violations(protocol: str, violations: list[object]) -> list[Refused] |
 def _read_text(protocol: str, text: str, depth: int) -> list[Refused] | None:
     """Return the refused parts that a message names, of which each line is a known wording; None if one is not."""
     text = text[:MAX_MESSAGE_CHARACTERS].strip()
-    while (before := BEFORE.match(text)) is not None:
+    while (before := RELAY_PREFIX.match(text)) is not None:
         text = text[before.end() :]
     while (after := _last(AFTER, text)) is not None:
         text = text[:after]

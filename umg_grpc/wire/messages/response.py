@@ -8,9 +8,9 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, no_answer, unreadable
 from umg_grpc.wire.messages.decode_messages import decode_answer
-from umg_grpc.wire.messages.errors import stated_error
+from umg_grpc.wire.messages.errors import TABLE, stated_error
 from umg_grpc.wire.messages.passed_defects import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
@@ -93,7 +93,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if is_error(answer.error):
             raise stated_error(answer.error)
         if answer.type != "message":
-            raise unreadable()
+            raise no_answer(body, TABLE)
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
         if answer.usage is not None:
             if answer.usage.has_totals:

@@ -11,9 +11,9 @@ from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, no_answer, unreadable
 from umg_grpc.wire.native.content_parts import encode_media
-from umg_grpc.wire.native.errors import stated_error
+from umg_grpc.wire.native.errors import TABLE, stated_error
 from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, Text, decode_grounding
 from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.schema import ProviderPart
@@ -133,7 +133,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         feedback = answer.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
         if not answer.candidates and not blocked:
-            raise unreadable(NO_ANSWER)
+            raise no_answer(body, TABLE)
         response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
         decode_head(answer, response)
         if answer.usage_metadata is not None and answer.usage_metadata.has_total:

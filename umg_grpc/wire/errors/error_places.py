@@ -1,0 +1,181 @@
+"""Reading of a provider's error body: message, codes and type, wherever the provider puts them.
+
+The places are rows of `knowledge/data/error_places.json`, in the order in which they are tried. An error may be inside
+another one, also as text (relays quote the body of the provider behind them): the innermost one that has words is the
+cause.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+MAX_DEPTH = 8
+"""Maximum number of errors inside each other that are read."""
+MAX_CHARACTERS = 4000
+"""Maximum number of characters of a message that are read."""
+MAX_VIOLATIONS = 3
+"""Maximum number of elements of a list of violations that a message names."""
+
+RELAY_PREFIX = re.compile(
+    r"(?:\[[\w./:@-]{1,100}\] )?\[\d{3}\]: |event:error\ndata:|Error from provider ?\([\w .,:/-]{1,80}\): "
+    r"|The model returned the following errors: |<\d{3}> InternalError\.Algo\.InvalidParameter: "
+    r"|Failed to deserialize the JSON body into the target type: |(?:litellm\.\w{1,40}: )?\w{1,40}Exception - "
+)
+"""Text that a relay or a framework puts in front of a message."""
+_EVENT = re.compile(r"(?:event: ?[\w.]{1,40}\r?\n)?data: ?(?=[{\[])")
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})</title>", re.IGNORECASE)
+
+
+class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table of places."""
+
+    path: str
+    """Names of members, separated by dots; `[]` behind a name stands for the first element of a list."""
+    part: Literal["inner", "text", "code", "type"]
+    """Part of the error in this place: another error, the message, a code or the type."""
+    prefix: str = ""
+    """Text in front of a code that is a number, where the numbers of vendors mean different things."""
+    vendors: str
+    source: str
+    as_of: str
+
+
+class StatedError(NamedTuple):
+    """Words and codes of an error body."""
+
+    levels: list[dict[str, object]]
+    """Error objects, the innermost one first."""
+    message: str
+    """Message of the innermost error that has one; "" without any."""
+    codes: list[str | int | float]
+    """Codes of all errors, those of the innermost one first."""
+    types: list[str]
+    """Types of all errors, those of the innermost one first."""
+
+
+def stated(value: object) -> StatedError:
+    """Return the words and codes of a decoded error body, or of one error in it."""
+    levels = list(_levels(value))
+    levels.reverse()
+    texts = (text for level in levels for text in _texts(level))
+    outer = plain(value) if isinstance(value, str) and not levels else ""
+    message = next(texts, outer)[:MAX_CHARACTERS]
+    codes = [code for level in levels for code in _codes(level)]
+    types = [found for level in levels for found in _at_all(level, "type") if isinstance(found, str) and found]
+    return StatedError(levels, message, codes, types)
+
+
+def _levels(value: object) -> Iterator[dict[str, object]]:
+    """Yield the error objects in `value`, the outermost one first."""
+    for _ in range(MAX_DEPTH):
+        level = _container(value)
+        if level is None:
+            return
+        yield level
+        inner = (_container(found) for found in (*_at_all(level, "inner"), *_at_all(level, "text")))
+        value = next((found for found in inner if found), None)
+
+
+def _container(value: object) -> dict[str, object] | None:
+    """Return the error object that a value is, or that a text contains as JSON; None for any other value."""
+    if isinstance(value, str):
+        value = _quoted(value)
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "error" in value[0]:
+        value = value[0]  # vendor G's chat endpoint
+    return value if isinstance(value, dict) else None
+
+
+def _quoted(text: str) -> object:
+    """Return the JSON that a text is, without the prefixes of relays; None for any other text."""
+    text = text.strip()
+    while (prefix := RELAY_PREFIX.match(text)) is not None:
+        text = text[prefix.end() :]
+    if (event := _EVENT.match(text)) is not None:
+        text = text[event.end() :].partition("\n")[0].rstrip()
+    if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts(level: dict[str, object]) -> Iterator[str]:
+    """Yield the messages of one error object, except texts that are errors themselves."""
+    for found in _at_all(level, "text"):
+        words = _violations(found) if isinstance(found, list) else found
+        if isinstance(words, str) and _container(words) is None and (text := plain(words)):
+            yield text
+
+
+def plain(text: str) -> str:
+    """Return a text as it is; of an HTML page only its title, "" for a page without one."""
+    if _PAGE.search(text[:1000]) is None:
+        return text.strip()
+    title = _TITLE.search(text)
+    return title[1].strip() if title is not None else ""
+
+
+def _codes(level: dict[str, object]) -> Iterator[str | int | float]:
+    for place in _places("code"):
+        found = _at(level, place.path)
+        if isinstance(found, bool) or not isinstance(found, str | int | float) or found == "":
+            continue
+        yield f"{place.prefix}{found}" if place.prefix and isinstance(found, int) else found
+
+
+class _Violation(Struct):
+    """Element of the validation errors of many Python servers: a message, and the location of the invalid value."""
+
+    msg: str
+    loc: list[str | int] = []
+
+
+def _violations(value: list[object]) -> str:
+    """Return the first elements of a list of violations, or of a list of messages, as one message; "" for any other
+    list.
+    """
+    words = list[str]()
+    for each in value[:MAX_VIOLATIONS]:
+        if isinstance(each, str):
+            words.append(each)
+            continue
+        try:
+            violation = msgspec.convert(each, _Violation)
+        except ValueError:
+            continue
+        where = ".".join(str(step) for step in violation.loc if step != "body")
+        words.append(f"{where}: {violation.msg}" if where else violation.msg)
+    return "; ".join(words)
+
+
+def _at_all(level: dict[str, object], part: str) -> list[object]:
+    """Return the values in all places of one part of an error, in the order of the table."""
+    found = (_at(level, place.path) for place in _places(part))
+    return [value for value in found if value is not None and value != ""]
+
+
+def _at(level: dict[str, object], path: str) -> object:
+    """Return the value at a path; None if it is absent."""
+    value: object = level
+    for step in path.split("."):
+        name = step.removesuffix("[]")
+        value = value.get(name) if isinstance(value, dict) else None
+        if step.endswith("[]"):
+            value = value[0] if isinstance(value, list) and value else None
+    return value
+
+
+@cache
+def _places(part: str) -> tuple[Place, ...]:
+    """Return the rows of the table for one part of an error."""
+    return tuple(row for row in read_rows("error_places", Place) if row.part == part)
