@@ -13,7 +13,7 @@ from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.providers.errors import public_message
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, pixels, ratio_of, report_unsupported
-from umg_grpc.wire.video.providers.response_decoding import failed, progressing, time_of
+from umg_grpc.wire.video.providers.response_decoding import failed, progressing, time_of, unknown_state
 
 EACH = pytest.mark.parametrize("protocol", VIDEO_PROTOCOLS.values(), ids=VIDEO_PROTOCOLS.keys())
 
@@ -50,9 +50,9 @@ def test_a_failure_by_the_content_has_a_code_of_its_own() -> None:
 
 
 def test_an_unknown_word_means_running_and_is_kept_for_the_log() -> None:
-    status = progressing("re-\nviewing", {"queued": pb.VIDEO_TASK_STATE_QUEUED})
+    status = unknown_state("re-\nviewing")
     assert (status.state, status.unknown_word) == (pb.VIDEO_TASK_STATE_RUNNING, "re-?viewing")
-    assert progressing("queued", {"queued": pb.VIDEO_TASK_STATE_QUEUED}, 100).progress_percent == 99
+    assert progressing(pb.VIDEO_TASK_STATE_QUEUED, 100).progress_percent == 99
 
 
 def test_sizes_are_read_in_both_spellings() -> None:

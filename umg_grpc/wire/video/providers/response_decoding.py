@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias, TypeVar
 
@@ -57,6 +57,14 @@ def read(kind: type[T], body: bytes) -> T:
         raise unreadable() from None
 
 
+def read_or(default: T, body: bytes) -> T:
+    """Decode a JSON body as a struct of the type of `default`; return `default` for a body that does not match it."""
+    try:
+        return msgspec.json.decode(body, type=type(default))
+    except (ValueError, RecursionError):
+        return default
+
+
 def error_of(raw: Raw) -> object:
     """Return the decoded value of a member `error`; None if it states no error (absent, null, an empty object or
     "").
@@ -96,17 +104,18 @@ def seconds_used(results: Sequence[ProviderResult]) -> int:
     return math.ceil(round(sum(lengths), 1))
 
 
-def progressing(word: str, words: Mapping[str, State], percent: float | None = None) -> ProviderStatus:
-    """Return the status of a task that has not ended. `word`: its state in the provider's words; `words`: word ->
-    state. A word that is not in the table counts as RUNNING, and is kept for the log. `percent`: progress, None if
-    unknown.
+def progressing(state: State, percent: float | None = None) -> ProviderStatus:
+    """Return the status of a task that has not ended. `percent`: progress, None if unknown."""
+    return ProviderStatus(state=state, progress_percent=_progress(percent))
+
+
+def unknown_state(word: str, percent: float | None = None, results: Sequence[ProviderResult] = ()) -> ProviderStatus:
+    """Return the status of a task whose state the gateway does not recognize, which counts as RUNNING. `word`: the
+    state in the provider's words, which is kept for the log; `results`: files that the answer has nevertheless.
     """
-    progress = None if percent is None else int(min(max(percent, 0), 99))
-    state = words.get(word, RUNNING)
-    if word in words and state in (QUEUED, RUNNING):
-        return ProviderStatus(state=state, progress_percent=progress)
     unknown = _WORD.sub("?", word)[:MAX_WORD_CHARACTERS] or "none"
-    return ProviderStatus(state=RUNNING, progress_percent=progress, unknown_word=unknown)
+    progress = _progress(percent)
+    return ProviderStatus(state=RUNNING, progress_percent=progress, results=tuple(results), unknown_word=unknown)
 
 
 def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = None) -> ProviderStatus:
@@ -131,21 +140,28 @@ def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
     return ProviderStatus(state=FAILED, error=task_error(kind, _reason(message, code)))
 
 
-def expired(message: str = "the provider gave the task up; submit it again") -> ProviderStatus:
-    """Return the status of a task that the provider has given up or no longer stores. `message`: text for the
-    caller.
+def expired(message: str = "") -> ProviderStatus:
+    """Return the status of a task that the provider has given up or no longer stores. `message`: the provider's reason,
+    "" for none.
     """
-    return ProviderStatus(state=FAILED, error=task_error(TASK_EXPIRED, public_message(message)))
+    message = public_message(message) or "the provider gave the task up; submit it again"
+    return ProviderStatus(state=FAILED, error=task_error(TASK_EXPIRED, message))
 
 
-def cancelled() -> ProviderStatus:
-    """Return the status of a task that was cancelled at the provider."""
-    return ProviderStatus(state=CANCELLED, error=task_error(TASK_CANCELLED, "the task was cancelled"))
+def cancelled(message: str = "") -> ProviderStatus:
+    """Return the status of a task that was cancelled at the provider. `message`: the provider's reason, "" for none."""
+    return ProviderStatus(
+        state=CANCELLED, error=task_error(TASK_CANCELLED, public_message(message) or "the task was cancelled")
+    )
 
 
 def unknown_task() -> UmgError:
     """Return the error OBJECT_NOT_FOUND for a task that the provider does not have."""
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "the provider does not have the task")
+
+
+def _progress(percent: float | None) -> int | None:
+    return None if percent is None else int(min(max(percent, 0), 99))
 
 
 def _reason(message: str, code: str) -> str:

@@ -31,6 +31,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     read,
     succeeded,
     text,
+    unknown_state,
     unknown_task,
 )
 from umg_grpc.wire.video.providers.umg_gateway_requests import (
@@ -205,7 +206,10 @@ def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
         return cancelled()
     if found.status in FAILED_WORDS:
         return _failed(found)
-    return progressing(found.status, WORDS, number(found.progress))
+    state = WORDS.get(found.status)
+    if state is None:
+        return unknown_state(found.status, number(found.progress))
+    return progressing(state, number(found.progress))
 
 
 def _failed(found: Task) -> ProviderStatus:

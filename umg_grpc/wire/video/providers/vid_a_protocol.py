@@ -3,6 +3,7 @@ that submitted its task.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,10 +12,11 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors.provider_errors import as_error, is_error, read_error, unreadable
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
@@ -30,21 +32,19 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
+    SUCCEEDED,
     Text,
-    failed,
     number,
-    progressing,
-    read,
+    read_or,
     succeeded,
     text,
     time_of,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
+NAME = "vidA"
 PATH = "/videos"
-WORDS = {"queued": QUEUED, "in_progress": RUNNING}
 SIZES = {"16:9": "1280x720", "9:16": "720x1280"}
 DEFAULT_SIZE = "720x1280"
 DEFAULT_SECONDS = 4
@@ -164,42 +164,45 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
-    video = read(Video, body)
-    if not video.id:
-        if is_error(video.error):
-            raise refused_submission(status, headers, body, as_error(msgspec.json.decode(video.error)), TABLE)
-        raise unreadable()
-    return ProviderTask(id=video.id, model=submission.model)
+    own = read_or(Video(), body).id
+    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
     UmgError if the query itself failed.
     """
-    if is_unknown(status, headers, body):
+    if is_lost(NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
-    return {tasks[0].id: _status(read(Video, body), tasks[0])}
+    return {tasks[0].id: _status(body, tasks[0])}
 
 
-def _status(video: Video, task: ProviderTask) -> ProviderStatus | UmgError:
-    if not video.status:
-        return unreadable()
-    if video.status == "completed":
-        width, height = pixels(video.size or "") or (None, None)
-        result = ProviderResult(
-            needs_key=f"{PATH}/{path_id(task.id)}/content",
-            duration_seconds=number(video.seconds),
-            width=width,
-            height=height,
-            url_expire_time=time_of(video.expires_at),
-        )
-        return succeeded([result])
-    if video.status == "failed":
-        error = as_error(msgspec.json.decode(video.error)) if is_present(video.error) else None
-        return failed(error.message, text(error.code)) if error is not None else failed("")
-    return progressing(video.status, WORDS, number(video.progress))
+def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
+    """Return the status of a task. Its file is read with the key and, if that fails, at the URL that a relay states."""
+    video = read_or(Video(), body)
+    error = as_error(msgspec.json.decode(video.error)) if is_present(video.error) else ProviderError()
+    own = OwnTask(word=video.status, message=error.message, code=text(error.code), progress=video.progress)
+    status = status_of(NAME, body, task.id, own)
+    if isinstance(status, UmgError) or status.state != SUCCEEDED:
+        return status
+    return succeeded(_with_content(status.results, video, task))
+
+
+def _with_content(relayed: Sequence[ProviderResult], video: Video, task: ProviderTask) -> list[ProviderResult]:
+    width, height = pixels(video.size or "") or (None, None)
+    content = ProviderResult(
+        needs_key=f"{PATH}/{path_id(task.id)}/content",
+        duration_seconds=number(video.seconds),
+        width=width,
+        height=height,
+        url_expire_time=time_of(video.expires_at),
+    )
+    first = next(iter(relayed), content)
+    if first.data:
+        return list(relayed)
+    return [replace(content, url=first.url, duration_seconds=content.duration_seconds or first.duration_seconds)]
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
@@ -208,7 +211,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_A = VideoProtocol(
-    name="vidA",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -16,9 +16,10 @@ from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, is_unknown, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
+from umg_grpc.wire.video.providers.relayed_tasks import read_relayed
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -30,7 +31,8 @@ from umg_grpc.wire.video.providers.request_encoding import (
     refuse_media,
     report_unsupported,
 )
-from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read, succeeded, unknown_task
+from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read_or, succeeded, unknown_task
+from umg_grpc.wire.video.providers.task_states import created_id, is_lost, status_of
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
 
 NAMES = {
@@ -47,6 +49,7 @@ NAMES = {
 """Canonical parameter -> member of `parameters`."""
 ONLY_VERTEX = frozenset({"seed", "frames_per_second", "watermark", "prompt_extend"})
 FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
+NAME = "vidB"
 FAST = "fast"
 """Part of the id of a model that always makes sound, and has no parameter for it."""
 VERTEX_PREFIX = "projects/"
@@ -195,7 +198,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
-    name = read(Created, body).name
+    name = created_id(NAME, body, read_or(Created(), body).name, headers, TABLE)
     if not OPERATION.fullmatch(name) or ".." in name:
         raise unreadable()
     return ProviderTask(id=name, model=submission.model)
@@ -206,18 +209,25 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     UmgError if the query itself failed. The results of Vertex AI are files in the response.
     """
     [task] = tasks
-    if is_unknown(status, headers, body):
+    if is_lost(NAME, status, headers, body):
         return {task.id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
-    operation = read(Operation, body)
+    operation = read_or(Operation(), body)
     if not operation.done:
-        if not operation.name:
-            raise unreadable()
-        return {task.id: ProviderStatus(state=RUNNING)}
+        return {task.id: _of_relay(body, task, is_running=bool(operation.name))}
     if operation.error is not None and (operation.error.code or operation.error.message):
         return {task.id: _failed(operation.error)}
-    return {task.id: _done(operation.response or Response())}
+    return {task.id: _done(operation.response or Response(), body, task)}
+
+
+def _of_relay(body: bytes, task: ProviderTask, *, is_running: bool) -> ProviderStatus | UmgError:
+    """Return the status of a task that is no finished operation: a relay may state its state by a word. `is_running`:
+    whether the answer is an operation, which runs if it has no word.
+    """
+    if is_running and not read_relayed(body, NAME, task.id).word:
+        return ProviderStatus(state=RUNNING)
+    return status_of(NAME, body, task.id)
 
 
 def _failed(error: OperationError) -> ProviderStatus:
@@ -227,7 +237,7 @@ def _failed(error: OperationError) -> ProviderStatus:
     return status
 
 
-def _done(response: Response) -> ProviderStatus:
+def _done(response: Response, body: bytes, task: ProviderTask) -> ProviderStatus:
     """Return the status of an operation that ended without an error. If it has no video, the content filter stopped
     it; the number and the reasons are in different members in the two APIs.
     """
@@ -237,6 +247,8 @@ def _done(response: Response) -> ProviderStatus:
     results += [result for file in files if (result := _of_file(file)) is not None]
     if results:
         return succeeded(results)
+    if relayed := read_relayed(body, NAME, task.id).files:
+        return succeeded(relayed)
     if response.videos or files:
         return succeeded([])  # there is a video, in a form that cannot be read
     reasons = [*(response.rai_media_filtered_reasons or []), *(generated.rai_media_filtered_reasons or [])]
@@ -262,14 +274,14 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_B = VideoProtocol(
-    name="vidB",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,
     takes_media_urls=False,
-    key_header=key_header("vidB"),
+    key_header=key_header(NAME),
     max_response_bytes=MAX_RESPONSE_BYTES,
     result_seconds=RESULT_SECONDS,
     first_poll_seconds=10,

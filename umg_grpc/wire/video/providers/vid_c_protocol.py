@@ -12,12 +12,13 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
-from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
+from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.request_encoding import (
     JSON_HEADERS,
     add_missing,
@@ -33,25 +34,20 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
     Text,
-    expired,
-    failed,
     number,
-    progressing,
-    read,
-    succeeded,
+    read_or,
     text,
+    unknown_task,
 )
-from umg_grpc.wire.video.task_errors import TASK_CANCELLED
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
+NAME = "vidC"
 PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
 FRAMES_PATH = "/api/v1/services/aigc/image2video/video-synthesis"
 """Path of the models that make a video between a first and a last frame."""
 TASKS = "/api/v1/tasks"
 ASYNC_HEADERS = {**JSON_HEADERS, "X-DashScope-Async": "enable"}
-WORDS = {"PENDING": QUEUED, "SUSPENDED": QUEUED, "RUNNING": RUNNING}
 FIELDS = frozenset(
     {
         *("prompt", "negative_prompt", "duration_seconds", "size", "resolution", "aspect_ratio", "generate_audio"),
@@ -212,46 +208,37 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
-    answer = read(Answer, body)
-    if answer.code:
+    answer = read_or(Answer(), body)
+    if not is_ok(answer.code):
         error = _error_of(answer)
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
-    if answer.output is None or not answer.output.task_id:
-        raise unreadable()
-    return ProviderTask(id=answer.output.task_id, model=submission.model)
+    own = answer.output.task_id if answer.output is not None else ""
+    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
     UmgError if the query itself failed.
     """
+    [task] = tasks
+    if is_lost(NAME, status, headers, body):
+        return {task.id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
-    answer = read(Answer, body)
-    if answer.code:
+    answer = read_or(Answer(), body)
+    if not is_ok(answer.code):
         error = _error_of(answer)
         raise refused(_status_of(error), headers, error, TABLE)
-    if answer.output is None:
-        raise unreadable()
-    return {tasks[0].id: _status(answer.output, answer.usage)}
+    return {task.id: status_of(NAME, body, task.id, _own(answer.output or Output(), answer.usage))}
 
 
-def _status(output: Output, usage: Usage | None) -> ProviderStatus:
-    match output.task_status:
-        case "SUCCEEDED":
-            length = None if usage is None else number(usage.video_duration) or number(usage.duration)
-            if not output.video_url:
-                return succeeded([])
-            until = _end(output.end_time)
-            return succeeded([ProviderResult(url=output.video_url, duration_seconds=length, url_expire_time=until)])
-        case "FAILED":
-            return failed(output.message or "", text(output.code))
-        case "CANCELED":
-            return failed(output.message or "the task was cancelled", kind=TASK_CANCELLED)
-        case "UNKNOWN":
-            return expired("the provider does not have the task any more; submit it again")
-        case word:  # also the words that are not in the table
-            return progressing(word, WORDS)
+def _own(output: Output, usage: Usage | None) -> OwnTask:
+    results = []
+    if output.video_url:
+        length = None if usage is None else number(usage.video_duration) or number(usage.duration)
+        until = _end(output.end_time)
+        results.append(ProviderResult(url=output.video_url, duration_seconds=length, url_expire_time=until))
+    return OwnTask(word=output.task_status, results=results, message=output.message or "", code=text(output.code))
 
 
 def _end(written: str | None) -> datetime | None:
@@ -279,7 +266,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_C = VideoProtocol(
-    name="vidC",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

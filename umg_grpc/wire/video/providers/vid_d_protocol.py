@@ -21,7 +21,6 @@ from umg_grpc.wire.video.providers.errors import (
     FAILED,
     LIMITED,
     REJECTED,
-    is_unknown,
     refused,
     refused_submission,
     rows,
@@ -36,25 +35,20 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
     Text,
-    cancelled,
     error_of,
-    expired,
-    failed,
     number,
-    progressing,
     read,
-    succeeded,
+    read_or,
     time_of,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
+NAME = "vidD"
 PATH = "/contents/generations/tasks"
 SCHEMES = ("http", "https", "asset")
 ONLY_URLS = {pb.VIDEO_MEDIA_KIND_VIDEO: "a video"}
-WORDS = {"queued": QUEUED, "running": RUNNING}
 NAMES = {
     "resolution": "resolution",
     "aspect_ratio": "ratio",
@@ -170,7 +164,7 @@ class Task(Struct):
 class TaskList(Struct):
     """List of tasks."""
 
-    items: list[Task] | None = None
+    items: list[Raw] | None = None
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
@@ -179,45 +173,38 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
-    task = read(Task, body)
-    if not task.id:
-        if (error := error_of(task.error)) is not None:
-            raise refused_submission(400, headers, body, as_error(error), TABLE)
-        raise unreadable()
-    return ProviderTask(id=task.id, model=submission.model)
+    own = read_or(Task(), body).id
+    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
     UmgError if the query itself failed.
     """
-    if is_unknown(status, headers, body) and len(tasks) == 1:
+    if len(tasks) == 1 and is_lost(NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
     if len(tasks) == 1:
-        return {tasks[0].id: _status(read(Task, body))}
-    found = read(TaskList, body).items
-    if found is None:
+        return {tasks[0].id: _status(body, tasks[0].id)}
+    items = read(TaskList, body).items
+    if items is None:
         raise unreadable()
-    return {task.id: _status(task) for task in found}
+    found = [(read_or(Task(), item).id, bytes(item)) for item in items]
+    return {task_id: _status(item, task_id) for task_id, item in found if task_id}
 
 
-def _status(task: Task) -> ProviderStatus | UmgError:
-    match task.status:
-        case "":
-            return unreadable()
-        case "succeeded":
-            return succeeded(_results(task), _usage(task.usage))
-        case "failed":
-            error = as_error(error_of(task.error))
-            return failed(error.message, str(error.code or ""))
-        case "expired":
-            return expired()
-        case "cancelled":
-            return cancelled()
-        case word:  # also the words that are not in the table
-            return progressing(word, WORDS)
+def _status(body: bytes, task_id: str) -> ProviderStatus | UmgError:
+    task = read_or(Task(), body)
+    error = as_error(error_of(task.error))
+    own = OwnTask(
+        word=task.status,
+        results=_results(task),
+        usage=_usage(task.usage),
+        message=error.message,
+        code=str(error.code or ""),
+    )
+    return status_of(NAME, body, task_id, own)
 
 
 def _results(task: Task) -> list[ProviderResult]:
@@ -246,7 +233,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_D = VideoProtocol(
-    name="vidD",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -14,6 +14,7 @@ from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
 from umg_grpc.wire.video.providers.vid_e_requests import encode_new, encode_old, is_new, old_path
 from umg_grpc.wire.video.providers.vid_e_responses import (
+    NAME,
     created_task,
     decode_error,
     found_task,
@@ -62,7 +63,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     """
     if tasks[0].facts:
         return statuses_of_task(status, headers, body, tasks[0])
-    return statuses_of_list(status, headers, body)
+    return statuses_of_list(status, headers, body, tasks)
 
 
 def encode_find(submission: Submission) -> ProviderRequest:
@@ -87,7 +88,7 @@ def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> 
 
 
 VID_E = VideoProtocol(
-    name="vidE",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

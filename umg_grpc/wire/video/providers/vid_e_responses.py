@@ -3,14 +3,15 @@ API.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.errors.classification import ProviderError
-from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.video.provider_protocol import Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
@@ -23,22 +24,18 @@ from umg_grpc.wire.video.providers.errors import (
     refused_submission,
     rows,
 )
+from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
     Text,
-    failed,
     number,
-    progressing,
     read,
-    succeeded,
+    read_or,
     text,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, status_of
 
-WORDS = {"submitted": QUEUED, "processing": RUNNING}
-SUCCEEDED_WORDS = frozenset({"succeed", "succeeded"})
-"""State of a succeeded task in the old and in the new API."""
+NAME = "vidE"
 NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
 STATUSES = {
     **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), 401),
@@ -112,9 +109,8 @@ def created_task(status: int, headers: Mapping[str, str], body: bytes, model: st
     envelope, error = _read(status, body)
     if error is not None:
         raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
-    task = read(Task, envelope.data) if is_present(envelope.data) else Task()
-    if not (task_id := text(task.id) or text(task.task_id)):
-        raise unreadable()
+    task = _task(envelope.data)
+    task_id = created_id(NAME, body, _id(task), headers, TABLE)
     return ProviderTask(id=task_id, model=model, facts=facts)
 
 
@@ -127,16 +123,23 @@ def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task:
         if _is_unknown(status, error):
             return {task.id: unknown_task()}
         raise refused(_status_of(status, error), headers, error, TABLE)
-    if not is_present(envelope.data):
-        return {task.id: unknown_task()}
-    return {task.id: _status(read(Task, envelope.data))}
+    return {task.id: _status(_task(envelope.data), body, task.id)}
 
 
-def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes) -> Statuses:
-    """Return id -> status of tasks of the new API from the response to a query; unknown tasks are absent. Raise
-    UmgError if the query failed.
+def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Return id -> status of tasks of the new API from the response to a query of `tasks`; unknown tasks are absent.
+    Raise UmgError if the query failed.
     """
-    return {text(task.id): _status(task) for task in _tasks(status, headers, body)}
+    if len(tasks) == 1 and is_lost_code(NAME, status, body):
+        return {}
+    data = _list(status, headers, body)
+    found = [(_task(item), bytes(item)) for item in data or []]
+    statuses: dict[str, ProviderStatus | UmgError] = {
+        task_id: _status(task, item, task_id) for task, item in found if (task_id := _id(task))
+    }
+    if len(tasks) == 1 and tasks[0].id not in statuses and (found or data is None):
+        statuses[tasks[0].id] = status_of(NAME, body, tasks[0].id)  # of a relay, with ids or members of its own
+    return statuses
 
 
 def found_task(
@@ -146,38 +149,43 @@ def found_task(
     stored with the task for its queries, as JSON. Raise UmgError if the look-up failed.
     """
     if not facts:
-        tasks = _tasks(status, headers, body)
+        tasks = [_task(item) for item in _list(status, headers, body) or []]
     else:
         envelope, error = _read(status, body)
         if error is not None:
             if _is_unknown(status, error):
                 return None
             raise refused(_status_of(status, error), headers, error, TABLE)
-        tasks = [read(Task, envelope.data)] if is_present(envelope.data) else []
-    ids = [task_id for task in tasks if (task_id := text(task.id) or text(task.task_id))]
+        tasks = [_task(envelope.data)]
+    ids = [task_id for task in tasks if (task_id := _id(task))]
     return ProviderTask(id=ids[0], model=submission.model, facts=facts) if ids else None
 
 
-def _tasks(status: int, headers: Mapping[str, str], body: bytes) -> list[Task]:
+def _list(status: int, headers: Mapping[str, str], body: bytes) -> Sequence[Raw] | None:
+    """Return the tasks in the response to a query of the new API; None for a response without the member `data`."""
     envelope, error = _read(status, body)
     if error is not None:
         raise refused(_status_of(status, error), headers, error, TABLE)
-    return read(list[Task], envelope.data) if is_present(envelope.data) else []
+    if not is_present(envelope.data):
+        return [] if envelope.data else None
+    return read(list[Raw], envelope.data) if bytes(envelope.data)[:1] == b"[" else [envelope.data]
 
 
-def _status(task: Task) -> ProviderStatus:
+def _task(data: Raw) -> Task:
+    return read_or(Task(), data) if is_present(data) else Task()
+
+
+def _id(task: Task) -> str:
+    return text(task.id) or text(task.task_id)
+
+
+def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
+    results = [
+        ProviderResult(url=video.url, duration_seconds=number(video.duration)) for video in _videos(task) if video.url
+    ]
     word = task.status or task.task_status or ""
-    if word in SUCCEEDED_WORDS:
-        return succeeded(
-            [
-                ProviderResult(url=video.url, duration_seconds=number(video.duration))
-                for video in _videos(task)
-                if video.url
-            ]
-        )
-    if word == "failed":
-        return failed(task.message or task.task_status_msg or "")
-    return progressing(word, WORDS)
+    own = OwnTask(word=word, results=results, message=task.message or task.task_status_msg or "")
+    return status_of(NAME, body, task_id, own)
 
 
 def _videos(task: Task) -> list[Video | Output]:
@@ -191,10 +199,8 @@ def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
     """
     if status >= 400:
         return Envelope(), read_error(body)
-    envelope = read(Envelope, body)
-    if text(envelope.code) != "0":
-        if envelope.code is None:
-            raise unreadable()
+    envelope = read_or(Envelope(), body)
+    if not is_ok(envelope.code):
         return envelope, ProviderError(message=envelope.message or "", code=text(envelope.code))
     return envelope, None
 
@@ -205,6 +211,8 @@ def _is_unknown(status: int, error: ProviderError) -> bool:
     """
     if str(error.code) == "1202" or error.page:
         return False
+    if meaning_of(text(error.code), NAME) == "lost":
+        return True
     return status == 404 or NOT_FOUND.search(error.message) is not None
 
 

@@ -12,11 +12,12 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.classification import ProviderError
-from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.media_encoding import address, at, base64_of
+from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -26,24 +27,21 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
     Text,
-    expired,
     failed,
-    progressing,
     read,
-    succeeded,
+    read_or,
     text,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
+NAME = "vidF"
 VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
 SUBMIT = f"/?Action=CVSync2AsyncSubmitTask&Version={VERSION}"
 QUERY = f"/?Action=CVSync2AsyncGetResult&Version={VERSION}"
 CANCEL = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
 OK = "10000"
-WORDS = {"in_queue": QUEUED, "generating": RUNNING}
 FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
 FRAMES_A_SECOND = 24
 RESULT_SECONDS = 3600
@@ -55,8 +53,10 @@ TABLE = (
     rows(FAILED, Failure.DOWN, "LackPolicy", r"AccessDenied[\w.]*", "ServiceNotFound", "InvalidActionOrVersion"),
     rows(FAILED, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
-TEMPORARY = re.compile(r"50(?:429|430|500|501)")
-"""Codes by which a query itself has failed; with any other error code the task has failed."""
+TEMPORARY = re.compile(r"50(?:429|430|500|501)|[1-5]\d\d")
+"""Codes by which a query itself has failed, also the HTTP statuses that relays write there; with any other error code
+the task has failed.
+"""
 REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
 """Codes of a task whose input or output violates the content policy."""
 
@@ -159,10 +159,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if (error := _error(status, body)) is not None:
         raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
-    data = _data(body)
-    if not text(data.task_id):
-        raise unreadable()
-    return ProviderTask(id=text(data.task_id), model=submission.model)
+    task_id = created_id(NAME, body, text(_data(body).task_id), headers, TABLE)
+    return ProviderTask(id=task_id, model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
@@ -175,23 +173,15 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     [task] = tasks
     if (error := _error(status, body)) is not None:
         code = str(error.code or "")
+        if is_lost(NAME, status, headers, body):
+            return {task.id: unknown_task()}
         if not code.isdecimal() or TEMPORARY.fullmatch(code) or status >= 500:
             raise refused(_status_of(status, error), headers, error, TABLE)
         kind = "content_policy_violation" if REJECTED_CONTENT.fullmatch(code) else ""
         return {task.id: failed(error.message, code, kind=kind)}
-    return {task.id: _status(_data(body))}
-
-
-def _status(data: Data) -> ProviderStatus | UmgError:
-    match data.status:
-        case "done":
-            return succeeded([ProviderResult(url=data.video_url)] if data.video_url else [])
-        case "not_found":
-            return unknown_task()
-        case "expired":
-            return expired()
-        case word:  # also the words that are not in the table
-            return progressing(word or "", WORDS)
+    data = _data(body)
+    results = [ProviderResult(url=data.video_url)] if data.video_url else []
+    return {task.id: status_of(NAME, body, task.id, OwnTask(word=data.status or "", results=results))}
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
@@ -208,7 +198,7 @@ def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bo
 
 def _error(status: int, body: bytes) -> ProviderError | None:
     """Return the error that the envelope or the HTTP status of a response states; None for a success. Raise
-    UmgError(UPSTREAM_FAILED) for a successful response without a code.
+    UmgError(UPSTREAM_FAILED) for a successful response that is not JSON.
     """
     try:
         fault = read(Envelope, body).metadata
@@ -220,17 +210,15 @@ def _error(status: int, body: bytes) -> ProviderError | None:
     if fault is not None and fault.error is not None:
         return ProviderError(message=fault.error.message, code=fault.error.code)
     if answer.code is None:
-        if status >= 400:
-            return read_error(body)
-        raise unreadable()
-    if text(answer.code) != OK:
+        return read_error(body) if status >= 400 else None
+    if text(answer.code) != OK and not is_ok(answer.code):
         return ProviderError(message=answer.message or "", code=text(answer.code))
     return ProviderError(message=answer.message or "") if status >= 400 else None
 
 
 def _data(body: bytes) -> Data:
     data = read(Answer, body).data
-    return read(Data, data) if is_present(data) else Data()
+    return read_or(Data(), data) if is_present(data) else Data()
 
 
 def _status_of(status: int, error: ProviderError) -> int:
@@ -242,6 +230,8 @@ def _status_of(status: int, error: ProviderError) -> int:
         return status
     if code in {"50429", "50430"}:
         return 429
+    if code.isdecimal() and 400 <= int(code) < 600:
+        return int(code)
     return 500 if code in {"50500", "50501"} else 400
 
 
@@ -251,7 +241,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_F = VideoProtocol(
-    name="vidF",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

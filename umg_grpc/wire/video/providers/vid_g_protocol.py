@@ -14,7 +14,7 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
-from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, StatusOrMore, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
@@ -23,7 +23,6 @@ from umg_grpc.wire.video.providers.errors import (
     FAILED,
     LIMITED,
     REJECTED,
-    is_unknown,
     refused,
     refused_submission,
     rows,
@@ -42,29 +41,24 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
+    SUCCEEDED,
     Text,
-    cancelled,
     error_of,
-    expired,
-    failed,
     number,
-    progressing,
-    read,
+    read_or,
     succeeded,
     text,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
+NAME = "vidG"
 PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
 QUERY, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
 FILES = "/v1/files/retrieve"
 V1 = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
 MODELS_V1 = re.compile(r"hailuo|^[TIS]2V-|^video-0", re.IGNORECASE)
-WORDS = {"queued": QUEUED, "running": RUNNING}
-WORDS_V1 = {"Preparing": QUEUED, "Queueing": QUEUED, "Processing": RUNNING, "processing": RUNNING}
 FIELDS = frozenset({"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark"})
 FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_extend"})
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
@@ -217,13 +211,11 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
-    answer = read(Answer, body)
+    answer = read_or(Answer(), body)
     if (error := _error_of(answer)) is not None:
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
-    if not text(answer.task_id):
-        raise unreadable()
-    facts = V1 if is_v1(submission.model) else ""
-    return ProviderTask(id=text(answer.task_id), model=submission.model, facts=facts)
+    task_id = created_id(NAME, body, text(answer.task_id), headers, TABLE)
+    return ProviderTask(id=task_id, model=submission.model, facts=V1 if is_v1(submission.model) else "")
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
@@ -234,55 +226,51 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     [task] = tasks
     if status >= 400:
         error = _read_error(body)
-        if is_unknown(status, headers, body) or NOT_FOUND.search(error.message):
+        if is_lost(NAME, status, headers, body) or NOT_FOUND.search(error.message):
             return {task.id: unknown_task()}
         raise refused(status, headers, error, TABLE)
-    answer = read(Answer, body)
+    answer = read_or(Answer(), body)
     if answer.file is not None:
         return {task.id: _of_file(answer.file)}
-    if answer.status is not None:
-        return {task.id: _status_v1(answer, headers)}
-    if (problem := _error_of(answer)) is not None:
+    if answer.task is not None:
+        return {task.id: _status(answer.task, body, task.id)}
+    if answer.status is None and (problem := _error_of(answer)) is not None:
         if NOT_FOUND.search(problem.message):
             return {task.id: unknown_task()}
         raise refused(_status_of(problem), headers, problem, TABLE)
-    if answer.task is None:
-        raise unreadable()
-    return {task.id: _status(answer.task)}
+    return {task.id: _status_v1(answer, headers, body, task)}
 
 
-def _status(task: Task) -> ProviderStatus | UmgError:
-    match task.status:
-        case "":
-            return unreadable()
-        case "succeeded":
-            url = task.content.url if task.content is not None else None
-            results = [ProviderResult(url=url, duration_seconds=number(task.duration))] if url else []
-            return succeeded(results, _usage(task.usage))
-        case "failed":
-            error = as_error(error_of(task.error))
-            return failed(error.message, text(error.code if not isinstance(error.code, float) else None))
-        case "expired":
-            return expired()
-        case "cancelled":
-            return cancelled()
-        case word:  # also the words that are not in the table
-            return progressing(word, WORDS)
+def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
+    url = task.content.url if task.content is not None else None
+    error = as_error(error_of(task.error))
+    own = OwnTask(
+        word=task.status,
+        results=[ProviderResult(url=url, duration_seconds=number(task.duration))] if url else [],
+        usage=_usage(task.usage),
+        message=error.message,
+        code=text(error.code if not isinstance(error.code, float) else None),
+    )
+    return status_of(NAME, body, task_id, own)
 
 
-def _status_v1(answer: Answer, headers: Mapping[str, str]) -> StatusOrMore:
-    match answer.status:
-        case "Success" | "success" if text(answer.file_id):
-            return get_request(f"{FILES}?file_id={quote(text(answer.file_id), safe='')}")
-        case "Success" | "success":
-            return succeeded([])
-        case "Fail" | "fail" | "failed":
-            error = _error_of(answer) or ProviderError()
-            return failed(error.message, text(error.code if not isinstance(error.code, float) else None))
-        case word:  # also the words that are not in the table
-            if (problem := _error_of(answer)) is not None and not word:
-                return refused(_status_of(problem), headers, problem, TABLE)
-            return progressing(word or "", WORDS_V1)
+def _status_v1(answer: Answer, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
+    """Return the status of a task of v1. For a finished one it is the request for the file, unless a relay has stated
+    its URL beside the id of the file.
+    """
+    problem = _error_of(answer)
+    if problem is not None and answer.status == "":
+        return refused(_status_of(problem), headers, problem, TABLE)
+    error = problem or ProviderError()
+    code = text(error.code if not isinstance(error.code, float) else None)
+    is_own = answer.task_id is not None or answer.file_id is not None  # not the envelope of a relay
+    own = OwnTask(word=answer.status or "" if is_own else "", message=error.message, code=code)
+    status = status_of(NAME, body, task.id, own)
+    if isinstance(status, UmgError) or status.state != SUCCEEDED or status.results:
+        return status
+    if text(answer.file_id):
+        return get_request(f"{FILES}?file_id={quote(text(answer.file_id), safe='')}")
+    return status
 
 
 def _of_file(file: File) -> ProviderStatus:
@@ -332,7 +320,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 VID_G = VideoProtocol(
-    name="vidG",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -1,0 +1,131 @@
+"""State of a task from the answer to its query: by the members of the protocol's own maker, and where these do not
+suffice, by members of other makers, which relays pass on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.task_words import Meaning, meaning_of, own_meaning
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.classification import ProviderError, Table
+from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+from umg_grpc.wire.video.providers.errors import is_unknown, refused, refused_submission
+from umg_grpc.wire.video.providers.relayed_tasks import RelayedTask, is_ok, percent_of, read_relayed
+from umg_grpc.wire.video.providers.response_decoding import (
+    QUEUED,
+    RUNNING,
+    Text,
+    cancelled,
+    expired,
+    failed,
+    progressing,
+    succeeded,
+    text,
+    unknown_state,
+    unknown_task,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTask:
+    """Task as the members of the protocol's own maker state it; the defaults for facts that they do not state."""
+
+    word: str = ""
+    results: Sequence[ProviderResult] = ()
+    usage: pb.VideoUsage | None = None
+    message: str = ""
+    """Reason of a failure."""
+    code: str = ""
+    progress: Text = None
+
+
+NOTHING_OWN = OwnTask()
+NOTHING_RELAYED = RelayedTask()
+
+
+def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_OWN) -> ProviderStatus | UmgError:
+    """Return the status of a task, or the error of its query. `body`: the answer to the query, or the task's item of
+    it. A relay's word of another maker has that maker's meaning, and a file or a reason is taken from wherever it is.
+    """
+    meaning = own_meaning(own.word, protocol)
+    if _is_complete(own, meaning):
+        return _status(own, own.word, meaning, NOTHING_RELAYED)
+    relayed = read_relayed(body, protocol, task_id)
+    if meaning is not None:
+        return _status(own, own.word, meaning, relayed)
+    word = relayed.word or own.word
+    if not word and not relayed.files:
+        return refused(200, {}, _error_of(body, relayed)) if relayed.has_error else unreadable()
+    return _status(own, word, relayed.meaning if word else "done", relayed)
+
+
+def _is_complete(own: OwnTask, meaning: Meaning | None) -> bool:
+    """Return whether the members of the own maker suffice: a file or a reason may be elsewhere in the answer."""
+    if meaning == "done":
+        return bool(own.results)
+    if meaning in ("failed", "cancelled", "expired"):
+        return bool(own.message)
+    return meaning is not None
+
+
+def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTask) -> ProviderStatus | UmgError:
+    progress = percent_of(own.progress) if own.progress is not None else relayed.progress
+    message, files = own.message or relayed.reason, own.results or relayed.files
+    match meaning:
+        case "queued":
+            return progressing(QUEUED, progress)
+        case "running":
+            return progressing(RUNNING, progress)
+        case "done":
+            return succeeded(files, own.usage)
+        case "failed":
+            return failed(message, own.code or relayed.code)
+        case "cancelled":
+            return cancelled(message)
+        case "expired":
+            return expired(message)
+        case "lost":
+            return unknown_task()
+        case None:
+            return unknown_state(word, progress, files)
+        case unhandled:
+            assert_never(unhandled)
+
+
+def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
+    """Return the provider's id of a task from the answer to its submission, which has a successful HTTP status. `own`:
+    the id in the member of the protocol's own maker, "" for none; `table`: rows for the classification of an error.
+
+    Raise UmgError for an answer without an id; its `failure` is AMBIGUOUS unless the answer states an error.
+    """
+    if own:
+        return own
+    relayed = read_relayed(body, protocol)
+    if relayed.id:
+        return relayed.id
+    if relayed.has_error:
+        raise refused_submission(400, headers, body, _error_of(body, relayed), table)
+    raise unreadable()
+
+
+def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether the answer to a query means that the provider does not have the task: status 404, or a code of a
+    relay with another status.
+    """
+    return is_unknown(status, headers, body) or is_lost_code(protocol, status, body)
+
+
+def is_lost_code(protocol: str, status: int, body: bytes) -> bool:
+    """Return whether a failed query has a code by which relays state that they do not have the task."""
+    return status >= 400 and meaning_of(text(read_error(body).code), protocol) == "lost"
+
+
+def _error_of(body: bytes, relayed: RelayedTask) -> ProviderError:
+    """Return the error that an answer with a successful HTTP status states, in whichever member."""
+    error = read_error(body)
+    error.message = error.message or relayed.reason
+    error.code = relayed.code if error.code is None or is_ok(error.code) else error.code
+    return error
