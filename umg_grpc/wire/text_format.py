@@ -227,6 +227,8 @@ class TextFormat:
     """Bytes by which an answer of a provider is known to contain reasoning that clients of the format do not send
     back.
     """
+    state_identity: Callable[[str], str] = str
+    """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from umg_grpc.service.conversations.reasoning_state import digest_of
+from umg_grpc.service.conversations.reasoning_state import digest_of, state_digest
 from umg_grpc.v1 import pb
 
 ENTRY_BYTES = 512  # memory of an entry beside its reasoning
@@ -97,7 +97,7 @@ class Restoration:
     def _restore_channel(self, position: _Position, part: pb.Part) -> None:
         if not part.HasField("state") or part.state.channel:
             return
-        if (entry := self._known.get(digest_of("state", part.state.data))) is not None:
+        if (entry := self._known.get(state_digest(part.state))) is not None:
             state = pb.ReasoningState(data=part.state.data, format=part.state.format, channel=entry.channel)
             self._states[position] = state
 

@@ -90,6 +90,14 @@ def digest_of(kind: str, text: str) -> str:
     return hashlib.blake2b(f"{kind}\0{text}".encode(), digest_size=16).hexdigest()
 
 
+def state_digest(state: pb.ReasoningState) -> str:
+    """Return the key of the entry of a reasoning state. It is the same for a state that a client has read and written
+    anew.
+    """
+    codec = FORMATS.get(state.format)
+    return digest_of("state", state.data if codec is None else codec.state_identity(state.data))
+
+
 def object_ids(part: pb.Part) -> Iterator[str]:
     """Yield the ids of all objects that the provider may store for a part of its response: of items, media, containers
     and files.
@@ -140,6 +148,6 @@ def digests_of(request: pb.GenerateRequest) -> Iterator[str]:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:
                 if part.HasField("state") and not part.state.channel:
-                    yield digest_of("state", part.state.data)
+                    yield state_digest(part.state)
                 if part.HasField("tool_call") and part.tool_call.call_id:
                     yield digest_of("call", part.tool_call.call_id)

@@ -17,7 +17,13 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.api_keys import utc_now
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
-from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids
+from umg_grpc.service.conversations.reasoning_state import (
+    container_id,
+    digest_of,
+    digests_of,
+    object_ids,
+    state_digest,
+)
 from umg_grpc.store import Store
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import reason_of
@@ -94,7 +100,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         turn = pb.Message()
         for part in parts:
             if part.HasField("state"):
-                self._remember(owner, digest_of("state", part.state.data), channel, b"")
+                self._remember(owner, state_digest(part.state), channel, b"")
             if part.HasField("reasoning"):
                 turn.parts.add().CopyFrom(part)
                 _set_channel(turn.parts[-1], channel)
@@ -139,7 +145,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
         for part in candidate.message.parts:
             if part.HasField("state"):
-                self._remember(owner, digest_of("state", part.state.data), channel, b"")
+                self._remember(owner, state_digest(part.state), channel, b"")
             for object_id in object_ids(part):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 

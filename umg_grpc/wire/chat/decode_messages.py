@@ -4,6 +4,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.reasoning_carriers import NO_MEMBERS, State, message_members, place_state, read_message
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
 from umg_grpc.wire.core.json import invalid, missing, parse
@@ -58,8 +59,9 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:
     if message.name is not None:
         target.name = message.name
-    if message.reasoning_content:
-        target.parts.add().reasoning.texts.append(message.reasoning_content)
+    state = _state(message) if message_members(message) != NO_MEMBERS else {}
+    if thoughts := message.reasoning_content or _text(message.reasoning, at) or _text(message.reasoning_text, at):
+        target.parts.add().reasoning.texts.append(thoughts)
     if message.content:  # "" has no content, and other formats reject an empty text
         _decode_content(message.content, target, f"{at}.content", notes)
     if message.refusal:
@@ -83,6 +85,20 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
         call.name, call.arguments_json = message.function_call.name, message.function_call.arguments or ""
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(count - 1, 0)].state.MergeFrom(signature)
+    place_state(state, target)
+
+
+def _text(raw: msgspec.Raw, at: str) -> str:
+    """Return a member that is a text in the answers of some providers; "" for any other value."""
+    return parse(str, raw, at) if bytes(raw).startswith(b'"') else ""
+
+
+def _state(message: schema.ChatMessage) -> State:
+    """Return the reasoning state that the caller sends back, {} for one that cannot be read."""
+    try:
+        return read_message(message)
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:

@@ -10,6 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
 from umg_grpc.wire.chat.document_parts import encode_document
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
+from umg_grpc.wire.chat.reasoning_carriers import from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -162,11 +163,13 @@ class MessageEncoder:
         Raises UmgError(UNTRANSLATABLE) for media other than audio of an earlier response.
         """
         content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
+        state = joined(from_canonical(part.state) for turn in turns for part, _ in turn.parts)
+        member = text_member(state)
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
         for turn in turns:
             for position, (part, at) in enumerate(turn.parts):
                 if part.HasField("reasoning"):
-                    thoughts.extend(self._reasoning(part.reasoning))
+                    thoughts.extend(self._reasoning(part.reasoning, always=bool(member)))
                 elif (
                     part.HasField("tool_call")
                     and self._request.face_hints.legacy_functions
@@ -185,26 +188,28 @@ class MessageEncoder:
         if content:
             encoded["content"] = _compact(content)
         elif not (calls or "audio" in encoded or "function_call" in encoded):
-            if thoughts:
+            if thoughts or state:
                 self._report.drop("reasoning")
             return None
-        encoded["reasoning_content"] = "\n\n".join(thoughts)
+        encoded[member or "reasoning_content"] = "\n\n".join(thoughts)
+        put(state, encoded, "message")
         if calls:
             encoded["tool_calls"] = calls
         return _without_empty(encoded)
 
-    def _reasoning(self, reasoning: pb.ReasoningPart) -> Sequence[str]:
+    def _reasoning(self, reasoning: pb.ReasoningPart, *, always: bool) -> Sequence[str]:
+        """Return the texts of a reasoning part. `always`: whether the provider has a member of its own for them."""
         thoughts = reasoning.texts or reasoning.summaries
-        if thoughts and not self._takes_reasoning:
+        if thoughts and not (self._takes_reasoning or always):
             self._report.drop("reasoning")
             return ()
         return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
         """Add the reasoning state of a part (opaque data of a provider that belongs to its reasoning) to `encoded`, the
-        part's chat message. Only vendor G's chat has a field for states; any other state is reported.
+        part's chat message, if it is vendor G's. A state that no chat provider made is reported.
         """
-        is_foreign = part.HasField("state") and part.state.format != "native"
+        is_foreign = part.HasField("state") and part.state.format not in {"native", "chat"}
         if is_foreign or (is_signed(part) and self._signatures is False):
             self._report.drop("state")
         elif is_signed(part) and not part.HasField("tool_call"):

@@ -10,10 +10,18 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_defects import with_finish_reasons
 from umg_grpc.wire.chat.provider_tool_names import tool_names
+from umg_grpc.wire.chat.reasoning_carriers import (
+    REASONING_SEPARATOR,
+    from_canonical,
+    joined,
+    place_state,
+    put,
+    read_message,
+    text_of,
+)
 from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
     REASONING_END,
-    REASONING_SEPARATOR,
     Head,
     Index,
     ProviderChoice,
@@ -115,6 +123,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
         message["content"] = None
     if states:
         message["extra_content"] = encode_signature(states[-1])
+    put(joined(from_canonical(part.state) for part in candidate.message.parts), message, "message")
     return {
         "index": candidate.index,
         "message": message,
@@ -227,7 +236,8 @@ def _decode_message(
 ) -> None:
     message, target = choice.message or ProviderMessage(), candidate.message
     target.role = pb.ROLE_ASSISTANT
-    if thoughts := reasoning_text(message):
+    state = read_message(message)
+    if thoughts := reasoning_text(message) or text_of(state):
         target.parts.add().reasoning.texts.append(thoughts)
     if content := content_text(message.content):
         text = target.parts.add().text
@@ -257,5 +267,6 @@ def _decode_message(
                 part.tool_call.text = free_text(part.tool_call.arguments_json)
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(count - 1, 0)].state.MergeFrom(signature)
+    place_state(state, target)
     decode_finish(choice.finish_reason, candidate)
     correct_finish_reason(candidate, bool(calls), bool(message.refusal))

@@ -51,6 +51,7 @@ class FunctionToolCall(Struct):
     id: str
     function: FunctionCall
     extra_content: ExtraContent | None = None
+    provider_specific_fields: Raw = ABSENT
 
 
 class CustomCall(Struct):
@@ -86,6 +87,15 @@ class ChatMessage(Struct):
     audio: AudioReference | None = None
     reasoning_content: str | None = None
     extra_content: ExtraContent | None = None
+    reasoning: Raw = ABSENT  # text of the reasoning beside `reasoning_details`, and `reasoning_text` beside `_opaque`
+    reasoning_text: Raw = ABSENT
+    reasoning_details: Raw = ABSENT  # reasoning state as the providers of chat return it, see `reasoning_carriers`
+    thinking_blocks: Raw = ABSENT
+    reasoning_items: Raw = ABSENT
+    reasoning_opaque: Raw = ABSENT
+    reasoning_signature: Raw = ABSENT
+    encrypted_content: Raw = ABSENT
+    provider_specific_fields: Raw = ABSENT
 
 
 class TextPart(Struct):

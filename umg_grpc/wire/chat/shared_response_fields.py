@@ -57,7 +57,6 @@ REASONING_BEGIN, REASONING_END = (
     "<think>",
     "</think>",
 )  # markers around reasoning inside the text (not shown in the document; other gateways write them)
-REASONING_SEPARATOR = "\n\n"
 
 
 # --- provider's structs
@@ -115,6 +114,14 @@ class ProviderMessage(Struct):
     audio: ProviderAudio | None = None
     images: list[ProviderImage] | None = None
     extra_content: schema.ExtraContent | None = None
+    reasoning_text: str | None = None  # the same beside `reasoning_opaque`
+    reasoning_details: Raw = ABSENT  # the carriers of reasoning state, see `reasoning_carriers`
+    thinking_blocks: Raw = ABSENT
+    reasoning_items: Raw = ABSENT
+    reasoning_opaque: Raw = ABSENT
+    reasoning_signature: Raw = ABSENT
+    encrypted_content: Raw = ABSENT
+    provider_specific_fields: Raw = ABSENT
 
 
 class ProviderChoice(Struct):
@@ -264,7 +271,7 @@ def reasoning_text(message: ProviderMessage) -> str:
         return message.reasoning_content
     if isinstance(message.content, list) and (thoughts := _reasoning_in_content(message.content)):
         return thoughts
-    return message.reasoning if isinstance(message.reasoning, str) else ""
+    return message.reasoning_text or (message.reasoning if isinstance(message.reasoning, str) else "")
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:

@@ -8,6 +8,14 @@ from msgspec import Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
+from umg_grpc.wire.chat.reasoning_carriers import (
+    NO_MEMBERS,
+    CarriedState,
+    hidden_reasoning,
+    message_members,
+    read_message,
+    to_canonical,
+)
 from umg_grpc.wire.chat.shared_response_fields import (
     Head,
     Index,
@@ -25,7 +33,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     reasoning_text,
 )
 from umg_grpc.wire.chat.thought_signatures import thought_signature
-from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
+from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state
 from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT
@@ -105,6 +113,9 @@ class _Candidate(PartEmitter):
         self._cached_names: ToolNames | None = None  # created with the first call
         self._refused = False
         self._cited = False
+        self._carried = CarriedState()  # reasoning state that is not emitted yet
+        self._names_text = False  # whether the text of the reasoning comes in a member of its own
+        self._stated: set[int] = set()  # calls whose reasoning state was emitted
 
     def text_started(self, part: int) -> None:
         self._text, self._text_offset = part, self._length
@@ -121,7 +132,9 @@ class _Candidate(PartEmitter):
             return None
         if delta.refusal or delta.tool_calls or delta.function_call or delta.annotations or delta.extra_content:
             return None
-        if delta.images or delta.audio or delta.reasoning:
+        if delta.images or delta.audio or delta.reasoning or delta.reasoning_text:
+            return None
+        if message_members(delta) != NO_MEMBERS:
             return None
         content, thoughts = delta.content, delta.reasoning_content
         if self._kind == "text" and content and isinstance(content, str) and not thoughts:
@@ -132,7 +145,12 @@ class _Candidate(PartEmitter):
         """Yield the canonical events of one delta. `logprobs`: log probabilities of the tokens in it, None
         without any.
         """
-        if thoughts := reasoning_text(delta):
+        thoughts = reasoning_text(delta)
+        self._names_text = self._names_text or bool(thoughts)
+        if state := read_message(delta):
+            text = self._carried.add(state)
+            thoughts = thoughts if self._names_text else text
+        if thoughts:
             yield from self.append_text("reasoning", thoughts)
         if content := content_text(delta.content):
             yield from self.append_text("text", content)
@@ -188,6 +206,36 @@ class _Candidate(PartEmitter):
         event.citation.CopyFrom(citation)
         yield event
 
+    def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
+        """Yield the events of `PartEmitter.switch`, with the reasoning state that was received at the end of the
+        reasoning, or before the first part of an answer that shows no reasoning.
+        """
+        if self._carried and kind != "reasoning":
+            if self._kind == "reasoning":
+                yield self._state_of(self._part)
+            elif not self.count and kind == "text":
+                yield from self.whole(hidden_reasoning(self._carried.take()))
+        yield from super().switch(kind)
+
+    def _state_of(self, part: int) -> pb.GenerateEvent:
+        event = self.event(part)
+        event.state.CopyFrom(to_canonical(self._carried.take()))
+        return event
+
+    def _late_state(self) -> Iterator[pb.GenerateEvent]:
+        """Yield the reasoning state that was received after the reasoning: as that of the first call, else of the last
+        text, or else in a reasoning part of its own.
+        """
+        if not self._carried:
+            return
+        call = self._all_calls[0].part if self._all_calls else None
+        if call is not None and call not in self._stated:
+            yield self._state_of(call)
+        elif call is None and self._text is not None:
+            yield self._state_of(self._text)
+        else:
+            yield from self.whole(hidden_reasoning(self._carried.take()))
+
     def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
         """Yield the ends of all open parts, then the end of the candidate with its finish reason.
 
@@ -198,6 +246,7 @@ class _Candidate(PartEmitter):
             for raw in citations:
                 yield from self.add_citation(decode_url(raw))
         yield from self.switch("")
+        yield from self._late_state()
         yield from self.end_texts()
         if self._audio is not None:
             yield self.end(self._audio)
@@ -225,7 +274,10 @@ class _Candidate(PartEmitter):
         self._last_call = self._calls[len(self._all_calls) - 1 if piece.index is None else piece.index] = known
         known.call_id = known.call_id or piece.id or ""
         name = (piece.custom.name if piece.custom else piece.function.name if piece.function else None) or ""
+        state = call_state(piece)
         if known.part is None and name:
+            if state is not None and self._carried and self._kind != "reasoning":
+                yield from self.whole(hidden_reasoning(self._carried.take()))
             yield from self._start_call(known, name, custom=piece.custom is not None)
         text = (
             (piece.custom.input or "")
@@ -235,9 +287,10 @@ class _Candidate(PartEmitter):
             else ""
         )
         yield from self._append_arguments(known, known.joiner.join(text) if self.has_halves else text)
-        if (signature := thought_signature(piece.extra_content)) and known.part is not None:
+        if state is not None and known.part is not None:
+            self._stated.add(known.part)
             event = self.event(known.part)
-            event.state.CopyFrom(signature)
+            event.state.CopyFrom(state)
             yield event
 
     def _function_call(self, piece: ProviderFunction) -> Iterator[pb.GenerateEvent]:
@@ -256,6 +309,9 @@ class _Candidate(PartEmitter):
             part.tool_call.text = ""
         else:
             part.tool_call.arguments_json = ""
+        if self._carried:
+            part.state.CopyFrom(to_canonical(self._carried.take()))
+            self._stated.add(self.count)
         started = self.start(part)
         call.part = started.part_index
         yield started

@@ -8,10 +8,10 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_frame
+from umg_grpc.wire.chat.reasoning_carriers import REASONING_SEPARATOR, State, from_canonical, put
 from umg_grpc.wire.chat.shared_response_fields import (
     REASONING_BEGIN,
     REASONING_END,
-    REASONING_SEPARATOR,
     encode_audio,
     encode_citation,
     encode_image,
@@ -299,7 +299,11 @@ class StreamEncoder(msgspec.Struct, eq=False):
             }
             if started.state.format == "native":
                 first["extra_content"] = encode_signature(started.state)
-            yield self._chunk(index, {"tool_calls": [first]})
+            state = from_canonical(started.state)
+            put(state, first, "call")
+            delta: JsonObject = {"tool_calls": [first]}
+            put(state, delta, "message")
+            yield self._chunk(index, delta)
             if custom:
                 choice.custom.add(part)
         if text := call.arguments_json or call.text:
@@ -335,10 +339,12 @@ class StreamEncoder(msgspec.Struct, eq=False):
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Yield the chunk with the reasoning state of a tool call (index `part`) if it is vendor G's, whose chat alone
-        has a field for states. The state of any other part is kept until the end of the choice `index`.
+        """Yield the chunk with the reasoning state of a tool call (index `part`) if it is vendor G's, or with a state
+        that a chat provider made. Vendor G's state of any other part is kept until the end of the choice `index`.
         """
         choice = self._choice(index)
+        if state.format == "chat":
+            yield from self._carried(index, part, from_canonical(state))
         if state.format != "native":
             return
         if part not in choice.calls:
@@ -347,6 +353,19 @@ class StreamEncoder(msgspec.Struct, eq=False):
             piece = {"custom": {"input": ""}} if part in choice.custom else {"function": {"arguments": ""}}
             call = {"index": choice.calls[part], **piece, "extra_content": encode_signature(state)}
             yield self._chunk(index, {"tool_calls": [call]})
+
+    def _carried(self, index: int, part: int, state: State) -> Iterator[bytes]:
+        """Yield the chunk with a reasoning state in the members of the provider that made it."""
+        delta, call = JsonObject(), JsonObject()
+        put(state, delta, "message")
+        put(state, call, "call")
+        choice = self._choice(index)
+        if call and part in choice.calls and not self._request.face_hints.legacy_functions:
+            piece = {"custom": {"input": ""}} if part in choice.custom else {"function": {"arguments": ""}}
+            delta["tool_calls"] = [{"index": choice.calls[part], **piece, **call}]
+        if delta:
+            yield from self._begin(index, None)
+            yield self._chunk(index, delta)
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
         """Yield an empty JSON object as the arguments of a tool call that ends without any, since clients parse them;

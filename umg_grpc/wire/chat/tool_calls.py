@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.reasoning_carriers import from_canonical, put, read_call, to_canonical
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed, thought_signature
-from umg_grpc.wire.core.json import JsonObject, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, parse
 from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 
 # --- caller -> canonical
@@ -17,8 +19,12 @@ def _decode_function_call(raw: Raw, part: pb.Part, at: str) -> None:
     call = parse(schema.FunctionToolCall, raw, at)
     part.tool_call.call_id = call.id
     part.tool_call.name, part.tool_call.arguments_json = call.function.name, call.function.arguments or ""
-    if signature := thought_signature(call.extra_content):
+    if (signature := thought_signature(call.extra_content)) is not None:
         part.state.MergeFrom(signature)
+    elif bytes(call.provider_specific_fields).startswith(b"{"):
+        members = parse(dict[str, Raw], call.provider_specific_fields, f"{at}.provider_specific_fields")
+        if state := read_call(members):
+            part.state.CopyFrom(to_canonical(state))
 
 
 def _decode_custom_call(raw: Raw, part: pb.Part, at: str) -> None:
@@ -36,18 +42,16 @@ CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
 
 
 def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """Return a tool call as an element of `tool_calls`, with vendor G's signature if it has one. `call_id` and `name`:
-    in the form that the receiver of the message accepts.
+    """Return a tool call as an element of `tool_calls`, with its reasoning state if chat has a member for it. `call_id`
+    and `name`: in the form that the receiver of the message accepts.
     """
-    call = part.tool_call
+    call, encoded = part.tool_call, JsonObject(id=call_id)
     if call.HasField("text"):
-        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
-    encoded: JsonObject = {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": call.arguments_json or "{}"},
-    }
-    if is_signed(part):
+        encoded |= {"type": "custom", "custom": {"name": name, "input": call.text}}
+    else:
+        encoded |= {"type": "function", "function": {"name": name, "arguments": call.arguments_json or "{}"}}
+    put(from_canonical(part.state), encoded, "call")
+    if is_signed(part) and not call.HasField("text"):
         encoded["extra_content"] = encode_signature(part.state)
     return encoded
 
@@ -103,6 +107,7 @@ class ProviderCall(Struct):
     function: ProviderFunction | None = None
     custom: ProviderCustom | None = None
     extra_content: schema.ExtraContent | None = None
+    provider_specific_fields: Raw = ABSENT
 
 
 def decode_call(call: ProviderCall, target: pb.Part) -> None:
@@ -116,5 +121,16 @@ def decode_call(call: ProviderCall, target: pb.Part) -> None:
             function.name or "",
             arguments_text(function.arguments) or "{}",
         )
-    if signature := thought_signature(call.extra_content):
+    if signature := call_state(call):
         target.state.MergeFrom(signature)
+
+
+def call_state(call: ProviderCall) -> pb.ReasoningState | None:
+    """Return the reasoning state that a provider put in a tool call or in a piece of one, None without any. Raise
+    ValueError for invalid JSON.
+    """
+    if (signature := thought_signature(call.extra_content)) is not None:
+        return signature
+    fields = call.provider_specific_fields
+    state = read_call(msgspec.json.decode(fields, type=dict[str, Raw])) if bytes(fields).startswith(b"{") else None
+    return to_canonical(state) if state else None

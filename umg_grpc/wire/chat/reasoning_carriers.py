@@ -1,0 +1,294 @@
+"""State of reasoning in members that providers of the chat format have added to its messages and calls
+(`knowledge.reasoning_carriers`): read from answers, joined from the pieces of a stream, and put back in requests.
+
+The canonical form is a `ReasoningState` of the format `chat`: its data is the base64 of a JSON object that has each
+carrier's value by the name of the carrier.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.knowledge.reasoning_carriers import CARRIERS, ReasoningCarrier
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+
+State = dict[str, Raw]
+"""Member of a carrier, as the table names it -> its value."""
+Place = Literal["message", "call"]
+
+REASONING_SEPARATOR = "\n\n"
+"""Text between two pieces of reasoning that are shown as one."""
+TEXTS = ("text", "summary", "thinking")
+"""Members of an item that hold text of the reasoning."""
+MIN_SNAPSHOT = 16
+"""Characters of text from which a piece that repeats all earlier text of its item is taken for the text so far."""
+
+_PLACES: dict[Place, tuple[ReasoningCarrier, ...]] = {
+    "message": tuple(row for row in CARRIERS if row.place == "message"),
+    "call": tuple(row for row in CARRIERS if row.place == "call"),
+}
+_ROWS = {row.member: row for row in CARRIERS}
+MESSAGE_MEMBERS = tuple(dict.fromkeys(row.member.partition(".")[0] for row in _PLACES["message"]))
+"""Members of messages that hold carriers. Structs of messages have a raw field for each."""
+message_members = attrgetter(*MESSAGE_MEMBERS)
+"""Function that returns these members of the struct of a message or delta; `NO_MEMBERS` if it has none of them."""
+NO_MEMBERS = tuple(ABSENT for _ in MESSAGE_MEMBERS)
+
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+_ELEMENTS = msgspec.json.Decoder(list[Raw])
+_OPAQUE_TEXT = re.compile(
+    rb'"(?:data|signature|encrypted_content|thought_signature|reasoning_\w+)" ?: ?"((?:[^"\\]|\\.)+)"'
+)
+
+# --- reading
+
+
+def read_message(message: object) -> State:
+    """Return the state in the members of a message or delta, {} without any. Raise ValueError for invalid JSON."""
+    values = message_members(message)
+    if values == NO_MEMBERS:
+        return {}
+    state, members = State(), dict(zip(MESSAGE_MEMBERS, values, strict=True))
+    for row in _PLACES["message"]:
+        name, _, inner = row.member.partition(".")
+        value = members[name]
+        if inner:
+            value = _MEMBERS.decode(value).get(inner, ABSENT) if bytes(value).startswith(b"{") else ABSENT
+        _add(state, row, value)
+    return state
+
+
+def read_call(provider_fields: Mapping[str, Raw]) -> State:
+    """Return the state in a tool call, {} without any. `provider_fields`: members of its member
+    `provider_specific_fields`.
+    """
+    state = State()
+    for row in _PLACES["call"]:
+        _add(state, row, provider_fields.get(row.member.partition(".")[2], ABSENT))
+    return state
+
+
+def _add(state: State, row: ReasoningCarrier, value: Raw) -> None:
+    if bytes(value) not in {b"", b"null", b"[]", b"{}", b'""'}:
+        state[row.member] = value
+
+
+def text_of(state: State) -> str:
+    """Return the text of the reasoning in the items of a state, "" without any."""
+    for row in CARRIERS:
+        if row.merge == "items" and (raw := state.get(row.member)) is not None:
+            joined = CarriedState()
+            if text := joined.add({row.member: raw}):
+                return text
+    return ""
+
+
+# --- the canonical form
+
+
+def to_canonical(state: State) -> pb.ReasoningState:
+    """Return a state in its canonical form."""
+    return pb.ReasoningState(data=base64.b64encode(msgspec.json.encode(state)).decode(), format="chat")
+
+
+def place_state(state: State, message: pb.Message) -> None:
+    """Add the state of a whole message to the canonical message, in place: to its reasoning, else to its first tool
+    call, else to its last part, or to a reasoning part of its own where these have a state of another kind.
+    """
+    if not state:
+        return
+    thoughts = [part for part in message.parts if part.HasField("reasoning")]
+    calls = [part for part in message.parts if part.HasField("tool_call")]
+    candidates = [*thoughts[:1], *calls[:1], *message.parts[-1:]]
+    free = next((part for part in candidates if not part.HasField("state")), None)
+    if free is not None:
+        free.state.CopyFrom(to_canonical(state))
+        return
+    parts = [hidden_reasoning(state), *message.parts]
+    del message.parts[:]
+    message.parts.extend(parts)
+
+
+def hidden_reasoning(state: State) -> pb.Part:
+    """Return a reasoning part that has a state and no text."""
+    return pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=to_canonical(state))
+
+
+def from_canonical(state: pb.ReasoningState) -> State:
+    """Return the state of a part; {} for a state of another format, and for data that no answer had."""
+    if state.format != "chat":
+        return {}
+    try:
+        members = _MEMBERS.decode(base64.b64decode(state.data, validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        return {}
+    return {name: value for name, value in members.items() if name in _ROWS}
+
+
+def identity(data: str) -> str:
+    """Return the text by which the data of a state is known again after a client has read and written its JSON: the
+    first opaque text in it, or the data itself without one.
+    """
+    try:
+        found = _OPAQUE_TEXT.search(base64.b64decode(data, validate=True))
+    except (ValueError, binascii.Error):
+        return data
+    return found[1].decode("utf-8", "replace") if found else data
+
+
+# --- writing
+
+
+def put(state: State, members: JsonObject, place: Place) -> None:
+    """Add the members of a state to those of a message or a call, in place."""
+    for row in _PLACES[place]:
+        if (value := state.get(row.member)) is None:
+            continue
+        name, _, inner = row.member.partition(".")
+        if not inner:
+            members[name] = value
+            continue
+        outer = members.get(name)
+        members[name] = {**(outer if isinstance(outer, dict) else {}), inner: value}
+
+
+def text_member(state: State) -> str:
+    """Return the member for the text of the reasoning beside a state; "" for the usual one."""
+    return next((row.text_member for row in CARRIERS if row.text_member and row.member in state), "")
+
+
+def joined(states: Iterable[State]) -> State:
+    """Return the states of the parts of one message as one."""
+    known = [state for state in states if state]
+    if len(known) < 2:
+        return known[0] if known else {}
+    whole = CarriedState()
+    for state in known:
+        whole.add(state)
+    return whole.take()
+
+
+# --- joining the pieces of a stream
+
+
+class CarriedState:
+    """State that is received in pieces: the values of the carriers so far."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, _Items] = {}
+        self._values = State()
+
+    def __bool__(self) -> bool:
+        return bool(self._items or self._values)
+
+    def add(self, pieces: State) -> str:
+        """Add the values of one delta. Return the text of the reasoning that they add, "" for none. Raise ValueError
+        for invalid JSON.
+        """
+        added = ""
+        for name, raw in pieces.items():
+            row = _ROWS[name]
+            if row.merge == "replace" or not bytes(raw).startswith(b"["):
+                self._values[name] = raw
+                continue
+            items = self._items.setdefault(name, _Items(joins=row.merge == "items"))
+            texts = [items.add(element) for element in _ELEMENTS.decode(raw)]
+            added = added or "".join(texts)
+        return added
+
+    def take(self) -> State:
+        """Return the state so far, and forget it."""
+        state = {name: Raw(msgspec.json.encode(list(items.values()))) for name, items in self._items.items()}
+        state.update(self._values)
+        self._items, self._values = {}, State()
+        return state
+
+
+class _Item:
+    """Item of a list that is received in pieces: its members, and the pieces of its texts."""
+
+    def __init__(self, members: dict[str, Raw]) -> None:
+        self.members = members
+        self.texts: dict[str, list[str]] = {}
+        self.lengths: dict[str, int] = {}
+
+    def add(self, members: dict[str, Raw]) -> str:
+        """Add the members of a piece. Return the text that they add."""
+        added = list[str]()
+        for name, raw in members.items():
+            if name in TEXTS and bytes(raw).startswith(b'"'):
+                added.append(self._add_text(name, msgspec.json.decode(raw, type=str)))
+            elif not is_present(self.members.get(name, ABSENT)):
+                self.members[name] = raw
+        return "".join(added)
+
+    def _add_text(self, name: str, text: str) -> str:
+        """Add a piece of text. Some providers send all of the text so far in each piece."""
+        pieces, length = self.texts.setdefault(name, []), self.lengths.get(name, 0)
+        if MIN_SNAPSHOT <= length <= len(text) and text.startswith(before := "".join(pieces)):
+            text = text[len(before) :]
+        pieces.append(text)
+        self.lengths[name] = length + len(text)
+        return text
+
+    def value(self) -> dict[str, Raw]:
+        """Return the item as a whole."""
+        return self.members | {name: Raw(msgspec.json.encode("".join(self.texts[name]))) for name in self.texts}
+
+
+class _Items:
+    """List of items that are received in pieces.
+
+    A piece belongs to the last item with its type and index or, without an index, to the last item if that has its
+    type. A signature ends the text of an item, and opaque data is never joined.
+    """
+
+    def __init__(self, *, joins: bool) -> None:
+        self._joins = joins
+        self._all: list[_Item | Raw] = []
+        self._by_index: dict[tuple[bytes, bytes], _Item] = {}
+        self._has_text = False
+
+    def add(self, raw: Raw) -> str:
+        """Add one element of a list. Return the text that it adds."""
+        if not self._joins or not bytes(raw).startswith(b"{"):
+            self._all.append(raw)
+            return ""
+        members = _MEMBERS.decode(raw)
+        kind, index = bytes(members.get("type", ABSENT)), members.get("index", ABSENT)
+        key = (kind, bytes(index))
+        last = self._all[-1] if self._all and isinstance(self._all[-1], _Item) else None
+        known = self._by_index.get(key) if is_present(index) else last
+        starts = known is None or not _continues(members, known.members)
+        if known is None or starts:
+            texts = {name: ABSENT for name in TEXTS if bytes(members.get(name, ABSENT)).startswith(b'"')}
+            known = _Item({**members, **texts})
+            self._all.append(known)
+        self._by_index[key] = known
+        text = known.add(members)
+        separator = REASONING_SEPARATOR if starts and text and self._has_text else ""
+        self._has_text = self._has_text or bool(text)
+        return separator + text
+
+    def values(self) -> Iterator[object]:
+        """Yield the items as a whole."""
+        for item in self._all:
+            yield item.value() if isinstance(item, _Item) else item
+
+
+def _continues(piece: Mapping[str, Raw], item: Mapping[str, Raw]) -> bool:
+    """Return whether a piece may belong to the item with the same type and place."""
+    if bytes(piece.get("type", ABSENT)) != bytes(item.get("type", ABSENT)):
+        return False
+    both = [name for name in piece if is_present(piece[name]) and is_present(item.get(name, ABSENT))]
+    if "data" in both or ("id" in both and bytes(piece["id"]) != bytes(item["id"])):
+        return False
+    has_text = any(bytes(piece.get(name, ABSENT)) not in {b"", b"null", b'""'} for name in TEXTS)
+    return not (has_text and is_present(item.get("signature", ABSENT)))
