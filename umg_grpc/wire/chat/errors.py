@@ -23,6 +23,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_INVALID_KEY: (REQUEST, "invalid_api_key"),
     pb.ERROR_REASON_KEY_EXPIRED: (REQUEST, "invalid_api_key"),
     pb.ERROR_REASON_PERMISSION_DENIED: ("permission_error", "permission_denied"),
+    pb.ERROR_REASON_MODEL_UNPRICED: ("permission_error", "model_unpriced"),
     pb.ERROR_REASON_MODEL_NOT_FOUND: (REQUEST, "model_not_found"),
     pb.ERROR_REASON_PATH_NOT_FOUND: (REQUEST, "unknown_url"),
     pb.ERROR_REASON_API_NOT_SERVED: (REQUEST, "unknown_url"),

@@ -61,6 +61,9 @@ const (
 	// The key does not permit the operation. `operation`: the scope that the key lacks; or `model` where the key's
 	// channels serve the model, but not for this operation. PERMISSION_DENIED, HTTP 403.
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 23
+	// The key has a budget, and the model has no price by which its calls could be charged. The message says what the
+	// operator can do. `model`. PERMISSION_DENIED, HTTP 403.
+	ErrorReason_ERROR_REASON_MODEL_UNPRICED ErrorReason = 24
 	// The model does not exist, or the key may not use it; the error is the same for both. `model`. NOT_FOUND, HTTP 404.
 	ErrorReason_ERROR_REASON_MODEL_NOT_FOUND ErrorReason = 40
 	// The path does not exist. `path`. NOT_FOUND, HTTP 404.
@@ -149,6 +152,7 @@ var (
 		21: "ERROR_REASON_INVALID_KEY",
 		22: "ERROR_REASON_KEY_EXPIRED",
 		23: "ERROR_REASON_PERMISSION_DENIED",
+		24: "ERROR_REASON_MODEL_UNPRICED",
 		40: "ERROR_REASON_MODEL_NOT_FOUND",
 		41: "ERROR_REASON_PATH_NOT_FOUND",
 		42: "ERROR_REASON_API_NOT_SERVED",
@@ -191,6 +195,7 @@ var (
 		"ERROR_REASON_INVALID_KEY":                 21,
 		"ERROR_REASON_KEY_EXPIRED":                 22,
 		"ERROR_REASON_PERMISSION_DENIED":           23,
+		"ERROR_REASON_MODEL_UNPRICED":              24,
 		"ERROR_REASON_MODEL_NOT_FOUND":             40,
 		"ERROR_REASON_PATH_NOT_FOUND":              41,
 		"ERROR_REASON_API_NOT_SERVED":              42,
@@ -252,8 +257,7 @@ var File_umg_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xf9\n" +
-	"\n" +
+	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\x9a\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_MALFORMED_BODY\x10\x01\x12\x1e\n" +
@@ -267,7 +271,8 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\x18ERROR_REASON_MISSING_KEY\x10\x14\x12\x1c\n" +
 	"\x18ERROR_REASON_INVALID_KEY\x10\x15\x12\x1c\n" +
 	"\x18ERROR_REASON_KEY_EXPIRED\x10\x16\x12\"\n" +
-	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x17\x12 \n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x17\x12\x1f\n" +
+	"\x1bERROR_REASON_MODEL_UNPRICED\x10\x18\x12 \n" +
 	"\x1cERROR_REASON_MODEL_NOT_FOUND\x10(\x12\x1f\n" +
 	"\x1bERROR_REASON_PATH_NOT_FOUND\x10)\x12\x1f\n" +
 	"\x1bERROR_REASON_API_NOT_SERVED\x10*\x12!\n" +
