@@ -321,7 +321,7 @@ LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
 SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, unpriced, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"
@@ -443,8 +443,13 @@ MISTAKES = [
     ),
     Mistake(
         "a key of another place",
+        CHANNEL + "  tokenizer: smollm2",
+        (f"6: channels[0].tokenizer: `tokenizer` is not known here; {SERVED_KEYS}",),
+    ),
+    Mistake(
+        "a price of a channel",
         CHANNEL + "  price: {request: 5}",
-        (f"6: channels[0].price: `price` is not known here; {SERVED_KEYS}",),
+        ("6: channels[0].price: `price` is not known here; did you mean `unpriced`?",),
     ),
     Mistake(
         "a misspelt key in a channel",

@@ -11,6 +11,7 @@ import msgspec
 
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
+from umg_grpc.config.price_settings import unpriced
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import (
     KEYLESS_AUTH,
@@ -110,6 +111,8 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     heal: bool = True
     prompt_caching: Literal["auto", "off"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    unpriced: str | dict[str, object] | None = None
+    """Prices of its models without one: `free`, `refuse`, or as `price` of a model; those of the config if unset."""
 
 
 def channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
@@ -223,6 +226,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         api_key=entry.api_key or _key_of_environment(document, path, preset, auth),
         auth=auth,
         max_inputs=entry.max_inputs or (preset.max_inputs if set(EMBEDDING_PROTOCOLS) & set(protocols) else None),
+        unpriced=preset.unpriced if entry.unpriced is None else entry.unpriced,
     )
 
 
@@ -309,6 +313,7 @@ def _own_channel(
         shared_objects=True,
         pace=Channel.pace if entry.pace is None else entry.pace,
         concurrency=entry.concurrency,
+        unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
     )
 
 
@@ -349,6 +354,7 @@ def _http_channel(
         heal=entry.heal,
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
+        unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
     )
 
 

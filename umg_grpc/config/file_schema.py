@@ -94,6 +94,7 @@ class _File(ConfigEntry, frozen=True):
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     shipped_prices: bool = True
+    unpriced: str | dict[str, object] | None = None
     discovery: _DiscoveryEntry = _DiscoveryEntry()
     tls: Tls | None = None
     log: Log = Log()
@@ -150,6 +151,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     from umg_grpc.config.channels import channels
     from umg_grpc.config.model_index import ModelIndex
     from umg_grpc.config.model_settings import models
+    from umg_grpc.config.price_settings import unpriced
 
     file = read_entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}
@@ -187,6 +189,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         drain=file.drain,
         drain_delay=file.drain_delay,
         shipped_prices=file.shipped_prices,
+        unpriced=unpriced(document, ("unpriced",), file.unpriced) or (),
         discovery=_discovery(document, file.discovery),
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,

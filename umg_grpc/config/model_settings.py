@@ -1,19 +1,18 @@
-"""Properties of public models in the config: reads and checks the section `models` (prices, limits, capabilities)."""
+"""Properties of public models in the config: reads and checks the section `models`."""
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
+from umg_grpc.config.price_settings import prices, unpriced
 from umg_grpc.config.value_parsers import duration, family, time
 from umg_grpc.config.values import ConfigEntry, ModelInfo, ModelLimits, Seconds
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.catalogue import GENERATES
-from umg_grpc.knowledge.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, Item, Unit, Variant, variant_of
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -23,23 +22,12 @@ Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """Length of an embedding vector."""
 T = TypeVar("T")
 
-PRICE = re.compile(r"[0-9]{1,15}")
-CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
-MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
-MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
-ANY = "any"
-"""Name of every other size or quality."""
-
 
 def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
     """Return the enum values by their names in lower case without the prefix, for example `input_token`."""
     return {name.removeprefix(prefix).lower(): value for name, value in values if value}
 
 
-_UNITS = _enum_names(pb.BillableUnit.items(), "BILLABLE_UNIT_")
-_SUFFIX = "_token"
-_TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
-"""Tokens by the names under which their prices are in credits."""
 _REASONING = _enum_names(pb.ReasoningControl.items(), "REASONING_CONTROL_")
 _LIFECYCLES = _enum_names(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
 _OPERATIONS = {
@@ -110,6 +98,8 @@ class _ModelEntry(ConfigEntry, frozen=True):
     """Time at which it is retired: a date, an ISO 8601 time or Unix seconds."""
     price: dict[str, object] | None = None
     """Prices by unit, e.g. `{input: 1.25, output: 10}` in credits for a million tokens; its public price if unset."""
+    unpriced: str | dict[str, object] | None = None
+    """Prices without a `price` and a public one: `free`, `refuse`, or as `price`; those of its channel if unset."""
     capabilities: _CapabilitiesEntry | None = None
     hedge: Seconds | None = None
     cache: str | None = None
@@ -143,6 +133,7 @@ def models(document: Document, values: Value, served: ModelIndex | None) -> Iter
                     hedge=entry.hedge,
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
                     limits=entry.limits if entry.limits != ModelLimits() else None,
+                    unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
                 ),
             )
 
@@ -158,100 +149,12 @@ def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols:
         model.lifecycle = _LIFECYCLES[lifecycle]
     if (retires := time(document, (*path, "retires"), entry.retires)) is not None:
         model.retire_time.FromDatetime(retires)
-    model.prices.extend(_prices(document, (*path, "price"), entry.price or {}))
+    model.prices.extend(prices(document, (*path, "price"), entry.price or {}))
     if entry.capabilities is not None:
         at = (*path, "capabilities")
         model.operations.extend(_operations(document, (*at, "operations"), entry.capabilities.operations, protocols))
         _capabilities(document, at, entry.capabilities, model)
     return model
-
-
-def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
-    """Yield the prices in `written`, the section `price` of a model, in the order of the file. Report each invalid
-    price.
-    """
-    priced = set[int]()
-    for name, price in written.items():
-        at = (*path, name)
-        unit = _TOKENS.get(name) or _UNITS.get(name)
-        if unit is None:
-            document.problem(at, f"expected {any_of((*_TOKENS, *_UNITS))}")
-            continue
-        if unit in priced:
-            document.problem(at, "expected one price for a unit; this one has another above")
-            continue
-        priced.add(unit)
-        if unit in MEDIA:
-            yield from _prices_of_variants(document, at, unit, price)
-        elif (amount := _amount(document, at, name, price)) is not None:
-            yield pb.Price(unit=unit, micro_credits_per_million=amount)
-
-
-def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
-    """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
-    price.
-
-    `name`: key of the price, which decides its unit: credits for a million (tokens), micro-credits for a million (keys
-    that end in `_token`), or credits for one of any other unit.
-    """
-    if name.endswith(_SUFFIX):
-        if (amount := _whole(price)) is None:
-            document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
-        return amount
-    amount = micro_credits_of(price) if name in _TOKENS else _each(price)
-    if amount is None:
-        each = "a million of them cost" if name in _TOKENS else f"one costs, at most {MAX_CREDITS}"
-        document.problem(at, f"expected a number such as 1.25, the credits that {each}, with at most 6 decimals")
-    return amount
-
-
-def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
-    """Yield the prices of images or videos, whose config is one price, or a mapping from sizes to prices or to mappings
-    from qualities.
-    """
-    priced = set[Item]()
-    for size, of_size, at in _by_word(path, price):
-        for quality, credits_, place in _by_word(at, of_size):
-            amount = _amount(document, place, "", credits_)
-            variant = variant_of(unit, size, quality)
-            if variant in priced:
-                document.problem(place, "expected one price for a size and quality; these have another above")
-            elif amount is not None:
-                priced.add(variant)
-                named = variant if isinstance(variant, Variant) else Variant(unit, "", "")
-                yield pb.Price(**named._asdict(), micro_credits_per_million=amount)
-
-
-def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
-    """Yield key, value and path of each entry of a mapping of prices, "" as key for `any`.
-
-    For a price instead of a mapping the only entry has the key "".
-    """
-    if not isinstance(price, dict) or not price:
-        yield "", price, path
-        return
-    for word, value in price.items():
-        yield "" if word == ANY else word, value, (*path, word)
-
-
-def micro_credits_of(credits_: object) -> int | None:
-    """Convert a decimal number of credits, as text, to micro-credits, exactly; None if it is no number or has more than
-    6 decimals.
-    """
-    match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
-    return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
-
-
-def _each(credits_: object) -> int | None:
-    """Convert the price of one unit in credits to the micro-credits for a million units; None for an invalid or too
-    high price.
-    """
-    amount = micro_credits_of(credits_)
-    return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
-
-
-def _whole(price: object) -> int | None:
-    return int(price) if isinstance(price, str) and PRICE.fullmatch(price) else None
 
 
 def _operations(

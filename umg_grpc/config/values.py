@@ -238,6 +238,8 @@ class Channel:
     """Whether the models that the provider lists are served where a pattern matches: `beside` all others that match, or
     `only` they, as soon as the list is known.
     """
+    unpriced: tuple[pb.Price, ...] | None = None
+    """Prices of its models that have none; empty if they remain without, None for those of the config."""
 
 
 class ModelLimits(ConfigEntry, frozen=True):
@@ -271,6 +273,8 @@ class ModelInfo:
     caller wants cached.
     """
     limits: ModelLimits | None = None
+    unpriced: tuple[pb.Price, ...] | None = None
+    """Prices of the model if it has none; empty if it remains without, None for those of its channels."""
 
 
 class Tls(ConfigEntry, frozen=True):
@@ -400,6 +404,10 @@ class Config:
     """
     shipped_prices: bool = True
     """Whether models of providers without a `price` have their public price (`umg_grpc.knowledge.shipped_prices`)."""
+    unpriced: tuple[pb.Price, ...] = ()
+    """Prices of models that have none, unless the model or its channel states others; empty if they remain without,
+    and are refused to keys with a budget.
+    """
     discovery: Discovery = Discovery()
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""

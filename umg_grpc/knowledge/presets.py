@@ -6,6 +6,7 @@ Restrictions of the providers' models are in `umg_grpc.knowledge.dialects`, foun
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -44,6 +45,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models as the file lists them: an id alone is that of the provider, too."""
     max_inputs: int | None = None
     """Most texts of one embedding request, if lower than the limit of the protocol."""
+    unpriced: Literal["free"] | None = None
+    """Price of models without a price: `free` for servers that the operator runs; None for vendors."""
     source: str
     """Documentation of the provider's API, from which this preset is."""
     as_of: str

@@ -1,0 +1,126 @@
+"""Prices in the config: of a model (`price`), and of models without one (`unpriced`)."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from umg_grpc.config.yaml_conversion import any_of
+from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
+from umg_grpc.v1 import pb
+
+PRICE = re.compile(r"[0-9]{1,15}")
+CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
+MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
+MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
+ANY = "any"
+"""Name of every other size or quality."""
+_UNITS = {name.removeprefix("BILLABLE_UNIT_").lower(): unit for name, unit in pb.BillableUnit.items() if unit}
+_SUFFIX = "_token"
+_TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
+"""Tokens by the names under which their prices are in credits."""
+FREE, REFUSE = "free", "refuse"
+NOTHING = pb.Price(unit=REQUEST)
+"""Price 0 of a call: a price for every operation."""
+
+
+def unpriced(document: Document, path: Path, written: str | Mapping[str, object] | None) -> tuple[pb.Price, ...] | None:
+    """Return the prices that an `unpriced` in the config states: `free`, `refuse` (then empty), or prices by unit; None
+    for an unset one. Report a malformed value.
+    """
+    if written is None:
+        return None
+    if isinstance(written, str):
+        if written not in (FREE, REFUSE):
+            document.problem(path, f"expected `{FREE}`, `{REFUSE}`, or prices such as {{input: 1.25, output: 10}}")
+        return (NOTHING,) if written == FREE else ()
+    if not written:
+        document.problem(path, f"expected a price, `{FREE}` or `{REFUSE}`")
+    return tuple(prices(document, path, written))
+
+
+def prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
+    """Yield the prices in `written`, a mapping from units to prices, in the order of the file. Report each invalid
+    price.
+    """
+    priced = set[int]()
+    for name, price in written.items():
+        at = (*path, name)
+        unit = _TOKENS.get(name) or _UNITS.get(name)
+        if unit is None:
+            document.problem(at, f"expected {any_of((*_TOKENS, *_UNITS))}")
+            continue
+        if unit in priced:
+            document.problem(at, "expected one price for a unit; this one has another above")
+            continue
+        priced.add(unit)
+        if unit in MEDIA:
+            yield from _prices_of_variants(document, at, unit, price)
+        elif (amount := _amount(document, at, name, price)) is not None:
+            yield pb.Price(unit=unit, micro_credits_per_million=amount)
+
+
+def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
+    """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
+    price.
+
+    `name`: key of the price, which decides its unit: credits for a million (tokens), micro-credits for a million (keys
+    that end in `_token`), or credits for one of any other unit.
+    """
+    if name.endswith(_SUFFIX):
+        if (amount := _whole(price)) is None:
+            document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
+        return amount
+    amount = micro_credits_of(price) if name in _TOKENS else _each(price)
+    if amount is None:
+        each = "a million of them cost" if name in _TOKENS else f"one costs, at most {MAX_CREDITS}"
+        document.problem(at, f"expected a number such as 1.25, the credits that {each}, with at most 6 decimals")
+    return amount
+
+
+def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
+    """Yield the prices of images or videos, whose config is one price, or a mapping from sizes to prices or to mappings
+    from qualities.
+    """
+    priced = set[Item]()
+    for size, of_size, at in _by_word(path, price):
+        for quality, credits_, place in _by_word(at, of_size):
+            amount = _amount(document, place, "", credits_)
+            variant = variant_of(unit, size, quality)
+            if variant in priced:
+                document.problem(place, "expected one price for a size and quality; these have another above")
+            elif amount is not None:
+                priced.add(variant)
+                named = variant if isinstance(variant, Variant) else Variant(unit, "", "")
+                yield pb.Price(**named._asdict(), micro_credits_per_million=amount)
+
+
+def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
+    """Yield key, value and path of each entry of a mapping of prices, "" as key for `any`.
+
+    For a price instead of a mapping the only entry has the key "".
+    """
+    if not isinstance(price, dict) or not price:
+        yield "", price, path
+        return
+    for word, value in price.items():
+        yield "" if word == ANY else word, value, (*path, word)
+
+
+def micro_credits_of(credits_: object) -> int | None:
+    """Convert a decimal number of credits, as text, to micro-credits, exactly; None if it is no number or has more than
+    6 decimals.
+    """
+    match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
+    return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
+
+
+def _each(credits_: object) -> int | None:
+    """Convert the price of one unit in credits to the micro-credits for a million units; None for an invalid or too
+    high price.
+    """
+    amount = micro_credits_of(credits_)
+    return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
+
+
+def _whole(price: object) -> int | None:
+    return int(price) if isinstance(price, str) and PRICE.fullmatch(price) else None
