@@ -16,6 +16,7 @@ from umg_grpc.routing.channel_target import (
     Operation,
     Target,
 )
+from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, letters_of, model_not_found
 
@@ -37,6 +38,9 @@ __all__ = [
     "RoutePreferences",
     "Router",
     "Target",
+    "distinct",
+    "has_costs",
+    "is_priced",
     "letters_of",
     "model_not_found",
     "under_name",

@@ -13,7 +13,9 @@ from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.prices import FREE, Prices, price_list
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.routing.model_prices import stated_prices
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
@@ -37,6 +39,8 @@ class Target:
     """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
     """Fields of a request for the model that the provider rejects or requires."""
+    prices: Prices = FREE
+    """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
 
     def supports(self, operation: Operation) -> bool:
         """Return whether the channel can be called for the operation. For `MAKE_IMAGE` a model that only edits images
@@ -51,7 +55,12 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
     configured = model.family or (info.family if info else None)
     family = configured or _known_family(model.id, model.upstream)
     return Target(
-        channel, model.upstream, family, _operations(config, channel, model), _quirks(config, channel, model, family)
+        channel,
+        model.upstream,
+        family,
+        _operations(config, channel, model),
+        _quirks(config, channel, model, family),
+        price_list(stated_prices(config, channel, model.id, model.upstream)),
     )
 
 
@@ -127,12 +136,12 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     entry. Empty if the config lists only operations that the channel does not have; a catalogue entry with only these
     is ignored.
     """
-    able = frozenset(operation for operation in PROTOCOLS if _is_own(channel) or _formats_for(channel, operation))
+    able = frozenset(operation for operation in PROTOCOLS if is_own(channel) or _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
     if known is None:
-        return able.intersection(GENERATES) if _is_own(channel) else able
+        return able.intersection(GENERATES) if is_own(channel) else able
     return able.intersection(known.operations) or able
 
 
@@ -149,9 +158,9 @@ def _formats_for(channel: Channel, operation: Operation) -> Collection[str]:
     Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
     """
     names = PROTOCOLS[operation]
-    return names if _is_own(channel) else tuple(name for name in names if name in channel.protocols)
+    return names if is_own(channel) else tuple(name for name in names if name in channel.protocols)
 
 
-def _is_own(channel: Channel) -> bool:
+def is_own(channel: Channel) -> bool:
     """Return whether the channel leads to a part of the gateway, a local model or the sandbox, not to a provider."""
     return not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)

@@ -8,15 +8,9 @@ from umg_grpc.config.values import ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
-from umg_grpc.knowledge.shipped_prices import shipped_prices
-from umg_grpc.knowledge.vendors import vendor_of
-from umg_grpc.routing.channel_target import EMBED, Target, formats_of
+from umg_grpc.routing.channel_target import EMBED, Target, formats_of, is_own
+from umg_grpc.routing.model_prices import stated_prices
 from umg_grpc.v1 import pb
-
-FREE_PROTOCOLS = frozenset({"local", "sandbox"})
-"""Protocols of channels inside the gateway. Their models cost nothing, so that no price of a provider applies
-to them.
-"""
 
 
 @dataclass(frozen=True)
@@ -96,8 +90,8 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     for field, _ in configured.ListFields():  # replaces whole fields: lists are not merged
         described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
     described.MergeFrom(configured)
-    if config.shipped_prices and not configured.prices:
-        described.prices.extend(_shipped_prices(targets))
+    if not configured.prices:
+        described.prices.extend(_prices(config, model, targets))
     operations = {operation for target in targets for operation in target.operations}
     described.ClearField("operations")
     described.operations.extend(sorted(operations))
@@ -118,13 +112,15 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     return described
 
 
-def _shipped_prices(targets: Sequence[Target]) -> Sequence[pb.Price]:
-    """Return the public prices of a model: those of the first target whose provider's model has prices in the shipped
-    list; empty if none has, or if all channels are simulated or local.
+def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[pb.Price]:
+    """Return the prices of the first target that has some and is no part of the gateway, else of the first that has
+    some; empty if none has.
     """
-    paid = (target for target in targets if FREE_PROTOCOLS.isdisjoint(target.channel.protocols))
-    found = (shipped_prices(target.model, vendor_of(target.channel.base_url)) for target in paid)
-    return next((prices for prices in found if prices), ())
+    priced = [target for target in targets if target.prices is not FREE]
+    if not priced:
+        return ()
+    first = next((target for target in priced if not is_own(target.channel)), priced[0])
+    return stated_prices(config, first.channel, model, first.model)
 
 
 def _owner(channel: Channel) -> str:

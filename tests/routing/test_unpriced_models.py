@@ -1,0 +1,108 @@
+"""Prices of a model at each of its channels, and models without a price for an operation."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from umg_grpc.config import ConfigError, parse
+from umg_grpc.knowledge.prices import FREE, IMAGE, INPUT, OUTPUT, REQUEST, VIDEO_SECOND, Prices, Unit
+from umg_grpc.routing import CREATE_VIDEO, EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Router, has_costs, is_priced
+
+CHANNELS = """\
+channels:
+- {name: plain, protocols: [chat], base_url: "http://a", models: [m, gpt-4o]}
+- {name: other, protocols: [chat], base_url: "http://a", models: [m, n, gpt-4o]%s}
+- {name: inside, protocols: [sandbox], models: [m, gpt-4o]}
+"""
+NOTHING = {REQUEST: 0}
+
+
+@dataclass(frozen=True)
+class Stated:
+    id: str
+    channel: str
+    """Further keys of the channel `other`."""
+    rest: str
+    model: str
+    expected: list[dict[Unit, int]]
+    """Prices of requests and tokens at each channel."""
+
+
+CASES = [
+    Stated("no price", "", "", "n", [{}]),
+    Stated("the simulated provider alone costs nothing", "", "", "m", [{}, {}, NOTHING]),
+    Stated("free at the top", "", "unpriced: free\n", "m", [NOTHING, NOTHING, NOTHING]),
+    Stated("a default price at the top", "", "unpriced: {request: 2}\n", "m", [{REQUEST: 2}, {REQUEST: 2}, NOTHING]),
+    Stated("free at a channel", ", unpriced: free", "", "m", [{}, NOTHING, NOTHING]),
+    Stated("a price at a channel", ", unpriced: {request: 3}", "unpriced: free", "m", [NOTHING, {REQUEST: 3}, NOTHING]),
+    Stated("refused at a channel", ", unpriced: refuse", "unpriced: free", "m", [NOTHING, {}, NOTHING]),
+    Stated(
+        "a default price of the model",
+        ", unpriced: free",
+        "models: {m: {unpriced: {request: 4}}}",
+        "m",
+        [{REQUEST: 4}, {REQUEST: 4}, NOTHING],
+    ),
+    Stated("refused of the model", ", unpriced: free", "models: {n: {unpriced: refuse}}", "n", [{}]),
+    Stated("a price", ", unpriced: free", "models: {m: {price: {request: 1}}}", "m", [{REQUEST: 1}] * 3),
+    Stated("a price of 0", "", "models: {n: {price: {request: 0}}}", "n", [NOTHING]),
+    Stated("public prices precede the default", ", unpriced: free", "unpriced: free", "gpt-4o", [{}, {}, NOTHING]),
+]
+
+
+def prices_at(config: str, model: str) -> list[Prices]:
+    return [target.prices for target in Router(parse(config, "umg.yaml", {})).targets(model)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_most_specific_statement_about_models_without_a_price_applies(case: Stated) -> None:
+    found = prices_at(CHANNELS % case.channel + case.rest, case.model)
+    whole = [{unit: price // 10**12 for unit, price in each.micro_credits.items() if unit == REQUEST} for each in found]
+    assert whole == case.expected
+
+
+def test_a_channel_charges_the_price_that_it_has_itself() -> None:
+    public, other, inside = prices_at(CHANNELS % ", unpriced: free", "gpt-4o")
+    assert public == other
+    assert has_costs(public)
+    assert not has_costs(inside)
+    [plain, _, _] = prices_at(CHANNELS % "", "m")
+    assert plain is FREE
+
+
+@pytest.mark.parametrize("preset", ["ollama", "vllm", "llama.cpp", "lmstudio"])
+def test_servers_of_the_operator_cost_nothing_unless_stated(preset: str) -> None:
+    model = f"{preset}/my-model"
+    assert prices_at(f"channels: [{{provider: {preset}}}]\n", model) == [Prices(NOTHING)]
+    priced = f"channels: [{{provider: {preset}, unpriced: {{request: 1}}}}]\n"
+    assert prices_at(priced, model) == [Prices({REQUEST: 10**12})]
+
+
+@dataclass(frozen=True)
+class Enough:
+    id: str
+    units: tuple[Unit, ...]
+    priced: frozenset[Operation]
+
+
+ALL = frozenset({GENERATE, EMBED, RERANK, MAKE_IMAGE, CREATE_VIDEO})
+ENOUGH = [
+    Enough("nothing", (), frozenset()),
+    Enough("a call", (REQUEST,), ALL),
+    Enough("input", (INPUT,), frozenset({GENERATE, EMBED, RERANK})),
+    Enough("output", (OUTPUT,), frozenset({GENERATE, CREATE_VIDEO})),
+    Enough("an image", (IMAGE,), frozenset({MAKE_IMAGE})),
+    Enough("a second of video", (VIDEO_SECOND,), frozenset({CREATE_VIDEO})),
+]
+
+
+@pytest.mark.parametrize("case", ENOUGH, ids=lambda case: case.id)
+def test_a_price_is_enough_for_the_operations_whose_units_it_has(case: Enough) -> None:
+    prices = Prices(dict.fromkeys(case.units, 0))
+    assert {operation for operation in ALL if is_priced(prices, operation)} == case.priced
+
+
+@pytest.mark.parametrize("written", ["cheap", "{}", "{tokens: 1}", "[1]"])
+def test_a_malformed_statement_is_named(written: str) -> None:
+    with pytest.raises(ConfigError, match=r"unpriced"):
+        parse(CHANNELS % "" + f"unpriced: {written}\n", "umg.yaml", {})

@@ -1,0 +1,76 @@
+"""Prices of a model at one channel, and the operations that they are enough to charge."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from umg_grpc.config import Channel, Config
+from umg_grpc.config.channels import OWN_PROTOCOLS
+from umg_grpc.config.price_settings import NOTHING
+from umg_grpc.knowledge.prices import (
+    IMAGE,
+    IMAGE_OUTPUT,
+    INPUT,
+    OUTPUT,
+    REQUEST,
+    SEARCH,
+    VIDEO,
+    VIDEO_SECOND,
+    Prices,
+    Unit,
+)
+from umg_grpc.knowledge.shipped_prices import shipped_prices
+from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.v1 import pb
+
+TEXT, IMAGES, VIDEOS = {REQUEST, INPUT, OUTPUT}, {REQUEST, IMAGE, IMAGE_OUTPUT}, {REQUEST, VIDEO, VIDEO_SECOND, OUTPUT}
+CHARGED: "Mapping[pb.ModelOperation.ValueType, set[Unit]]" = MappingProxyType(
+    {
+        pb.MODEL_OPERATION_GENERATE: TEXT,
+        pb.MODEL_OPERATION_EMBED: {REQUEST, INPUT},
+        pb.MODEL_OPERATION_RERANK: {REQUEST, INPUT, SEARCH},
+        pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGES,
+        pb.MODEL_OPERATION_EDIT_IMAGE: IMAGES,
+        pb.MODEL_OPERATION_CREATE_VIDEO: VIDEOS,
+        pb.MODEL_OPERATION_REMIX_VIDEO: VIDEOS,
+    }
+)
+"""Units by which a call of an operation is charged. A model with a price for none of them has no price for the
+operation, even if it has prices for others.
+"""
+
+
+def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
+    """Return the prices of a model at a channel; empty if it has none. `upstream`: the provider's id of the model.
+
+    The first of: those of the config or of the provider's list; 0 for models inside the gateway; the public ones; those
+    of models without a price (`unpriced`), as the model, the channel or the config states them.
+    """
+    info = config.models.get(model)
+    if info is not None and info.described.prices:
+        return info.described.prices
+    if not set(OWN_PROTOCOLS).isdisjoint(channel.protocols):
+        return (NOTHING,)
+    if config.shipped_prices and (public := shipped_prices(upstream, vendor_of(channel.base_url))):
+        return public
+    of_model = info.unpriced if info is not None else None
+    written = (of_model, channel.unpriced, config.unpriced)
+    return next((prices for prices in written if prices is not None), ())
+
+
+def is_priced(prices: Prices, operation: "pb.ModelOperation.ValueType") -> bool:
+    """Return whether a model with these prices has a price for the operation; a stated 0 is one."""
+    return operation not in CHARGED or not CHARGED[operation].isdisjoint(prices.micro_credits)
+
+
+def has_costs(prices: Prices) -> bool:
+    """Return whether one of the prices is not 0."""
+    return any(prices.micro_credits.values())
+
+
+def distinct(prices: Iterable[Prices]) -> tuple[Prices, ...]:
+    """Return the price lists without repetitions, in their order."""
+    found = list[Prices]()
+    for each in prices:
+        if each not in found:
+            found.append(each)
+    return tuple(found)
