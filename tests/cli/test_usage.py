@@ -172,7 +172,7 @@ async def test_models_are_listed_with_their_channels(source: Source) -> None:
     state = "healthy" if "--gateway" in flags else "-"
     assert [(row[0], *row[-3:]) for row in cells[1:]] == [
         ("famO-5-mini", "sandbox (famO-5-mini)", "1000 / 2000", state),
-        ("famX-4", "sandbox (famX-4)", "none", state),
+        ("famX-4", "sandbox (famX-4)", "free", state),
     ]
     assert "  sandbox: server_error, " in failures
 

@@ -71,6 +71,18 @@ def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset
     )
 
 
+def model_unpriced(model: str) -> UmgError:
+    """Return the error for a call with a key that has a budget of a model without a price. `model`: id or alias in the
+    request.
+    """
+    message = (
+        f"model: `{model}` has no price, and this API key has a budget, from which calls without a price cannot be"
+        " charged. Use another model, or ask the operator to set `price` of the model, or `unpriced` to `free` or a"
+        " default price, in the config"
+    )
+    return UmgError(pb.ERROR_REASON_MODEL_UNPRICED, message, model=model)
+
+
 def _exceeded(limit_id: str, name: str, limit: int, text: str, seconds: float) -> UmgError:
     shown_seconds = max(1, math.ceil(seconds))
     return UmgError(

@@ -107,11 +107,13 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
 
 
 def _price(model: pb.ModelChannels) -> str:
-    """Return the prices of a model in credits as text, `none` without prices.
+    """Return the prices of a model in credits as text, `none` without prices, `free` if all are 0.
 
     Examples: `2.5 / 10` for a million input and output tokens, `0.01-0.2 an image` for images by size and quality.
     """
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
+    if prices and not any(price.micro_credits_per_million for price in model.prices):
+        return "free"
     texts = [_price_of_one(model, unit, name) for unit, name in EACH.items() if unit in prices]
     if not prices.keys() <= EACH.keys():
         texts.insert(0, " / ".join(_credits(prices.get(unit, 0)) for unit in (INPUT, OUTPUT)))

@@ -46,6 +46,19 @@ class Hold(NamedTuple):
     micro_credits: int
 
 
+class Pin(NamedTuple):
+    """Channel to which a process is about to submit a task."""
+
+    channel: str
+    model: str
+    """Model id of the provider."""
+    prices: bytes
+    """Prices of the channel by which the task is charged."""
+    deadline_micros: int
+    """Time at which the task fails if it has not ended."""
+    lease_end_micros: int
+
+
 class Claim(NamedTuple):
     """Task that this process has leased, so that it alone may poll it until `lease_end_micros`, with the columns for a
     poll.
@@ -196,19 +209,18 @@ class VideoTasks:
 
     # --- submission
 
-    async def pin(self, task_id: str, channel: str, model: str, deadline_micros: int, lease_end_micros: int) -> bool:
-        """Record the channel and the provider's model to which this process is about to submit a task, and renew its
-        lease.
-        `deadline_micros`: time at which the task fails if it has not ended. Return False if the lease has ended, so
-        that another process may have taken over the task and this one must not submit it.
+    async def pin(self, task_id: str, pin: Pin) -> bool:
+        """Record the channel to which this process is about to submit a task, and renew its lease. Return False if the
+        lease has ended, so that another process may have taken over the task and this one must not submit it.
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         values = {
-            "channel": channel,
-            "upstream_model": model,
-            "deadline_micros": deadline_micros,
-            "next_poll_micros": lease_end_micros,
+            "channel": pin.channel,
+            "upstream_model": pin.model,
+            "prices": pin.prices,
+            "deadline_micros": pin.deadline_micros,
+            "next_poll_micros": pin.lease_end_micros,
         }
         async with self._store.write() as session:
             changed = await session.execute(update(table).where(*own).values(**values).returning(table.task_id))

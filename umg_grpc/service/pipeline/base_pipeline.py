@@ -13,8 +13,9 @@ import msgspec
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.routing import Operation, PublicModel, RoutePreferences
+from umg_grpc.routing import Operation, PublicModel, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
@@ -23,7 +24,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedged_requests import first_to_answer
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
-from umg_grpc.service.pipeline.maximum_cost import cost_bound
+from umg_grpc.service.pipeline.maximum_cost import highest_bound
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
@@ -84,10 +85,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         model.
 
         `message`: gRPC message that contains `request`, on which the rules of the schema are checked. `counted`:
-        whether only the tokens of the request are counted. Raise UmgError if a rule is broken, or if the key may not
-        use its model. A request that is decoded from a caller's body is not validated again: the rules of the codecs
-        are as strict (tested for every codec), and validation of a long conversation takes longer than all other steps
-        here.
+        whether only the tokens of the request are counted. Raise UmgError if a rule is broken, if the key may not use
+        its model, or if the key has a budget and its model no price. A request that is decoded from a caller's body is
+        not validated again: the rules of the codecs are as strict (tested for every codec), and validation of a long
+        conversation takes longer than all other steps here.
         """
         notes = call.arrival.notes or NO_NOTES
         if not request.HasField("source"):
@@ -95,7 +96,10 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         elif call.arrival.notes is None:
             request, notes = await self._decode(request, counted=counted)
         self._check_content(request)
-        return request, notes, self._access.resolve(call.known_caller, request.model)
+        access = self._access.resolve(call.known_caller, request.model)
+        if access.is_unpriced and not counted:
+            raise model_unpriced(request.model)
+        return request, notes, access
 
     async def count_and_reserve(self, call: Call, access: Access, request: RequestT, notes: RequestNotes) -> None:
         """Count the call against the limits of its key and model, and reserve its maximum cost from the budget, both
@@ -107,7 +111,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             await self.count_request(call, model, request)
         call.facts.model = model.id  # set here, since the call may reach no channel
         if access.has_budget:
-            await self.reserve_cost(call, model, DecodedRequest(request, notes))
+            await self.reserve_cost(call, access, DecodedRequest(request, notes))
         call.charges.prices = model.prices
 
     async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
@@ -115,12 +119,13 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         estimate = estimate_tokens(request, model.described)
         await acquire_limits(call, self._context.limits, model, estimate, request.source.format)
 
-    async def reserve_cost(self, call: Call, model: PublicModel, decoded: DecodedRequest[RequestT]) -> None:
+    async def reserve_cost(self, call: Call, access: Access, decoded: DecodedRequest[RequestT]) -> None:
         """Reserve the maximum cost of a call from the budget of its key until the call ends, and limit the response to
-        the length that the budget pays for. `decoded`: request with all messages of its conversation. Raise
-        UmgError(QUOTA_EXHAUSTED).
+        the length that the budget pays for. `access`: access of the key to the model. `decoded`: request with all
+        messages of its conversation. Raise UmgError(QUOTA_EXHAUSTED).
         """
-        bound = cost_bound(decoded, model.described, model.prices, strict=call.strict)
+        described = access.resolved.model.described
+        bound = highest_bound(decoded, described, access.price_lists, strict=call.strict)
         await reserve_budget(call, self._context.usage, bound.least, bound.most)
         if call.charges.reservation is not None:
             call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
@@ -166,6 +171,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             targets = [access.only_target]
         else:
             targets = router.channels(model.id, self._operation, preferences)
+            if access.skips_unpriced:
+                targets = [target for target in targets if is_priced(target.prices, self._operation)]
         plan = plan_attempts(targets, encoder, context.shared)
         return FailoverLoop(call, model, admitted.request.model, plan, access.caller.show_route)
 

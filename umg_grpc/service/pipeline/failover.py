@@ -114,6 +114,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         facts, headers, report = call.facts, call.headers, attempt.call.report
         facts.channel, facts.report = attempt.channel, report
         facts.usage = facts.quantities = None
+        if call.charges.prices is not None:  # else the call is charged later, as a video task
+            call.charges.prices = attempt.target.prices
         if report.dropped:
             headers[DROPPED] = report.header()
         elif DROPPED in headers:  # of the attempt before

@@ -4,7 +4,7 @@ The tokens of the input are bounded by its bytes: the vocabularies of models hav
 tokens of the response are bounded by the maximum that the provider is sent.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from umg_grpc.knowledge.families.image import family_row
@@ -122,6 +122,19 @@ def cost_bound(
         tokens += len(request.query.encode()) * len(request.documents)
     fixed = tokens * prices.highest(INPUT) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
     return CostBound(fixed, 0, 0, 0)
+
+
+def highest_bound(
+    decoded: DecodedRequest[RequestT], model: pb.Model, price_lists: Sequence[Prices], *, strict: bool = False
+) -> CostBound:
+    """Return the maximum cost of a request at any of the channels with these price lists, at least one. `decoded`,
+    `strict`: as in `cost_bound`.
+    """
+    first, *others = (cost_bound(decoded, model, prices, strict=strict) for prices in price_lists)
+    for other in others:
+        fixed, token_price = max(first.fixed, other.fixed), max(first.token_price, other.token_price)
+        first = first._replace(fixed=fixed, token_price=token_price)
+    return first
 
 
 def _generation_bound(

@@ -13,8 +13,20 @@ from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.prices import FREE
-from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, Router, Target, letters_of, model_not_found
+from umg_grpc.knowledge.prices import Prices
+from umg_grpc.routing import (
+    GENERATE,
+    Operation,
+    PublicModel,
+    Resolved,
+    Router,
+    Target,
+    distinct,
+    has_costs,
+    is_priced,
+    letters_of,
+    model_not_found,
+)
 from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
@@ -44,6 +56,12 @@ class Access(NamedTuple):
     """Whether the calls are limited by limits of the key or of the model."""
     has_budget: bool
     """Whether the cost of a call is reserved from a budget: the key has one, and the model is not free."""
+    is_unpriced: bool
+    """Whether calls are refused: the key has a budget, and the model has no price at any of its channels."""
+    skips_unpriced: bool
+    """Whether channels without a price of the model are not used: the key has a budget, and other channels have one."""
+    price_lists: tuple[Prices, ...]
+    """Different prices of the channels that may be used."""
     has_several: bool
     """Whether more than one channel serves the model, for any operation."""
     router: Router
@@ -83,16 +101,22 @@ class ModelAccess:
         targets = router.reachable(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
-        model = resolved.model
+        model, is_budgeted = resolved.model, caller.budget_micro_credits is not None
+        priced = [target for target in targets if is_priced(target.prices, self._operation)]
+        usable = priced if is_budgeted and priced else targets
+        price_lists = distinct(target.prices for target in usable)
         access = self._resolved[caller.key_id, name] = Access(
             caller=caller,
             resolved=resolved,
             has_rules=bool(resolved.rules.family) or resolved.suffix is not None,
             has_limits=caller.has_limits or model.limits is not None,
-            has_budget=caller.budget_micro_credits is not None and model.prices is not FREE,
+            has_budget=is_budgeted and any(map(has_costs, price_lists)),
+            is_unpriced=is_budgeted and not priced,
+            skips_unpriced=len(usable) < len(targets),
+            price_lists=price_lists,
             has_several=router.has_several(model.id),
             router=router,
-            only_target=targets[0] if len(targets) == 1 else None,
+            only_target=usable[0] if len(usable) == 1 else None,
         )
         return access
 

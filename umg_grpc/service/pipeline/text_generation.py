@@ -83,7 +83,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         if access.has_budget:
             try:
                 whole = DecodedRequest(request, notes) if continued is None else continued.whole
-                await self.reserve_cost(call, model, whole)
+                await self.reserve_cost(call, access, whole)
             except BaseException:  # cancellation too: another call may continue the thread then
                 await self.close(call, continued)
                 raise

@@ -23,7 +23,6 @@ from umg_grpc.service.video_tasks.poll_outcomes import failure
 from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.result_download import TaskContent
 from umg_grpc.service.video_tasks.submission import NewTask
-from umg_grpc.service.video_tasks.task_costs import max_cost
 from umg_grpc.service.video_tasks.task_requests import (
     already_exists,
     body_hash,
@@ -154,7 +153,7 @@ class VideoServicer(rpc.VideoServiceServicer):
             if not targets:
                 message = "the channel that made this task is not available any more; submit a new task"
                 raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        await tasks.admit(call, model, max_cost(request.parameters, model.prices))
+        await tasks.admit(call, model, request.parameters, targets)
         row = new_row(call, request, model, context.process, context.now(), kind=kind, source_task_id=source_id)
         made_by = None if source is None else provider_task_of(source)
         new = NewTask(

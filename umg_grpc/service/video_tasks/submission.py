@@ -16,9 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.knowledge.prices import FREE
-from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target
+from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
@@ -26,8 +26,9 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_costs import max_cost, stored_prices
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import Hold
+from umg_grpc.store.video_task_table import Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED
@@ -112,8 +113,8 @@ class Submissions:
                 await asyncio.wait(late)
 
     def targets(self, call: Call, model: PublicModel, operation: Operation) -> Sequence[Target]:
-        """Return the channels that serve the model and support the operation, best first. Raise UmgError if there are
-        none, or if the key may use none of them.
+        """Return the channels that serve the model and support the operation, best first; for a key with a budget only
+        those with a price. Raise UmgError if there are none, or if the key may use none of them.
         """
         preferences = RoutePreferences(pins=call.caller.channels, is_healthy=self._context.shared.is_healthy)
         found = self._context.channels.router.channels(model.id, operation, preferences)
@@ -121,16 +122,24 @@ class Submissions:
         if not served:
             message = f"no channel of the model `{model.id}` makes videos here; use another model"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        return served
+        if call.caller.budget_micro_credits is None:
+            return served
+        if not (priced := [target for target in served if is_priced(target.prices, operation)]):
+            raise model_unpriced(model.id)
+        return priced
 
-    async def admit(self, call: Call, model: PublicModel, micro_credits: int) -> None:
-        """Count the call against the limits of its key and model, and reserve its maximum cost, `micro_credits`. Raise
-        UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
+    async def admit(
+        self, call: Call, model: PublicModel, parameters: pb.VideoParameters, targets: Sequence[Target]
+    ) -> None:
+        """Count the call against the limits of its key and model, and reserve the maximum cost of a task with these
+        parameters at any of the channels. Raise UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
         """
         call.facts.model = model.id
         await acquire_limits(call, self._context.limits, model, TokenEstimate(0, 0))
-        if call.caller.budget_micro_credits is not None and model.prices is not FREE:
-            await reserve_budget(call, self._context.usage, micro_credits)
+        price_lists = distinct(target.prices for target in targets)
+        if call.caller.budget_micro_credits is not None and any(map(has_costs, price_lists)):
+            most = max(max_cost(parameters, prices) for prices in price_lists)
+            await reserve_budget(call, self._context.usage, most)
 
     async def submit(self, new: NewTask) -> MediaTask:
         """Record the task and send it. Return its row: accepted, of unknown outcome, or the existing task with the same
@@ -182,6 +191,7 @@ class Submissions:
     def _pin(self, row: MediaTask, target: Target) -> None:
         upstream, now = self._context.channels.videos[target.channel.name], self._tasks.now()
         row.channel, row.upstream_model = target.channel.name, target.model
+        row.prices = stored_prices(target.prices)
         row.deadline_micros = row.create_micros + int(upstream.deadline_seconds * 1e6)
         row.next_poll_micros = now + int(LEASE_SECONDS * 1e6)
 
@@ -215,7 +225,8 @@ class Submissions:
         """
         self._pin(row, target)
         deadline, lease_end = row.deadline_micros, row.next_poll_micros or 0
-        if not await self._tasks.rows.pin(row.task_id, row.channel, row.upstream_model, deadline, lease_end):
+        pin = Pin(row.channel, row.upstream_model, row.prices, deadline, lease_end)
+        if not await self._tasks.rows.pin(row.task_id, pin):
             message = "the submission took too long; the task is looked for at the provider"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.AMBIGUOUS)
 

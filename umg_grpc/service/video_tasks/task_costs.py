@@ -6,6 +6,7 @@ from umg_grpc.knowledge.prices import (
     PRICED_UNITS,
     REQUEST,
     Prices,
+    Variant,
     price_list,
     video_quantities,
 )
@@ -22,11 +23,15 @@ all frames, divided by 1024.
 """
 
 
-def stored_prices(prices: Prices, model: pb.Model) -> bytes:
-    """Return the prices of a model as they are stored with a task, whose cost is computed from them at its end; b"" for
-    a model that is free.
+def stored_prices(prices: Prices) -> bytes:
+    """Return the prices of a channel's model as they are stored with a task, whose cost is computed from them at its
+    end; b"" without prices.
     """
-    return pb.Model(prices=model.prices).SerializeToString() if prices.micro_credits else b""
+    stored = pb.Model()
+    for item, micro_credits in prices.micro_credits.items():
+        unit, size, quality = item if isinstance(item, Variant) else (item, "", "")
+        stored.prices.add(unit=unit, size=size, quality=quality, micro_credits_per_million=micro_credits)
+    return stored.SerializeToString()
 
 
 def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:

@@ -11,7 +11,6 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
-from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING
 from umg_grpc.v1 import pb
@@ -84,8 +83,8 @@ def new_row(
     source_task_id: str | None = None,
 ) -> MediaTask:
     """Return the database row of a new task, which this process (`process`: its unique name) submits next. The channel
-    is set when the task is sent. `now_micros`: current time in microseconds since 1970. `source_task_id`: for a remix,
-    the task that it changes, else None.
+    and its prices are set when the task is sent. `now_micros`: current time in microseconds since 1970.
+    `source_task_id`: for a remix, the task that it changes, else None.
     """
     caller: Caller = call.caller
     return MediaTask(
@@ -102,7 +101,7 @@ def new_row(
         callback_url=request.callback_url if request.HasField("callback_url") else None,
         request_id=call.arrival.request_id,
         face=call.arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
-        prices=stored_prices(model.prices, model.described),
+        prices=b"",
         micro_credits=0,
         state=SUBMITTING,
         channel="",
