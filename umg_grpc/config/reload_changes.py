@@ -9,7 +9,12 @@ import msgspec
 
 from umg_grpc.config.values import Config
 
-RELOADED = frozenset({"channels", "models", "aliases", "retries", "breaker", "egress", "shipped_prices", "unpriced", "discovery"})
+RELOADED = frozenset(
+    {
+        *("channels", "models", "aliases", "retries", "breaker", "egress"),
+        *("shipped_prices", "unpriced", "discovery"),
+    }
+)
 """Keys that a reload applies."""
 RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
 """Keys that a reload applies to the queues of channels, and only a restart to the queue of the process."""
