@@ -61,8 +61,8 @@ const (
 	// The key does not permit the operation. `operation`: the scope that the key lacks; or `model` where the key's
 	// channels serve the model, but not for this operation. PERMISSION_DENIED, HTTP 403.
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 23
-	// The key has a budget, and the model has no price by which its calls could be charged. The message says what the
-	// operator can do. `model`. PERMISSION_DENIED, HTTP 403.
+	// The key has a budget, and the model has no price by which its calls could be charged. The message has the remedies.
+	// `model`. PERMISSION_DENIED, HTTP 403.
 	ErrorReason_ERROR_REASON_MODEL_UNPRICED ErrorReason = 24
 	// The model does not exist, or the key may not use it; the error is the same for both. `model`. NOT_FOUND, HTTP 404.
 	ErrorReason_ERROR_REASON_MODEL_NOT_FOUND ErrorReason = 40
