@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
+from http_facade.grpc_calls import Pairs, response_headers
 from http_facade.http_exchange import Exchange
 from http_facade.response_head import SENT_LAST, encode_head
 from http_facade.settings import Settings
@@ -65,6 +66,19 @@ class EventStream(msgspec.Struct, eq=False):
         """Send the status line, the headers and the first events `frames`. After that, a failure can only be sent as an
         event.
         """
+        head = self._begin(headers)
+        await self.exchange.connection.write(head, self._chunk(frames))
+
+    def begin_early(self, metadata: Pairs) -> None:
+        """Send the status line, the headers and a heartbeat, because the first events are late; `begin` must not
+        follow. `metadata`: initial metadata of the call so far.
+        """
+        if not (self.exchange.is_begun or self.is_ended):
+            head = self._begin(response_headers(metadata))
+            self.exchange.connection.write_now(head + self._chunk(self.heartbeat))
+
+    def _begin(self, headers: Mapping[str, str]) -> bytes:
+        """Return the encoded status line and headers, and start the timer of the heartbeats."""
         exchange, own = self.exchange, CIMultiDict({hdrs.CONTENT_TYPE: self.content_type, **HEADERS})
         own.extend(headers)  # metadata may have a name several times
         head, self.response = encode_head(exchange, own, None)
@@ -75,7 +89,7 @@ class EventStream(msgspec.Struct, eq=False):
         self.sent_at = time.monotonic()
         seconds = self.settings.heartbeat_seconds
         self.timer = asyncio.get_running_loop().call_later(seconds, self._check_pause)
-        await exchange.connection.write(head, self._chunk(frames))
+        return head
 
     async def write(self, frames: bytes) -> None:
         """Write encoded events; wait while the write buffer is full."""

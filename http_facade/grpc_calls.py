@@ -11,7 +11,7 @@ from http_facade.credentials import credentials
 from http_facade.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, cache_seconds, is_strict
+from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
 from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -37,6 +37,11 @@ Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
 class InitialMetadata(Protocol):
     """Interface of a call that has its initial metadata once its answer, or the first message of its stream, has
     arrived.
+    """
+
+    on_early_metadata: Callable[[Pairs], None] | None
+    """Function that a streaming call calls with the initial metadata if it arrives early, because the first message is
+    late; None for no early metadata.
     """
 
     @property
@@ -111,12 +116,15 @@ class SocketStream(Generic[Response]):
     def __init__(self, call: "grpc.aio.UnaryStreamCall[Any, Response]") -> None:
         self._call = call
         self.initial: Pairs = ()
+        self.on_early_metadata: Callable[[Pairs], None] | None = None
 
     async def messages(self) -> AsyncGenerator[Response, None]:
         """Yield the messages of the call, and cancel it when the caller stops."""
         async with opened(self._call):
+            self.initial = await self._call.initial_metadata() or ()
+            if self.on_early_metadata is not None and any(name == WAITING for name, _ in self.initial):
+                self.on_early_metadata(self.initial)
             async for message in self._call:
-                self.initial = self.initial or await self._call.initial_metadata() or ()
                 yield message
 
 

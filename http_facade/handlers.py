@@ -129,7 +129,8 @@ class Generate:
         """Stream the answer to the canonical request. `notes`: findings of the decoder about the caller's body.
 
         The response begins with the first message of the service, so that an earlier failure is returned as a JSON
-        error with its own HTTP status.
+        error with its own HTTP status. If that message is late, the service sends the headers early, and a failure is
+        an event of the stream.
         """
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
@@ -138,6 +139,7 @@ class Generate:
         messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
         events = EventStream(exchange, encoded, content_type, self._codec.heartbeat, self._settings)
+        call.on_early_metadata = events.begin_early
         async with aclosing(messages), events:
             try:
                 async for message in messages:

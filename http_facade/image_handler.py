@@ -102,6 +102,7 @@ class GenerateImage:
         message = pb.StreamGenerateImageRequest(request=request.canonical)
         parts, call = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
         events = EventStream(exchange, encoder, EVENTS, self._codec.heartbeat, self._settings)
+        call.on_early_metadata = events.begin_early
         async with aclosing(parts), events:
             try:
                 async for part in parts:

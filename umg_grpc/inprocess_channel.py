@@ -129,6 +129,8 @@ class InProcessContext(Context):
     initial: Pairs = ()
     trailing: Pairs = ()
     deadline: float = inf  # of the caller, on the monotonic clock
+    on_early_metadata: Callable[[Pairs], None] | None = None
+    """Set by a caller that can use the initial metadata before the first message, and called with it."""
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
         """Create the context of a call with the metadata `pairs`, and a timeout in seconds (None for no deadline).
@@ -146,6 +148,16 @@ class InProcessContext(Context):
 
     async def send_initial_metadata(self, initial_metadata: Pairs) -> None:
         self.initial = initial_metadata
+
+    def send_early(self, initial_metadata: Pairs) -> bool:
+        """Send the initial metadata before the first message, which is late. Return False if the caller cannot use it
+        yet.
+        """
+        if self.on_early_metadata is None:
+            return False
+        self.initial = initial_metadata
+        self.on_early_metadata(initial_metadata)
+        return True
 
     def set_trailing_metadata(self, trailing_metadata: Pairs) -> None:
         self.trailing = trailing_metadata

@@ -47,6 +47,7 @@ from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.image_delivery import ImageDelivery
 from umg_grpc.service.pipeline.image_generation import ImagePipeline
+from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
 from umg_grpc.service.pipeline.text_generation import GenerationPipeline
 from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.service.resilience.channel_protection import Resilience
@@ -137,7 +138,8 @@ class Service:
         self.metrics = process.metrics
         self.authenticator = authenticator
         self._call_log = CallLog(self.metrics, process.usage, process.telemetry, process.key_uses)
-        self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder)
+        self._slow_starts = SlowStarts(config.stream_headers_after)
+        self.interceptor = CallInterceptor(self._call_log, authenticator, process.load_shedder, self._slow_starts)
         self._config = self._started_config = config
         self._counts_alone = process.counts_alone
         self.fetcher = process.fetcher
@@ -209,7 +211,8 @@ class Service:
 
     def channel(self) -> InProcessChannel:
         """Return a channel for calls of these services in the same process."""
-        server = InProcessServer([CallInterceptor(self._call_log, self.authenticator)])
+        interceptor = CallInterceptor(self._call_log, self.authenticator, slow_starts=self._slow_starts)
+        server = InProcessServer([interceptor])
         self.register(server)
         return InProcessChannel(server)
 

@@ -53,6 +53,7 @@ pages: false
 body_limit: 8MiB
 limits: {embedding_inputs: 96}
 drain: 5.5
+stream_headers_after: 7.5
 log: {level: debug, format: json}
 metrics: {address: "[::1]:9464", key: "${METRICS_KEY}", key_labels: 7}
 redis: rediss://:${PASSWORD}@redis.example:6380/2
@@ -124,6 +125,7 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert whole.breaker == Breaker(failures=10, share=0.5, window=30, rest=1, max_rest=300)
     assert whole.overload == Overload(calls=100, queue=0, lag=0.05)
     assert whole.cache_bytes == 128 * 1024**2
+    assert whole.stream_headers_after == 7.5
     assert whole.aliases == {"fast": "model-a", "thinker": "famG-2.5-pro-thinking-low"}
     assert whole.responses == Retention(ttl=12 * 3600, max_bytes=2 * 1024**3)
     assert whole.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=False)
@@ -228,6 +230,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert config.breaker == Breaker(failures=5, share=0.5, window=30, rest=5, max_rest=300)
     assert config.overload == Overload(calls=4096, queue=256, wait=1, lag=0.2, connections=8192, head=10, upload=60)
     assert config.cache_bytes == 64 * 1024**2
+    assert config.stream_headers_after == 15
     assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)
     assert config.blobs == BlobStorage(ttl=86400, max_bytes=10 * 1024**3, enabled=True, url=None, endpoint=None)
     assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
@@ -321,7 +324,7 @@ LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
 SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, drain, drain_delay, shipped_prices, unpriced, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, stream_headers_after, drain, drain_delay, shipped_prices, unpriced, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"

@@ -30,7 +30,7 @@ from umg_grpc.grpc_server import STREAMS
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
-from umg_grpc.service.pipeline import failure_policy, text_generation
+from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, text_generation
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
@@ -71,6 +71,7 @@ def defaults() -> Iterator[tuple[str, object]]:
     yield "aliases", usual.aliases or None
     yield "redis", usual.redis
     yield "cache_bytes", usual.cache_bytes
+    yield "stream_headers_after", usual.stream_headers_after
     yield "egress.allow", usual.egress.allow or None
     yield "egress.http", usual.egress.http
     yield "egress.max_bytes", usual.egress.max_bytes
@@ -234,6 +235,8 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("states (1 second without one, at most {})", key_rotation.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("at most {} minutes; one that is rate limited", key_rotation.MAX_SUSPENSION_SECONDS / 60),
     DocumentedNumber("held back for up to {} seconds", text_generation.HOLD_SECONDS),
+    DocumentedNumber("early, {} seconds after", slow_stream_starts.ANSWERED_SECONDS),
+    DocumentedNumber("after each {} seconds of silence", Settings.heartbeat_seconds),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
     DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
     DocumentedNumber("One every {} seconds is allowed besides", retry_budget.SECONDS_PER_TOKEN),

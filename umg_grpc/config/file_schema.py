@@ -91,6 +91,7 @@ class _File(ConfigEntry, frozen=True):
     breaker: Breaker = Breaker()
     overload: Overload = Overload()
     cache_bytes: str = "64MiB"
+    stream_headers_after: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 15
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     shipped_prices: bool = True
@@ -186,6 +187,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         breaker=breaker,
         overload=file.overload,
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
+        stream_headers_after=file.stream_headers_after,
         drain=file.drain,
         drain_delay=file.drain_delay,
         shipped_prices=file.shipped_prices,

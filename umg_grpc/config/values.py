@@ -396,6 +396,8 @@ class Config:
     overload: Overload = field(default_factory=Overload)
     cache_bytes: int = 64 * 1024**2
     """Most memory of the cached responses in a process, in bytes; Redis has its own limit."""
+    stream_headers_after: float = 15.0
+    """Seconds after which the headers of a stream are sent although no provider has given a status."""
     drain: float = 30.0
     """Seconds that calls in flight may still take at a shutdown."""
     drain_delay: float | None = None

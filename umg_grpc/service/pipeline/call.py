@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from umg_grpc.access.budget_reservations import Reservation
     from umg_grpc.access.caller import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
+    from umg_grpc.attempt_progress import StreamStart
     from umg_grpc.knowledge.prices import Prices, Quantities
     from umg_grpc.service.pipeline.usage_recording import UsageInFlight
     from umg_grpc.service.resilience.load_shedding import LoadShedder
@@ -122,6 +123,8 @@ class Call(msgspec.Struct, eq=False):
     known_caller: Caller | None = None
     rejected_key: KeyReference | None = None
     """Expired or revoked key with which the call was made, for the log; else None."""
+    stream_start: StreamStart | None = None
+    """Progress of a stream before its first message; None for a call without a stream, and before its admission."""
     ends_at: float = inf
     """The caller's deadline, on the monotonic clock; infinite without a deadline."""
 

@@ -19,6 +19,7 @@ from umg_grpc.inprocess_channel import Context, Deserializer, Interceptor, Strea
 from umg_grpc.memory_reservation import MEMORY, CallMemory
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
+from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
 from umg_grpc.service.resilience.load_shedding import LoadShedder, uses_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import TIMEOUT
@@ -35,11 +36,19 @@ class CallInterceptor(Interceptor):
     request, and ends it with the headers of the response or the status of an error, and with its line in the log.
     """
 
-    def __init__(self, log: CallLog, authenticator: Authenticator, load_shedder: LoadShedder | None = None) -> None:
+    def __init__(
+        self,
+        log: CallLog,
+        authenticator: Authenticator,
+        load_shedder: LoadShedder | None = None,
+        slow_starts: SlowStarts | None = None,
+    ) -> None:
         """Create the interceptor. `load_shedder`: None for the calls of the HTTP server in this process, which rejects
-        calls under overload by itself, before it reads a body.
+        calls under overload by itself, before it reads a body. `slow_starts`: sends the headers of slow streams early,
+        None for one with the default times.
         """
         super().__init__()
+        self._slow_starts = slow_starts or SlowStarts()
         self._log = log
         self._authenticator = authenticator
         self._load_shedder = load_shedder
@@ -95,18 +104,24 @@ class CallInterceptor(Interceptor):
         if not method.startswith(OWN_PREFIX):
             return inner
         load_shedder, scopes = self._load_shedder if uses_model(method) else None, required_scopes(method)
+        slow_starts, may_wait = self._slow_starts, uses_model(method)
 
         async def served(request: object, context: Context) -> AsyncGenerator[Any, None]:
-            call, failure, sent = self._log.open(method, context), None, False
+            call, failure, sent, waiting = self._log.open(method, context), None, False, None
             try:
                 await self._admit(call, load_shedder, scopes)
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
+                if may_wait:
+                    waiting = slow_starts.add(call, context)
                 async with aclosing(inner(request, context)) as messages:
                     async for message in messages:
                         if not sent:
                             call.facts.first_output_seconds = time.perf_counter() - call.facts.began_at
-                            await context.send_initial_metadata((*call.headers.items(),))
+                            if waiting is not None and slow_starts.end(waiting):
+                                await waiting.finish_sending()
+                            else:
+                                await context.send_initial_metadata((*call.headers.items(),))
                             sent = True
                         yield message
             except Exception as error:
@@ -118,8 +133,11 @@ class CallInterceptor(Interceptor):
             finally:
                 self._socket_tasks.pop(call, None)
                 self._log.close(call, failure)
+                is_early = waiting is not None and slow_starts.end(waiting)
             if failure is not None:
-                aborted = _abort(failure, call, context, sent=sent)
+                if is_early and waiting is not None:
+                    await waiting.finish_sending()
+                aborted = _abort(failure, call, context, sent=sent, headers_sent=sent or is_early)
                 del request, context  # the error of gRPC keeps this frame, and the context keeps that error
                 await aborted
 
@@ -203,16 +221,19 @@ def _caller_cancelled() -> UmgError:
     return UmgError(pb.ERROR_REASON_CANCELLED, "the caller went away")
 
 
-async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = False) -> Never:
+async def _abort(
+    error: UmgError, call: Call, context: Context, *, sent: bool = False, headers_sent: bool = False
+) -> Never:
     """End the call with the error, by an exception of gRPC. `sent`: whether messages were sent. If not, the headers are
     sent in the trailing metadata too: the Python client of gRPC reports no initial metadata if the status overtakes it.
+    `headers_sent`: whether the initial metadata was sent.
 
     A context over a socket keeps the error that its `abort` raises, and with its traceback the frames of this function
     and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
     collection.
     """
     headers = () if sent else (*call.headers.items(),)
-    if not sent:
+    if not headers_sent:
         await context.send_initial_metadata(headers)
     details = to_status(error, "" if call.arrival.trusted else call.arrival.request_id)
     aborted = context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))

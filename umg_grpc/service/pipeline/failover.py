@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from math import inf
 from types import TracebackType
 from typing import Generic
 
@@ -87,6 +88,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             self._cancel(attempt)
             return False
         public_error = self.fail(attempt, error)
+        if self.call.stream_start is not None:
+            self.call.stream_start.answered_at = inf  # the status of the next channel is not known
         try:
             if self.output_sent or not self.should_retry(attempt, public_error):
                 raise public_error from None
@@ -238,6 +241,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         attempt.limiter, attempt.generation, attempt.began_at = limiter, generation, time.perf_counter()
         # a retry is the same attempt, with another answer
         attempt.answer = answer = UpstreamAnswer(None if usage_in_flight is None else usage_in_flight.begin)
+        answer.stream_start = call.stream_start
         ANSWER.set(answer)
         if call.span is not None:
             attempt.span = call.span.begin_attempt(attempt.target)

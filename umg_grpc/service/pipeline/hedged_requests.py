@@ -65,95 +65,40 @@ async def first_stream(
     """Return the stream of the current attempt. If it has no output after `hedge_seconds` (None: no hedging), start a
     second attempt, and return the stream that produces output first.
 
-    `has_no_output`: returns whether a message contains no output. `hold_seconds`: without hedging, time up to which the
-    stream is read in wait of its first output: until it is returned, failover to another channel is possible.
+    `has_no_output`: returns whether a message contains no output. `hold_seconds`: time from the first message on in
+    which messages without output are held back: until the stream is returned, failover to another channel is possible.
     """
     call = attempts.call
-    early: list[Message] = []
     if hedge_seconds is not None and attempts.has_others:
         return await first_to_answer(
             attempts,
             hedge_seconds,
-            lambda attempt: _open_stream(attempt.call.stream(call.seconds_left()), has_no_output),
+            lambda attempt: _open_stream(attempt.call.stream(call.seconds_left()), has_no_output, hold_seconds),
             lambda opened: opened[1].aclose(),
         )
-    now, reading = asyncio.get_running_loop().time, None
-    deadline = now() + hold_seconds
-    stream: AsyncGenerator[Message, None] = attempts.attempt.call.stream(call.seconds_left())
-    try:
-        if (message := await anext(stream, None)) is None:
-            return early, stream
-        early.append(message)
-        if not has_no_output(message):  # the usual case needs no task
-            return early, stream
-        reading = asyncio.create_task(_read_on(stream, early, has_no_output, deadline), name="beginning")
-        await asyncio.wait({reading}, timeout=deadline - now())
-        if not reading.done():  # no messages before the stream: the consumer starts, and so closes, it immediately
-            return [], _delayed_stream(early, reading, stream)
-        reading.result()
-        return early, stream
-    except BaseException:
-        await _close_stream(reading, stream)
-        raise
+    return await _open_stream(attempts.attempt.call.stream(call.seconds_left()), has_no_output, hold_seconds)
 
 
 async def _open_stream(
-    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool]
+    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool], hold_seconds: float
 ) -> Opened[Message]:
-    """Read the stream up to its first message with output. Return the messages read, and the stream. Close it on any
-    error.
+    """Read the stream up to its first message with output, or the first message after `hold_seconds`. Return the
+    messages read, and the stream. Close it on any error.
     """
-    early = list[Message]()
+    early, deadline = list[Message](), inf
     try:
-        await _read_on(stream, early, has_no_output)
+        while (message := await anext(stream, None)) is not None:
+            early.append(message)
+            if not has_no_output(message):
+                break
+            now = asyncio.get_running_loop().time()
+            if now >= deadline:
+                break
+            deadline = min(deadline, now + hold_seconds)
         return early, stream
     except BaseException:
         await stream.aclose()
         raise
-
-
-async def _read_on(
-    stream: AsyncGenerator[Message, None],
-    early: list[Message],
-    has_no_output: Callable[[Message], bool],
-    deadline: float = inf,
-) -> None:
-    """Append messages of the stream to `early`, up to the first one with output, until the stream ends, or until the
-    first message after `deadline`, a time on the event loop's clock.
-    """
-    loop = asyncio.get_running_loop()
-    while (message := await anext(stream, None)) is not None:
-        early.append(message)
-        if not has_no_output(message) or loop.time() >= deadline:
-            break
-
-
-async def _delayed_stream(
-    early: list[Message], reading: asyncio.Task[None], stream: AsyncGenerator[Message, None]
-) -> AsyncGenerator[Message, None]:
-    """Yield the messages in `early`, then the rest of the stream. `reading`: task that still appends messages to
-    `early`.
-    """
-    held = len(early)
-    try:
-        for message in early[:held]:
-            yield message
-        await reading
-        for message in early[held:]:
-            yield message
-        async for message in stream:
-            yield message
-    finally:
-        await _close_stream(reading, stream)
-
-
-async def _close_stream(reading: asyncio.Task[None] | None, stream: AsyncGenerator[Any, None]) -> None:
-    """Cancel the task that reads from a stream (None: no task), and close the stream."""
-    try:
-        if reading is not None:
-            await _cancel_all({reading}, None)
-    finally:
-        await stream.aclose()
 
 
 async def _cancel_all(

@@ -27,7 +27,7 @@ from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.request_notes import DecodedRequest
 
-HOLD_SECONDS = 10.0
+HOLD_SECONDS = 60.0
 """Maximum seconds for which the start of a stream is held back in wait of its first draft or image: most failures occur
 before, and another channel can then be tried.
 """

@@ -38,9 +38,9 @@ from umg_grpc.wire.core.gateway_headers import CACHE, STRICT
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
-HOLD_SECONDS = 2.0
+HOLD_SECONDS = 60.0
 """Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
-be tried.
+be tried. Then clients need the provider's own events: some count no comments as life.
 """
 
 

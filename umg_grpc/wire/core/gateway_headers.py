@@ -11,6 +11,10 @@ DROPPED = "x-umg-dropped"
 """Response header with the fields that the provider was not sent, see `Report.header`."""
 ROUTE = "x-umg-route"
 """Response header with the selected channel, the number of attempts and the reason, for keys that may see it."""
+WAITING = "x-umg-waiting"
+"""Response header `true` of a stream whose headers were sent before its first event. Other headers are those of the
+attempt at that time, after which another channel may still have answered.
+"""
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_CACHE_SECONDS = 30 * 86400
