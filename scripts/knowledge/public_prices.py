@@ -7,8 +7,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from scripts.knowledge.price_rates import SEARCH, Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.shipped_prices import price_ids
-from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
 VENDORS = {
     "openai": "openai",
@@ -31,7 +31,6 @@ VENDORS = {
     "minimax": "minimax",
 }
 """Provider in the package -> vendor."""
-MAKERS = frozenset({*CLOSED_MAKERS, *OPEN_MAKERS})
 UNITS = {
     "input_mtok": "input",
     "output_mtok": "output",
@@ -45,6 +44,7 @@ UNITS = {
     "web_searches_kcount": "search",
 }
 """Unit in the package -> member of our rows."""
+THOUSAND = 1000
 OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended)")  # ids of AWS with a surcharge, tunings, variants
 
 
@@ -58,31 +58,24 @@ def providers(source: str) -> list[dict[str, Any]]:
     raise ValueError("the module has no list of providers")
 
 
-def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> list[dict[str, str]]:
-    """Return the rows about prices, sorted by vendor and model: those of the standard tier and of short prompts, on a
-    day, at the hours of the highest price.
-
-    A model that other vendors sell at the price of its maker has a row of the maker alone.
+def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> dict[tuple[str, str], Row]:
+    """Return the prices on a day by vendor and model, with rates for long prompts, the hours of lower prices, and later
+    days.
     """
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    aliases: dict[tuple[str, str], dict[str, str]] = {}
+    rows: dict[tuple[str, str], Row] = {}
+    aliases: dict[tuple[str, str], Row] = {}
     for provider in listed:
         if (vendor := VENDORS.get(provider["id"])) is None:
             continue
         for model in provider["models"]:
-            prices = dict(_unit_prices(_prices_on(date.fromisoformat(as_of), model["prices"])))
-            if not prices or OTHER_PRODUCTS.match(model["id"]):
+            row = _row(model["prices"], date.fromisoformat(as_of))
+            if not row or OTHER_PRODUCTS.match(model["id"]):
                 continue
             own, *others = _names(model)
-            rows.setdefault((_vendor(vendor, own), own), prices)
+            rows.setdefault((_vendor(vendor, own), own), row)
             for name in others:
-                aliases.setdefault((_vendor(vendor, name), name), prices)
-    rows = aliases | rows
-    return [
-        {"model": model, "vendor": vendor} | prices
-        for (vendor, model), prices in sorted(rows.items())
-        if vendor in MAKERS or not any(rows.get((maker, model)) == prices for maker in MAKERS)
-    ]
+                aliases.setdefault((_vendor(vendor, name), name), row)
+    return aliases | rows
 
 
 def _vendor(vendor: str, model: str) -> str:
@@ -99,32 +92,66 @@ def _names(model: Mapping[str, Any]) -> Iterator[str]:
     return (price_ids(each.rstrip("-@:"))[0] for each in dict.fromkeys(ids))
 
 
-def _prices_on(day: date, prices: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the prices of a model on a day. Of several for times of the day it is the one with the highest price."""
-    if isinstance(prices, Mapping):
-        return prices
+def _row(prices: Mapping[str, Any] | Sequence[Mapping[str, Any]], day: date) -> Row:
+    """Return the members of the row of a model on a day, in the hours of the highest prices."""
+    dated = [{"prices": prices}] if isinstance(prices, Mapping) else prices
     found: Mapping[str, Any] = {}
-    for each in prices:
+    later = []
+    for each in dated:
         constraint = each.get("constraint") or {}
-        start = constraint.get("start_date")
-        if start is not None and date(*start["arguments"]) > day:
-            continue
-        if "start_time" in constraint and _base(each["prices"].get("input_mtok")) <= _base(found.get("input_mtok")):
-            continue
-        found = each["prices"]
-    return found
+        start = date(*constraint["start_date"]["arguments"]) if constraint.get("start_date") else None
+        if start is not None and start > day:
+            later.append((start, each["prices"]))
+        elif "start_time" not in constraint or _input(each["prices"]) > _input(found):
+            found = each["prices"]
+    stated = _stated(found)
+    base = stated[Term()]
+    rates = [*rate_rows(stated)]
+    for start, others in later:
+        rates += [{"start": start.isoformat()} | dict(rate) for rate in _later_rates(stated, _stated(others))]
+    return texts(base) | ({"rates": rates} if rates else {})
 
 
-def _unit_prices(prices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (member of a row, credits) for the units that are priced."""
-    for unit, name in UNITS.items():
-        if price := _base(prices.get(unit)):
-            yield name, f"{(price / 1000 if name == 'search' else price).normalize():f}"
+def _later_rates(stated: Mapping[Term, Credits], later: Mapping[Term, Credits]) -> Iterator[Row]:
+    """Yield the rates of later prices: a factor where one gives them all, else the prices of each condition."""
+    (factor, *others) = dict.fromkeys(
+        later[term][unit] / price
+        for term in stated
+        for unit, price in stated[term].items()
+        if price and unit != SEARCH and later[term].get(unit)
+    )
+    if not others:
+        yield {"times": text(factor)}
+    else:
+        for term in sorted(later):
+            yield ({"above": term.above} if term.above else {}) | texts(later[term])
 
 
-def _base(price: Mapping[str, str] | str | None) -> Decimal:
-    """Return a price, or its first tier."""
-    return Decimal((price["base"] if isinstance(price, Mapping) else price) or 0)
+def _input(prices: Mapping[str, Any]) -> Decimal:
+    return _amount(prices.get("input_mtok", 0), 0)
+
+
+def _stated(prices: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
+    """Return the priced units by condition, without prices of 0 beside others."""
+    starts = {0} | {tier["start"] for price in prices.values() if isinstance(price, Mapping) for tier in price["tiers"]}
+    found = {
+        Term(start): {
+            name: _amount(prices[unit], start) / (THOUSAND if name == SEARCH else 1)
+            for unit, name in UNITS.items()
+            if unit in prices
+        }
+        for start in sorted(starts)
+    }
+    is_free = not any(found[Term()].values())
+    return {term: {unit: price for unit, price in units.items() if price or is_free} for term, units in found.items()}
+
+
+def _amount(price: Mapping[str, Any] | str | int, above: int) -> Decimal:
+    """Return a price of prompts with more tokens than `above`."""
+    if not isinstance(price, Mapping):
+        return Decimal(price)
+    amounts = {0: price["base"], **{tier["start"]: tier["price"] for tier in price["tiers"]}}
+    return Decimal(amounts[max(start for start in amounts if start <= above)])
 
 
 def _value(node: ast.expr) -> object:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.price_table import MAKERS, is_equal
 from scripts.knowledge.public_prices import price_rows, providers
 from scripts.vendors.findings import Finding
 from umg_grpc.knowledge.data_files import FOLDER
@@ -53,8 +54,16 @@ def of_cost_map(data: bytes, today: date) -> Iterator[Finding]:
 
 
 def of_prices(source: str, today: date) -> Iterator[Finding]:
-    """Yield the differences of the newest price list, on a day, from our rows."""
-    yield from _of_rows("prices", PRICES, price_rows(providers(source), today.isoformat()), "generated_prices")
+    """Yield the prices for input and output in the newest price list, on a day, that differ from our rows."""
+    theirs = price_rows(providers(source), today.isoformat())
+    ours = {(row["vendor"], row["model"]): row for row in _committed("generated_prices")}
+    for (vendor, model), row in sorted(theirs.items()):
+        known = [ours[key] for key in ((each, model) for each in (vendor, *MAKERS)) if key in ours]
+        if not any(is_equal(each, row) for each in known):
+            verb = _changes(known[0], row) if known else "new"
+            yield Finding("prices", PRICES, f"{vendor}/{model}: {verb}", KEPT)
+    for key in sorted(key for key, row in ours.items() if row.get("package") == PRICES and key not in theirs):
+        yield Finding("prices", PRICES, f"{'/'.join(key)}: gone", KEPT)
 
 
 def of_ai_sdk(package: str, sources: Mapping[str, str]) -> Iterator[Finding]:
@@ -72,8 +81,10 @@ def model_ids(sources: Mapping[str, str]) -> set[str]:
 
 def _of_rows(group: str, source: str, rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Finding]:
     """Yield the rows that differ from those of a generated data file."""
-    committed = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[dict[str, Any]])
-    ours, theirs = _by_id(committed), _by_id(msgspec.json.decode(msgspec.json.encode(rows), type=list[dict[str, Any]]))
+    ours, theirs = (
+        _by_id(_committed(name)),
+        _by_id(msgspec.json.decode(msgspec.json.encode(rows), type=list[dict[str, Any]])),
+    )
     for key in sorted(ours.keys() | theirs.keys()):
         if ours.get(key) == theirs.get(key):
             continue
@@ -86,14 +97,17 @@ def _changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {ours.get(name)} -> {theirs.get(name)}" for name in names)
 
 
+def _committed(name: str) -> list[dict[str, Any]]:
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[dict[str, Any]])
+
+
 def _by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {f"{row['vendor']}/{row['model']}": row for row in rows}
 
 
 def _named_models() -> set[str]:
     """Return the ids of models that our presets and hand-kept prices name in full."""
-    prices = msgspec.json.decode((FOLDER / "prices.json").read_bytes(), type=list[dict[str, Any]])
-    ids = {str(row["model"]) for row in prices}
+    ids = {str(row["model"]) for row in _committed("prices")}
     for provider in PROVIDERS.values():
         ids |= {model if isinstance(model, str) else model.id for model in provider.models}
     return {model for model in ids if "*" not in model}

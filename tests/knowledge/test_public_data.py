@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from scripts.knowledge import cost_map_prices
 from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.price_table import merged
 from scripts.knowledge.public_prices import price_rows, providers
 
 
@@ -108,23 +110,113 @@ providers: list[Provider] = [
 
 
 def test_prices_are_those_of_the_day_at_the_dearest_hour() -> None:
-    assert price_rows(providers(MODULE), "2026-11-28") == [
-        {"model": "ft", "vendor": "bedrock", "input": "1"},
-        {"model": "gpt-x", "vendor": "bedrock", "input": "5"},
-        {"model": "ft:gpt-x", "vendor": "openai", "input": "9"},
-        {"model": "gpt-x", "vendor": "openai", "input": "4", "search": "0.01"},
-        {"model": "gpt-x-latest", "vendor": "openai", "input": "4", "search": "0.01"},
+    found = {"input": "4", "search": "0.01", "rates": [{"start": "2027-01-01", "times": "2"}]}
+    assert price_rows(providers(MODULE), "2026-11-28") == {
+        ("bedrock", "ft"): {"input": "1"},
+        ("bedrock", "gpt-x"): {"input": "5"},
+        ("openai", "free"): {"input": "0"},
+        ("openai", "ft:gpt-x"): {"input": "9"},
+        ("openai", "gpt-x"): found,
+        ("openai", "gpt-x-latest"): found,
+    }
+
+
+def test_the_prices_of_a_later_start_are_rates() -> None:
+    rates = price_rows(providers(MODULE), "2026-05-31")["openai", "gpt-x"]["rates"]
+    assert rates == [
+        {"start": "2026-06-01", "times": "0.75"},
+        {"start": "2027-01-01", "times": "2"},
     ]
 
 
-def test_the_prices_of_a_later_start_do_not_apply_before_it() -> None:
-    rows = {row["model"]: row for row in price_rows(providers(MODULE), "2026-05-31") if row["vendor"] == "openai"}
-    assert rows["gpt-x"] == {"model": "gpt-x", "vendor": "openai", "input": "4", "search": "0.01"}
-
-
 def test_a_vendor_that_sells_at_the_price_of_the_maker_has_no_row() -> None:
-    same = MODULE.replace("Decimal('5')", "Decimal('4'), web_searches_kcount=Decimal('10')")
-    assert [row["model"] for row in price_rows(providers(same), "2026-11-28") if row["vendor"] == "bedrock"] == ["ft"]
+    rows = {
+        ("bedrock", "gpt-x"): {"input": "4"},
+        ("openai", "gpt-x"): {"input": "4"},
+        ("azure", "gpt-x"): {"input": "5"},
+    }
+    assert [row["vendor"] for row in merged(rows, {})] == ["azure", "openai"]
+
+
+@dataclass(frozen=True)
+class Priced:
+    id: str
+    entry: dict[str, Any]
+    row: dict[str, Any]
+
+
+OFF_PEAK = {
+    "input_cost_per_token": 1e-06,
+    "windows": [
+        {"hours_utc": ["04:00-06:00", "10:00-00:00"], "weekdays": [1]},
+        {"hours_utc": "00:00-00:00", "weekdays": [6, 7]},
+    ],
+}
+PRICED = [
+    Priced("tokens", {"input_cost_per_token": 2e-06, "output_cost_per_token": 1e-05}, {"input": "2", "output": "10"}),
+    Priced("an hour in a cache", {"cache_creation_input_token_cost_above_1hr": 4e-06}, {"long_cache_write": "4"}),
+    Priced("a price of 0 is unknown", {"input_cost_per_token": 0.0, "input_cost_per_query": 0.002}, {"search": "0.002"}),
+    Priced(
+        "long prompts",
+        {"input_cost_per_token": 2e-06, "input_cost_per_token_above_200k_tokens": 4e-06},
+        {"input": "2", "rates": [{"above": 200_000, "input": "4"}]},
+    ),
+    Priced(
+        "a class of service",
+        {"input_cost_per_token": 2e-06, "input_cost_per_token_batches": 1e-06},
+        {"input": "2", "rates": [{"tier": "batch", "times": "0.5"}]},
+    ),
+    Priced(
+        "ranges of tokens",
+        {"tiered_pricing": [{"range": [0, 9.0], "input_cost_per_token": 1e-06}, {"range": [9.0, 99.0], "input_cost_per_token": 2e-06}]},
+        {"input": "1", "rates": [{"above": 9, "input": "2"}]},
+    ),
+    Priced(
+        "hours and weekdays",
+        {"input_cost_per_token": 2e-06, "off_peak_pricing": OFF_PEAK},
+        {
+            "input": "2",
+            "rates": [
+                {"hours": ["04:00-06:00", "10:00-00:00"], "weekdays": [1], "times": "0.5"},
+                {"weekdays": [6, 7], "times": "0.5"},
+            ],
+        },
+    ),
+    Priced(
+        "regions",
+        {"input_cost_per_token": 2e-06, "regional_processing_uplift_multiplier_eu": 1.1},
+        {"input": "2", "rates": [{"region": "eu", "times": "1.1"}]},
+    ),
+    Priced(
+        "a fast mode",
+        {"input_cost_per_token": 2e-06, "provider_specific_entry": {"us": 1.1, "fast": 2}},
+        {"input": "2", "rates": [{"region": "us", "times": "1.1"}, {"tier": "fast", "times": "2"}]},
+    ),
+    Priced(
+        "seconds of video",
+        {"mode": "video_generation", "output_cost_per_second": 0.4, "output_cost_per_second_4k": 0.6},
+        {"video_second": {"4k": "0.6", "": "0.4"}},
+    ),
+    Priced("images", {"mode": "image_generation", "output_cost_per_image_2K": 0.06}, {"image": {"2k": "0.06"}}),
+    Priced("images by the request", {"mode": "image_generation", "input_cost_per_image": 0.02}, {"image": {"": "0.02"}}),
+    Priced("a retired model", {"input_cost_per_token": 1e-06, "deprecation_date": "2026-10-23"}, {"input": "1", "retired": "2026-10-23"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PRICED, ids=lambda case: case.id)
+def test_an_entry_of_the_cost_map_gives_prices(case: Priced) -> None:
+    rows = cost_map_prices.price_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
+    assert rows == {("openai", "m-1"): case.row}
+
+
+def test_a_surcharge_of_a_region_is_a_rate_of_the_worldwide_price() -> None:
+    claude = {"litellm_provider": "bedrock_converse", "mode": "chat"}
+    entries = {
+        "us.anthropic.claude-x": claude | {"input_cost_per_token": 5.5e-06},
+        "global.anthropic.claude-x": claude | {"input_cost_per_token": 5e-06},
+    }
+    rates = [{"region": "regional", "times": "1.1"}]
+    assert cost_map_prices.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
 
 
 def test_the_module_is_parsed_and_not_executed() -> None:

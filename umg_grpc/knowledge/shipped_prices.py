@@ -1,7 +1,7 @@
 """Public prices of well-known models, by the provider's model ids. The config's `price` overrides them.
 
-One credit is one US dollar here. Prices are those of the standard tier, of short prompts if they differ by prompt
-length, and of the dearest hours if they differ by time. Hand-kept rows have precedence over generated ones.
+One credit is one US dollar here. The prices of a row are those of the standard tier, of short prompts, and of the
+dearest hours; its rates have the others. Hand-kept rows have precedence over generated ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +25,12 @@ FINE_TUNED = "ft:"
 """Beginning of the id of a fine-tuned model, which has other prices than its base."""
 FOUND_PRICES = 2048
 DAY_MINUTES = 24 * 60
+PRODUCTS = (
+    *("embed-", "rerank-v", "rerank-english-", "rerank-multilingual-"),
+    *("qwen-flash", "qwen-max", "qwen-plus", "qwen-turbo", "qwen-image-", "wan2.5", "wan2.6", "wan2.7", "wan3"),
+    *("codestral-", "mistral-embed", "mistral-large-latest", "mistral-medium-", "kling-", "doubao-"),
+)
+"""Beginnings of ids of models without open weights, by makers that have others with them."""
 TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
 """Kinds of tokens with prices in `stated_prices`."""
 
@@ -37,6 +43,7 @@ class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     input: str = ""
     output: str = ""
+    reasoning: str = ""
     cache_read: str = ""
     cache_write: str = ""
     long_cache_write: str = ""
@@ -67,7 +74,7 @@ class RateRow(TokenPrices, frozen=True, kw_only=True):
     def rate(self) -> Rate:
         """Return the rate."""
         return Rate(
-            {price.unit: price.micro_credits_per_million for price in _prices_of_tokens(self)},
+            {price.unit: price.micro_credits_per_million for price in unit_prices(self)},
             percent=int(Decimal(self.times) * 100),
             above_tokens=self.above,
             tier=self.tier,
@@ -86,20 +93,29 @@ class UnitPrices(TokenPrices, frozen=True, kw_only=True):
     """Vendor that sells the model at these prices; "" for all that have no row of their own."""
     rates: tuple[RateRow, ...] = ()
     """Prices under conditions, in the order in which they are applied."""
+    image: Mapping[str, str] = NO_SIZES
+    """Credits of one image by `size`, `size/quality` or `/quality`; "" for any other."""
+    video: Mapping[str, str] = NO_SIZES
+    """Credits of one video, likewise; the quality is a mode, or `audio` for a video with sound."""
     video_second: Mapping[str, str] = NO_SIZES
-    """Credits of one second by size; "" for any other size."""
+    """Credits of one second of video, likewise."""
+    retired: str = ""
+    """Date from which the vendor no longer serves the model; "" if none is known."""
+    package: str = ""
+    """Package that alone has the prices of a generated row; "" if two have the same ones, or for a hand-kept row."""
 
 
 class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
-    """Hand-kept row."""
+    """Hand-kept row, which has precedence over generated ones."""
 
-    note: str = ""
+    note: str
+    """Reason for the row: difference from the generated ones, or their lack."""
     source: str
     as_of: str
     """Date of the report, or its month."""
 
 
-TABLE: Sequence[ShippedPrice] = tuple(read_rows("prices", ShippedPrice))
+TABLE: Sequence[ShippedPrice] = (*read_rows("prices", ShippedPrice), *read_rows("media_prices", ShippedPrice))
 
 
 @lru_cache(FOUND_PRICES)
@@ -110,7 +126,7 @@ def shipped_prices(model: str, vendor: str = "") -> Sequence[pb.Price]:
     so that it may be a server of the operator, which serves models with open weights for nothing.
     """
     row = price_row(model, vendor)
-    return tuple(_prices_of(row)) if row is not None else ()
+    return tuple(messages_of(row)) if row is not None else ()
 
 
 @lru_cache(FOUND_PRICES)
@@ -120,7 +136,7 @@ def shipped_price_list(model: str, vendor: str = "", region: str = "") -> Prices
     `region`: result of `region_of` for the channel, whose rates always apply.
     """
     row = price_row(model, vendor)
-    return price_list(_prices_of(row), rates_of(row, region)) if row is not None else FREE
+    return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
@@ -140,8 +156,8 @@ def price_source(row: UnitPrices) -> tuple[str, str]:
     """Return the source of a row of prices, and its date."""
     if isinstance(row, ShippedPrice):
         return row.source, row.as_of
-    package = PACKAGES["generated_prices"]
-    return f"{package}, {row.vendor}/{row.model}", package.as_of
+    packages = [package for package in PACKAGES.values() if row.package in ("", package.name)]
+    return f"{' and '.join(map(str, packages))}, {row.vendor}/{row.model}", max(each.as_of for each in packages)
 
 
 def stated_prices(row: UnitPrices) -> dict[str, str]:
@@ -161,7 +177,8 @@ def _sellers(model: str, vendor: str) -> Iterator[str]:
         yield vendor
     yield ""
     makers = (*CLOSED_MAKERS, *OPEN_MAKERS)
-    yield from (vendor, *makers) if vendor else (maker for maker in makers if is_closed(model, maker))
+    is_product = model.startswith(PRODUCTS)
+    yield from (vendor, *makers) if vendor else (maker for maker in makers if is_product or is_closed(model, maker))
 
 
 @cache
@@ -171,16 +188,25 @@ def _rows() -> Mapping[tuple[str, str], UnitPrices]:
     return {(row.vendor, row.model.lower()): row for row in (*generated, *TABLE)}
 
 
-def _prices_of(row: UnitPrices) -> Iterator[pb.Price]:
-    yield from _prices_of_tokens(row)
-    for size, credits_ in row.video_second.items():
-        yield _price_of_one(pb.BILLABLE_UNIT_VIDEO_SECOND, credits_, size)
+def messages_of(row: UnitPrices) -> Iterator[pb.Price]:
+    """Yield the price messages of a row, without its rates."""
+    yield from unit_prices(row)
+    media = {
+        pb.BILLABLE_UNIT_IMAGE: row.image,
+        pb.BILLABLE_UNIT_VIDEO: row.video,
+        pb.BILLABLE_UNIT_VIDEO_SECOND: row.video_second,
+    }
+    for unit, prices in media.items():
+        for variant, credits_ in prices.items():
+            yield _price_of_one(unit, credits_, *variant.split("/"))
 
 
-def _prices_of_tokens(row: TokenPrices) -> Iterator[pb.Price]:
+def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
+    """Yield the price messages of the units that models and their rates have in common."""
     tokens = {
         pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
         pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,
+        pb.BILLABLE_UNIT_REASONING_TOKEN: row.reasoning,
         pb.BILLABLE_UNIT_CACHE_READ_TOKEN: row.cache_read,
         pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN: row.cache_write,
         pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN: row.long_cache_write,
@@ -196,13 +222,12 @@ def _prices_of_tokens(row: TokenPrices) -> Iterator[pb.Price]:
         yield _price_of_one(pb.BILLABLE_UNIT_SEARCH, row.search)
 
 
-def _price_of_one(unit: Unit, credits_: str, size: str = "") -> pb.Price:
-    """Return the price message for a unit, given `credits_` for one unit (not a million), with the size "" for any
-    size.
+def _price_of_one(unit: Unit, credits_: str, size: str = "", quality: str = "") -> pb.Price:
+    """Return the price message for a unit, given `credits_` for one unit (not a million), with "" for any size or
+    quality.
     """
-    return pb.Price(
-        **Variant(unit, size, "")._asdict(), micro_credits_per_million=_micro_credits(credits_) * PRICED_UNITS
-    )
+    micro_credits = int(Decimal(credits_).scaleb(6) * PRICED_UNITS)
+    return pb.Price(**Variant(unit, size, quality)._asdict(), micro_credits_per_million=micro_credits)
 
 
 def _hours(text: str) -> Hours:

@@ -1,0 +1,179 @@
+"""Rows about prices, from the cost map in the package `litellm`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from scripts.knowledge import cost_map
+from scripts.knowledge.price_rates import Credits, Row, Term, rate_rows, text, texts
+from umg_grpc.knowledge.shipped_prices import price_ids
+
+VENDORS = cost_map.VENDORS | {
+    "cohere": "cohere",
+    "vertex_ai": "vertex",
+    "vertex_ai-image-models": "vertex",
+    "vertex_ai-video-models": "vertex",
+    "vertex_ai-embedding-models": "vertex",
+    "vertex_ai-mistral_models": "vertex",
+    "voyage": "voyage",
+    "jina_ai": "jina",
+    "openrouter": "openrouter",
+}
+"""Provider in the cost map -> vendor."""
+UNITS = {
+    "input_cost_per_token": "input",
+    "output_cost_per_token": "output",
+    "output_cost_per_reasoning_token": "reasoning",
+    "cache_read_input_token_cost": "cache_read",
+    "cache_creation_input_token_cost": "cache_write",
+    "cache_creation_input_token_cost_above_12hr": "long_cache_write",
+    "cache_creation_input_token_cost_above_1hr": "long_cache_write",
+    "input_cost_per_audio_token": "audio_input",
+    "output_cost_per_audio_token": "audio_output",
+    "input_cost_per_image_token": "image_input",
+    "output_cost_per_image_token": "image_output",
+}
+"""Key of the cost map -> member of our rows, whose price is for a million tokens."""
+KEY = re.compile(f"({'|'.join(UNITS)})(?:_above_([0-9]+)k_tokens)?(?:_(batches|flex|priority|ultrafast))?")
+TIERS = {None: "", "batches": "batch"}
+THOUSAND = 1000
+MILLION = 1_000_000
+MODES = frozenset(
+    {"chat", "completion", "responses", "embedding", "rerank", "image_generation", "image_edit", "video_generation"}
+)
+IMAGE_MODES = frozenset({"image_generation", "image_edit"})
+VIDEO_SECOND = re.compile(r"output_cost_per_(?:video_per_)?second(?:_([0-9]+[pk]))?")
+IMAGE = re.compile(r"output_cost_per_image(?:_(0\.5K|[124]K))?")
+REGION = re.compile(r"regional_processing_uplift_multiplier_([a-z]+)")
+
+
+def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Row]:
+    """Return the prices of the cost map by vendor and model. Of several keys for one model, a worldwide one decides,
+    else the shortest.
+    """
+    rows = dict[tuple[str, str], Row]()
+    surcharges = dict[tuple[str, str], Row]()
+    for key in sorted(listed, key=lambda key: (not key.startswith("global."), len(key), key)):
+        entry = listed[key]
+        vendor, model = VENDORS.get(entry.get("litellm_provider", "")), price_ids(key)[0]
+        if vendor is None or entry.get("mode") not in MODES:
+            continue
+        if vendor == "bedrock" and model.startswith("claude"):
+            vendor = "bedrock-anthropic"
+        if not (row := _row(entry)):
+            continue
+        known = rows.setdefault((vendor, model), row)
+        if vendor.startswith("bedrock") and known is not row and _times(row, known) not in (None, 1):
+            surcharges.setdefault(
+                (vendor, model), {"region": "regional", "times": text(_times(row, known) or Decimal(1))}
+            )
+    for found, rate in surcharges.items():
+        rows[found]["rates"] = [*rows[found].get("rates", ()), rate]
+    return rows
+
+
+def _times(row: Row, other: Row) -> Decimal | None:
+    """Return the factor between the prices of two rows; None if they do not have one."""
+    factors = {
+        Decimal(row[unit]) / Decimal(other[unit])
+        for unit in ("input", "output")
+        if unit in row and Decimal(other.get(unit, 0))
+    }
+    return factors.pop() if len(factors) == 1 else None
+
+
+def _row(entry: Mapping[str, Any]) -> Row:
+    """Return the members of the row of one entry."""
+    stated = _stated(entry)
+    base = stated.setdefault(Term(), {})
+    if base.get("reasoning") == base.get("output"):
+        stated = {
+            term: {unit: price for unit, price in prices.items() if unit != "reasoning"}
+            for term, prices in stated.items()
+        }
+    prices = texts(stated[Term()]) | dict(_other_units(entry, has_image_tokens="image_output" in base))
+    if not prices:
+        return {}
+    rates = [*rate_rows(stated), *_off_peak(entry, base), *_regions(entry)]
+    retired = {"retired": entry["deprecation_date"]} if "deprecation_date" in entry else {}
+    return prices | ({"rates": rates} if rates else {}) | retired
+
+
+def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the prices of searches, images and seconds of video. An image of a model with a price for its tokens has no
+    other.
+    """
+    search = entry.get("search_context_cost_per_query", {}).get("search_context_size_medium")
+    if search := search or entry.get("input_cost_per_query"):
+        yield "search", text(_decimal(search))
+    if seconds := _by_size(entry, VIDEO_SECOND):
+        yield "video_second", seconds
+    if (
+        entry.get("mode") in IMAGE_MODES
+        and not has_image_tokens
+        and (images := _by_size(entry, IMAGE) or _images(entry))
+    ):
+        yield "image", images
+
+
+def _stated(entry: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
+    """Return the prices for a million tokens by condition, without prices of 0, which mean there that none is known."""
+    stated = dict[Term, dict[str, Decimal]]()
+    ranges = entry.get("tiered_pricing") or ()
+    parts = [(0, entry), *((int(each["range"][0]), each) for each in ranges if "range" in each)]
+    for above, part in parts:
+        for key, value in part.items():
+            if (match := KEY.fullmatch(key)) and isinstance(value, int | float):
+                term = Term(above or int(match[2] or 0) * THOUSAND, TIERS.get(match[3], match[3] or ""))
+                stated.setdefault(term, {})[UNITS[match[1]]] = _decimal(value) * MILLION
+    if ranges and Term() not in stated:
+        stated[Term()] = dict(stated[min(stated)])
+    return {term: {unit: price for unit, price in prices.items() if price} for term, prices in stated.items()}
+
+
+def _off_peak(entry: Mapping[str, Any], base: Credits) -> Iterator[Row]:
+    """Yield the rates of the hours with lower prices."""
+    if (found := entry.get("off_peak_pricing")) is None:
+        return
+    prices = {UNITS[key]: _decimal(value) * MILLION for key, value in found.items() if key in UNITS}
+    (rate,) = rate_rows({Term(): base, Term(0, "off-peak"): prices})
+    del rate["tier"]
+    for window in found["windows"]:
+        hours = window["hours_utc"]
+        whole_day = hours == "00:00-00:00"
+        times = {} if whole_day else {"hours": [hours] if isinstance(hours, str) else hours}
+        yield times | {"weekdays": window["weekdays"]} | rate
+
+
+def _regions(entry: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield the rates of calls that stay in a region, and of fast answers."""
+    for key, value in entry.items():
+        if match := REGION.fullmatch(key):
+            yield {"region": match[1], "times": text(_decimal(value))}
+    special = entry.get("provider_specific_entry") or {}
+    if "us" in special:
+        yield {"region": "us", "times": text(_decimal(special["us"]))}
+    if "fast" in special:
+        yield {"tier": "fast", "times": text(_decimal(special["fast"]))}
+
+
+def _by_size(entry: Mapping[str, Any], pattern: re.Pattern[str]) -> dict[str, str]:
+    """Return the prices of one unit by size, "" for any other size."""
+    found = {
+        (match[1] or "").lower(): text(_decimal(value))
+        for key, value in entry.items()
+        if (match := pattern.fullmatch(key))
+    }
+    return {size: price for size, price in sorted(found.items(), reverse=True) if size == "" or price != found.get("")}
+
+
+def _images(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the price of an image of a provider whose price is stated for the request."""
+    price = None if any(key.startswith("output_cost") for key in entry) else entry.get("input_cost_per_image")
+    return {"": text(_decimal(price))} if price else {}
+
+
+def _decimal(value: float) -> Decimal:
+    """Return a number of the cost map, rounded to the digits that prices have."""
+    return Decimal(repr(value)).quantize(Decimal("1e-15"))

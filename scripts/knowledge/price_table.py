@@ -1,0 +1,70 @@
+"""Rows about prices, merged from those of two packages."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from scripts.knowledge.price_rates import Row
+from umg_grpc.knowledge.shipped_prices import price_ids
+from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
+
+MAKERS = (*CLOSED_MAKERS, *OPEN_MAKERS)
+LOOSE = frozenset({"package", "rates"})
+"""Members that the row of a dated model often lacks."""
+Rows = Mapping[tuple[str, str], Row]
+
+
+def merged(prices: Rows, cost_map: Rows) -> list[Row]:
+    """Return the rows of both packages, sorted by vendor and model, with the package of a row that only one has.
+
+    Where both agree on the prices of input and output, each completes the other: genai-prices has the prices of later
+    days, and the cost map has classes of service, regions and weekdays. Where they differ, genai-prices decides. A
+    model that other vendors sell at the price of its maker has a row of the maker alone, and so has a dated one with
+    the prices of the undated one.
+    """
+    rows = dict[tuple[str, str], Row]()
+    for found in sorted({*prices, *cost_map}):
+        row, other = prices.get(found), cost_map.get(found)
+        if row is not None and other is not None and is_equal(row, other):
+            rows[found] = _completed(row, other)
+        elif row is not None:
+            retired = {"retired": other["retired"]} if other is not None and "retired" in other else {}
+            rows[found] = row | retired | {"package": "genai-prices"}
+        elif other is not None and other.keys() - {"retired"}:
+            rows[found] = other | {"package": "litellm"}
+    return [
+        {"model": model, "vendor": vendor} | row
+        for (vendor, model), row in rows.items()
+        if not any(_has_prices(rows.get((vendor, each)), row) for each in price_ids(model)[1:])
+        and (vendor in MAKERS or not any(_is_same(rows.get((maker, model)), row) for maker in MAKERS))
+    ]
+
+
+def is_equal(row: Row, other: Row) -> bool:
+    """Return whether two rows have the same prices for input and output."""
+    return _common(row) == _common(other)
+
+
+def _common(row: Row) -> tuple[Decimal, Decimal]:
+    """Return the members by which rows are compared, since others are often absent in one of them. A model that makes
+    images alone may have their price for any output.
+    """
+    return Decimal(row.get("input", 0)), Decimal(row.get("output", row.get("image_output", 0)))
+
+
+def _completed(row: Row, other: Row) -> Row:
+    """Return a row of genai-prices with the members of that of the cost map, which has more rates, and its own rates of
+    later days.
+    """
+    later = [rate for rate in row.get("rates", ()) if "start" in rate]
+    rates = [*(other.get("rates") or [rate for rate in row.get("rates", ()) if "start" not in rate]), *later]
+    return {**other, **row} | ({"rates": rates} if rates else {})
+
+
+def _has_prices(row: Row | None, dated: Row) -> bool:
+    """Return whether the row of a model has all prices of the same model with a date, and its end."""
+    return row is not None and all(row.get(member) == value for member, value in dated.items() if member not in LOOSE)
+
+
+def _is_same(row: Row | None, other: Row) -> bool:
+    """Return whether two rows have the same prices, of any package."""
+    return row is not None and {**row, "package": ""} == {**other, "package": ""}
