@@ -18,7 +18,7 @@ from http_facade.settings import Settings
 from tests.support import logs
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
 Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
@@ -56,6 +56,15 @@ FINISHED = pb.StreamGenerateResponse(
 async def fail(context: Context, error: UmgError, headers: tuple[tuple[str, str], ...] = ()) -> Never:
     details = (DETAILS_KEY, to_status(error))
     await context.abort(STATUS[error.reason], error.message, trailing_metadata=(*headers, details))
+
+
+async def send_early(context: Context) -> None:
+    """Send the headers of a stream before its first message, as the service does for slow providers."""
+    headers = (("x-umg-waiting", "true"), ("x-umg-dropped", "seed"))
+    if isinstance(context, InProcessContext):
+        context.send_early(headers)
+    else:
+        await context.send_initial_metadata(headers)
 
 
 @dataclass
@@ -97,8 +106,14 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
     async def StreamGenerate(
         self, message: pb.StreamGenerateRequest, context: Context
     ) -> AsyncIterator[pb.StreamGenerateResponse]:
-        await self._begin(context)
         request = message.request
+        if request.model.startswith("slow"):
+            await send_early(context)
+            await self._wait()
+            if request.model == "slow fail":
+                await fail(context, self.failure, self.initial)
+        else:
+            await self._begin(context)
         self.requests.append(request)
         if request.model == "fail":
             await fail(context, self.failure, self.initial)

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from http_facade.app import Runner, make_app, make_runner
-from tests.facade.conftest import KEY, SETTINGS, fail
+from tests.facade.conftest import KEY, SETTINGS, fail, send_early
 from tests.support.images import JPEG, PNG
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
@@ -57,7 +57,11 @@ class Service(rpc.ImageServiceServicer):
     ) -> AsyncIterator[pb.StreamGenerateImageResponse]:
         request = message.request
         self.requests.append(request)
-        await context.send_initial_metadata((("x-umg-dropped", "style"),))
+        if request.model == "slow":
+            await send_early(context)
+            await self._wait()
+        else:
+            await context.send_initial_metadata((("x-umg-dropped", "style"),))
         if request.model == "fail":
             await fail(context, FAILURE)
         if request.model == "empty":
@@ -326,3 +330,13 @@ async def test_an_idle_stream_gets_heartbeats(make_face: MakeFace) -> None:
         face.service.go_on.set()
         received += await answer.content.read()
     assert [event.name for event in split(received) if event.data] == [b"image_generation.completed"]
+
+
+async def test_a_slow_stream_has_its_headers_and_a_heartbeat_early(face: Face) -> None:
+    body = {"model": "slow", "prompt": "p", "stream": True}
+    async with face.client.post(face.url + GENERATIONS, json=body, headers=KEY) as answer:
+        assert (answer.status, answer.headers["x-umg-waiting"]) == (200, "true")
+        assert await answer.content.readany() == b": keep-alive\n\n"
+        face.service.go_on.set()
+        received = await answer.content.read()
+    assert [event.name for event in split(received)] == [b"image_generation.completed"]

@@ -13,6 +13,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
+BEAT = FORMATS["chat"].heartbeat
 BROKEN = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off")
 
 
@@ -130,10 +131,9 @@ async def test_a_caller_that_does_not_read_is_sent_at_most_the_size_of_the_buffe
 
 async def test_an_idle_stream_gets_heartbeats_that_clients_skip(make_face: MakeFace) -> None:
     face = await make_face(heartbeat_seconds=0.02)
-    beat = FORMATS["chat"].heartbeat
     async with face.chat("wait mid", stream=True) as answer:
         events = b""
-        while events.count(beat) < 3:
+        while events.count(BEAT) < 3:
             events += await answer.content.readany()
         face.service.go_on.set()
         events += await answer.read()
@@ -147,9 +147,8 @@ async def test_a_stream_to_http_1_0_ends_with_its_connection(make_face: MakeFace
     writer.write(request_bytes("wait mid", version=b"1.0"))
     head = await reader.readuntil(b"\r\n\r\n")
     assert b"chunked" not in head.lower()
-    beat = FORMATS["chat"].heartbeat
     events = b""
-    while events.count(beat) < 2:
+    while events.count(BEAT) < 2:
         events += await reader.read(65536)
     face.service.go_on.set()
     events += await reader.read()
@@ -162,6 +161,45 @@ async def test_a_heartbeat_is_not_sent_before_the_first_message(make_face: MakeF
     face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no luck")
     async with face.chat("fail", stream=True) as answer:
         assert answer.status == 502
+
+
+async def test_a_slow_stream_has_its_headers_and_heartbeats_early(make_face: MakeFace) -> None:
+    face = await make_face(heartbeat_seconds=0.02)
+    async with face.chat("slow", stream=True) as answer:
+        assert (answer.status, answer.headers["x-umg-waiting"]) == (200, "true")
+        assert answer.headers["x-umg-dropped"] == "seed"
+        events = b""
+        while events.count(BEAT) < 3:
+            events += await answer.content.readany()
+        face.service.go_on.set()
+        events += await answer.read()
+    assert text_of(events) == "one two"
+    assert events.startswith(BEAT)
+    assert events.endswith(b"[DONE]\n\n")
+
+
+async def test_a_failure_of_a_slow_stream_is_an_event(face: Face) -> None:
+    face.service.failure = BROKEN
+    async with face.chat("slow fail", stream=True) as answer:
+        assert answer.status == 200
+        face.service.go_on.set()
+        events = await answer.read()
+    assert json.loads(events.removeprefix(BEAT + b"data: "))["error"]["code"] == "upstream_cut"
+
+
+async def test_a_shutdown_ends_a_slow_stream_with_an_event(make_face: MakeFace) -> None:
+    face = await make_face(drain_seconds=0.2)
+    async with face.chat("slow", stream=True) as answer:
+        await face.runner.cleanup()
+        events = await answer.read()
+    assert json.loads(events.removeprefix(BEAT + b"data: "))["error"]["code"] == "overloaded"
+
+
+async def test_a_caller_that_leaves_a_slow_stream_ends_the_call(face: Face) -> None:
+    face.service.left_at = asyncio.get_running_loop().create_future()
+    async with face.chat("slow", stream=True) as answer:
+        assert answer.status == 200
+    await asyncio.wait_for(face.service.left_at, 60)
 
 
 async def test_answers_in_flight_are_finished_before_the_runner_ends(face: Face) -> None:
