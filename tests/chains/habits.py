@@ -61,6 +61,11 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return gzip.compress(data, mtime=0) if self.coding else data
 
     @property
+    def is_json(self) -> bool:
+        """Whether the body is JSON, also if a stream was requested."""
+        return self.data.lstrip().startswith(b"{")
+
+    @property
     def head(self) -> bytes:
         """Status line and headers of the answer."""
         headers = self.headers

@@ -22,7 +22,6 @@ from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, UpstreamRequest
 
-JSON = "application/json"
 SMALL_BYTES = 1 << 10
 """Size in bytes up to which a read of a stream is translated at once, without the limit of bytes per iteration of the
 event loop: a few events, at the speed at which models generate them.
@@ -157,7 +156,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
             channel.record_success_status()
             chunk = await exchange.read()
-            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and response.content_type == JSON:
+            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{":  # no event begins so; the content type may be wrong
                 exchange.deadline.has_begun = True
                 parts = await read_rest(exchange, chunk, channel.client)
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))

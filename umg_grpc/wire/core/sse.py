@@ -18,7 +18,8 @@ _END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is on
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 _NUMBERED = re.compile(rb"(?:^|[\r\n])id:")
 _LF, _CR = b"\n\r"  # as integers: `in` finds one byte many times faster than a `bytes` object
-_FIRST_LINE = re.compile(rb"\s*(?:data:|event:|id:|retry:|:)")
+_FIRST_LINE = re.compile(rb"\s*(?:data:|event:|id:|retry:|error:|:)")
+_ERROR_LINE = re.compile(rb"\s*\{\s*\"error\"\s*:")
 _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
@@ -208,6 +209,9 @@ def _last_end(buffer: bytes | bytearray, start: int) -> int:
 
 
 def _event(raw: bytes) -> SseEvent:
+    """Return one event. A line `error: {...}`, as old servers of llama.cpp write it, and a line with the JSON of an
+    error, as relays append it to a broken stream, are the data of an event with the name `error`.
+    """
     name, lines = b"", list[bytes]()
     for line in _END_OF_LINE.split(raw):
         field, _, value = line.partition(b":")
@@ -216,4 +220,10 @@ def _event(raw: bytes) -> SseEvent:
             lines.append(value)
         elif field == b"event":
             name = value
+        elif field == b"error":
+            name = b"error"
+            lines.append(value)
+        elif _ERROR_LINE.match(line):
+            name = b"error"
+            lines.append(line)
     return SseEvent(name, b"\n".join(lines) if any(lines) else None, raw)
