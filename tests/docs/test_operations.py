@@ -151,6 +151,7 @@ def counted() -> dict[str, set[str]]:
     for count in (tasks.submitted, tasks.polled, tasks.ended, tasks.called_back, tasks.read):
         count("", "")
     tasks.copied("")
+    tasks.unknown("")
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)

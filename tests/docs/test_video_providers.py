@@ -8,6 +8,8 @@ import msgspec
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import submission
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
+from umg_grpc.knowledge.task_words import SHARED, WORDS
+from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
@@ -49,8 +51,19 @@ def test_the_times_are_those_of_the_protocols() -> None:
         ), name
         assert deadline == duration(protocol.deadline_seconds), name
         assert valid == ("by key" if protocol.result_seconds is None else f"{protocol.result_seconds / 3600:g} h"), name
-    assert f"have is polled {LOST_ATTEMPTS} times before it fails as `task_expired`" in FLAT
-    assert f"a success without a file {RESULT_ATTEMPTS} times before the task fails as `task_failed`" in FLAT
+
+
+def test_the_times_of_stalls_are_those_of_the_poller() -> None:
+    assert f"answered for {stalls.LOST_SECONDS:g} s and at least {LOST_ATTEMPTS} times that it does not have it" in FLAT
+    assert f"none after {stalls.NO_VIDEO_SECONDS:g} s and at least {RESULT_ATTEMPTS} polls" in FLAT
+    assert f"changed for {stalls.UNKNOWN_STATE_SECONDS / 60:g} minutes" in FLAT
+
+
+def test_the_words_of_relays_are_those_of_the_table() -> None:
+    words = {cells[0]: quoted(cells[1]) for cells in rows(PAGE, "Relays")}
+    words["lost"] = words.pop("unknown to the provider")
+    known = {word: meaning for meaning, listed in words.items() for word in listed}
+    assert known == WORDS[SHARED]
 
 
 def duration(seconds: float) -> str:

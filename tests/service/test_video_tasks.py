@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 import pytest_asyncio
+from aiohttp import ClientSession
 from sqlalchemy import text
 
 from tests.support import fake_video_upstream
@@ -14,7 +15,12 @@ from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideo
 from tests.support.gateways import Running, running
 from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.video_tasks import stalls
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.video.provider_task import ProviderStatus
+from umg_grpc.wire.video.providers.response_decoding import unknown_state
+
+NO_VIDEO = ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)
 
 
 @pytest.fixture
@@ -62,15 +68,21 @@ async def test_a_failed_task_has_its_reason(stub: Stub, fake: FakeVideos) -> Non
     assert not done.HasField("usage")
 
 
-async def test_a_success_without_a_video_is_polled_again_then_a_failure(stub: Stub, fake: FakeVideos) -> None:
-    fake.script = [fake_video_upstream.ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)]
+async def test_a_success_without_a_video_is_polled_again_then_a_failure(
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "NO_VIDEO_SECONDS", 0)
+    fake.script = [NO_VIDEO]
     task = await create(stub)
     done = await ended(stub, task.task_id)
     assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_failed")
     assert fake.polled[f"up-{task.task_id}"] == 5
 
 
-async def test_a_task_that_its_provider_has_lost_expires(stub: Stub, fake: FakeVideos) -> None:
+async def test_a_task_that_its_provider_has_lost_expires(
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "LOST_SECONDS", 0)
     lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
     fake.script = [RUNNING, lost]
     task = await create(stub)
@@ -83,6 +95,68 @@ async def test_a_task_without_an_end_expires(stub: Stub, fake: FakeVideos) -> No
     fake.script, fake.deadline_seconds = [RUNNING], 0.2
     done = await ended(stub, (await create(stub)).task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
+
+
+# --- stalls
+
+
+async def test_a_new_task_that_a_relay_does_not_know_yet_is_polled_on(stub: Stub, fake: FakeVideos) -> None:
+    lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
+    fake.script = [lost, lost, lost, lost, fake_video_upstream.SUCCEEDED]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED
+
+
+async def test_a_video_that_a_relay_still_copies_is_waited_for(stub: Stub, fake: FakeVideos) -> None:
+    fake.script = [*[NO_VIDEO] * 8, fake_video_upstream.SUCCEEDED]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.state, len(done.results)) == (pb.VIDEO_TASK_STATE_SUCCEEDED, 1)
+
+
+async def test_failures_of_polls_do_not_fail_the_task(stub: Stub, fake: FakeVideos) -> None:
+    busy = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "too many").with_failure(Failure.OVERLOADED)
+    down = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "bad gateway").with_failure(Failure.TRANSIENT)
+    lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
+    fake.script = [busy, down, lost, NO_VIDEO, fake_video_upstream.SUCCEEDED]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED
+
+
+async def test_an_unknown_state_counts_as_running_for_a_time_and_then_fails_the_task(
+    gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.3)
+    fake.script = [QUEUED, unknown_state("Re-rendering", 40)]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
+    assert "`Re-rendering`" in done.error.message
+    assert fake.polled[f"up-{done.task_id}"] > 3
+    async with ClientSession(headers=gateway.headers) as client, client.get(gateway.url + "/metrics") as answer:
+        assert 'umg_video_unknown_states_total{channel="videos"} 1.0' in await answer.text()
+
+
+async def test_the_deadline_of_a_task_names_its_unknown_state(stub: Stub, fake: FakeVideos) -> None:
+    fake.script, fake.deadline_seconds = [unknown_state("Re-rendering")], 0.2
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.error.code, "`Re-rendering`" in done.error.message) == ("task_expired", True)
+
+
+async def test_an_unknown_state_with_a_video_is_a_success_in_the_end(
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.2)
+    fake.script = [unknown_state("Rendered", 100, [fake_video_upstream.VIDEO])]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.state, done.results[0].url) == (pb.VIDEO_TASK_STATE_SUCCEEDED, fake_video_upstream.URL)
+
+
+async def test_an_unknown_state_with_progress_is_no_stall(
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.5)
+    fake.script = [*[unknown_state("Re-rendering", percent) for percent in range(20)], fake_video_upstream.SUCCEEDED]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED
 
 
 # --- submission

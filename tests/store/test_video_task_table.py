@@ -5,7 +5,17 @@ import asyncio
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, Claim, Poll, VideoTasks
+from umg_grpc.store.video_task_table import (
+    FAILED,
+    QUEUED,
+    RUNNING,
+    SUBMITTING,
+    SUCCEEDED,
+    Claim,
+    Poll,
+    Stall,
+    VideoTasks,
+)
 
 SECOND = 10**6
 NOW = 1_800_000_000 * SECOND
@@ -53,6 +63,21 @@ async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: D
     await other.reschedule([Poll(second, NOW + 40 * SECOND, 1, 35)], NOW)
     [third] = await claim(slow, NOW + 40 * SECOND)
     assert (third.poll_failures, third.progress) == (1, 35)
+    await store.aclose()
+
+
+async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows, stall = VideoTasks(store, "process"), Stall("state reviewing 40", NOW)
+    await insert(store, task(1))
+    [polled] = await claim(rows, NOW)
+    assert polled.stall is None
+    await rows.reschedule([Poll(polled, NOW + SECOND, stall=stall)], NOW)
+    [polled] = await claim(rows, NOW + SECOND)
+    assert polled.stall == stall
+    running = await rows.advance(polled.task_id, RUNNING, next_poll_micros=NOW + 2 * SECOND)
+    assert running is not None
+    assert (running.stall, running.stall_since_micros) == (None, None)
     await store.aclose()
 
 

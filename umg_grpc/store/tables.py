@@ -364,6 +364,11 @@ class MediaTask(Base):
     """
     poll_failures: Mapped[int] = mapped_column(Integer)
     """Number of successive polls without a usable answer."""
+    stall: Mapped[str | None] = mapped_column(String(128))
+    """Condition that all answers since `stall_since_micros` had and that fails the task if it lasts, for example an
+    unknown state; None for none.
+    """
+    stall_since_micros: Mapped[int | None] = mapped_column(BigInteger)
     deadline_micros: Mapped[int] = mapped_column(BigInteger)
     """Time at which a task that has not ended fails."""
     create_micros: Mapped[int] = mapped_column(BigInteger)

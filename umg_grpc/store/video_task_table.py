@@ -59,6 +59,13 @@ class Pin(NamedTuple):
     lease_end_micros: int
 
 
+class Stall(NamedTuple):
+    """Condition that all answers of a provider since a time had, and that fails the task if it lasts."""
+
+    name: str
+    since_micros: int
+
+
 class Claim(NamedTuple):
     """Task that this process has leased, so that it alone may poll it until `lease_end_micros`, with the columns for a
     poll.
@@ -76,6 +83,15 @@ class Claim(NamedTuple):
     deadline_micros: int
     create_micros: int
     lease_end_micros: int
+    stall_name: str | None = None
+    stall_since_micros: int | None = None
+
+    @property
+    def stall(self) -> Stall | None:
+        """Condition in which the task makes no progress; None if it makes progress."""
+        if self.stall_name is None or self.stall_since_micros is None:
+            return None
+        return Stall(self.stall_name, self.stall_since_micros)
 
 
 class Poll(NamedTuple):
@@ -86,6 +102,7 @@ class Poll(NamedTuple):
     """Time of the next poll in microseconds since 1970 in UTC; None for no further poll."""
     failures: int = 0
     progress: int | None = None
+    stall: Stall | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +121,11 @@ _CLAIMED = (
     *(MediaTask.task_id, MediaTask.state, MediaTask.progress, MediaTask.channel),
     *(MediaTask.upstream_task_id, MediaTask.upstream_model, MediaTask.upstream_key_id, MediaTask.upstream_facts),
     *(MediaTask.poll_failures, MediaTask.deadline_micros, MediaTask.create_micros, MediaTask.next_poll_micros),
+    *(MediaTask.stall, MediaTask.stall_since_micros),
 )
 _RESCHEDULE = text(
-    "UPDATE media_tasks SET next_poll_micros = :next, lease_owner = '', poll_failures = :failures"
+    "UPDATE media_tasks SET next_poll_micros = :next, lease_owner = '', poll_failures = :failures,"
+    " stall = :stall, stall_since_micros = :stall_since"
     " WHERE task_id = :task_id AND lease_owner = :owner AND next_poll_micros = :lease_end"
 )
 _SET_PROGRESS = text(
@@ -269,6 +288,7 @@ class VideoTasks:
                 return None
             task.state = state
             task.lease_owner, task.poll_failures = "", 0
+            task.stall = task.stall_since_micros = None
             for name, value in values.items():
                 setattr(task, name, value)
             if state >= FIRST_TERMINAL:
@@ -351,6 +371,8 @@ class VideoTasks:
                 "task_id": poll.claim.task_id,
                 "next": poll.next_micros,
                 "failures": poll.failures,
+                "stall": poll.stall.name if poll.stall is not None else None,
+                "stall_since": poll.stall.since_micros if poll.stall is not None else None,
                 "owner": self._process,
                 "lease_end": poll.claim.lease_end_micros,
             }

@@ -9,6 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
+from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
@@ -23,6 +24,7 @@ from umg_grpc.store.video_task_table import (
     TERMINAL,
     Claim,
     Poll,
+    Stall,
 )
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
@@ -44,11 +46,9 @@ FIND_PAUSE_SECONDS = 5.0
 FIND_GIVE_UP_SECONDS = 600.0
 """Age at which a task whose submission is unconfirmed fails although its provider did not answer the look-ups."""
 RESULT_ATTEMPTS = 5
-"""Number of successive polls that report success without a usable result, after which the task fails."""
+"""Minimum number of successive polls that report success without a usable result before the task fails."""
 LOST_ATTEMPTS = 3
-"""Number of successive polls to which the provider answers that it does not have the task, after which the task
-fails.
-"""
+"""Minimum number of successive polls without a usable answer before a task fails that its provider does not have."""
 SLOWEST = 1.5
 """Factor by which the interval between the polls of an old task is longer than that of a new task."""
 SLOWING_SECONDS = 600.0
@@ -101,7 +101,7 @@ class Outcomes:
             try:
                 poll = await self._apply_one(upstream, claim, statuses.get(claim.upstream_task_id))
             except UmgError as error:  # the blob store, for example: the task is polled again
-                poll = self._again(upstream, claim, error)
+                poll = self._again(upstream, claim, error, claim.stall)
             if poll is not None:
                 polls.append(poll)
         return polls
@@ -114,7 +114,8 @@ class Outcomes:
         polls = list[Poll]()
         for claim in batch:
             if not await self._expire(claim, tail=False):
-                polls.append(Poll(claim, now + int(MISSING_CHANNEL_SECONDS * 1e6), claim.poll_failures))
+                next_micros = now + int(MISSING_CHANNEL_SECONDS * 1e6)
+                polls.append(Poll(claim, next_micros, claim.poll_failures, stall=claim.stall))
         return polls
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
@@ -155,19 +156,14 @@ class Outcomes:
     async def _apply_one(
         self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus | UmgError | None
     ) -> Poll | None:
+        now = self._tasks.now()
         if status is None or isinstance(status, UmgError):
             self._tasks.metrics.polled(claim.channel, "failed")
-            if await self._expire(claim) or await self._is_lost(claim, status):
+            stall = stalls.lost(claim, status, now)
+            if await self._expire(claim) or await self._is_lost(claim, stall):
                 return None
-            return self._again(upstream, claim, status)
+            return self._again(upstream, claim, status, stall)
         self._tasks.metrics.polled(claim.channel, "ok")
-        if status.unknown_word:
-            logger.warning(
-                "a provider's state of a task is unknown",
-                task=claim.task_id,
-                channel=claim.channel,
-                word=status.unknown_word[:64],
-            )
         if claim.state in TERMINAL:
             return self._tail(claim, status)
         if status.state == SUCCEEDED:
@@ -176,14 +172,39 @@ class Outcomes:
             code = "task_cancelled" if status.state == CANCELLED else "task_failed"
             await self._end(claim, status.state, status.error or failure(code, "the provider gave no reason"))
             return None
+        stall = stalls.unknown_state(claim, status, now) if status.unknown_word else None
+        if stall is not None and await self._is_given_up(upstream, claim, status, stall):
+            return None
         if await self._expire(claim):
             return None
         if status.state == RUNNING and claim.state == QUEUED:
-            await self._start(upstream, claim, status)
+            await self._start(upstream, claim, status, stall)
             return None
-        return Poll(claim, self._next(self._interval(upstream, claim)), 0, status.progress_percent)
+        return Poll(claim, self._next(self._interval(upstream, claim)), 0, status.progress_percent, stall)
 
-    async def _start(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus) -> None:
+    async def _is_given_up(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall) -> bool:
+        """End a task whose state the gateway does not know, at its deadline or if the state has not changed for a long
+        time. Return whether it has ended: it succeeds if the answer has a video nevertheless.
+        """
+        now, word = self._tasks.now(), status.unknown_word
+        if stall != claim.stall:
+            logger.warning(
+                "a provider's state of a task is unknown", task=claim.task_id, channel=claim.channel, word=word
+            )
+            self._tasks.metrics.unknown(claim.channel)
+        is_over = stalls.has_lasted(stall, stalls.UNKNOWN_STATE, stalls.UNKNOWN_STATE_SECONDS, now)
+        if not is_over and now < claim.deadline_micros:
+            return False
+        if status.results:
+            await self._succeed(upstream, claim, status)
+            return True
+        message = (
+            f"the gateway does not know the provider's state of the task, `{word}`, and gave it up; it is not billed"
+        )
+        await self._end(claim, FAILED, failure("task_expired", message), tail=True)
+        return True
+
+    async def _start(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall | None) -> None:
         now = self._tasks.now()
         row = await self._tasks.rows.advance(
             claim.task_id,
@@ -191,6 +212,8 @@ class Outcomes:
             start_micros=now,
             update_micros=now,
             progress=status.progress_percent,
+            stall=stall.name if stall is not None else None,
+            stall_since_micros=stall.since_micros if stall is not None else None,
             next_poll_micros=self._next(self._interval(upstream, claim)),
         )
         if row is not None:
@@ -199,9 +222,14 @@ class Outcomes:
     async def _succeed(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus) -> Poll | None:
         videos = [result for result in status.results if result.variant == pb.VIDEO_VARIANT_VIDEO]
         if not videos:
-            if claim.poll_failures + 1 < RESULT_ATTEMPTS and not await self._expire(claim):
-                return Poll(claim, self._next(upstream.poll_seconds), claim.poll_failures + 1)
-            await self._end(claim, FAILED, failure("task_failed", "the provider finished the task without a video"))
+            stall, failures = stalls.no_video(claim, self._tasks.now()), claim.poll_failures + 1
+            is_over = stalls.has_lasted(stall, stalls.NO_VIDEO, stalls.NO_VIDEO_SECONDS, self._tasks.now())
+            if not is_over or failures < RESULT_ATTEMPTS:
+                if await self._expire(claim):
+                    return None
+                return Poll(claim, self._next(upstream.poll_seconds), failures, stall=stall)
+            error = failure("task_failed", "the provider finished the task without a video")
+            await self._end(claim, FAILED, error, tail=True)
             return None
         row = await self._tasks.rows.get(claim.task_id)
         if row is None or row.state in TERMINAL:
@@ -255,16 +283,15 @@ class Outcomes:
         after = self._next(TAIL_POLL_SECONDS)
         return Poll(claim, after if after < end else None)
 
-    async def _is_lost(self, claim: Claim, error: UmgError | None) -> bool:
-        """Fail a task of which its provider has repeatedly answered that it does not have it. Return whether it was
+    async def _is_lost(self, claim: Claim, stall: Stall | None) -> bool:
+        """Fail a task of which its provider has answered for some time that it does not have it. Return whether it was
         failed.
-        `error`: error of the last poll; None without an answer.
         """
-        if error is None or error.reason != pb.ERROR_REASON_OBJECT_NOT_FOUND:
+        is_over = stalls.has_lasted(stall, stalls.LOST, stalls.LOST_SECONDS, self._tasks.now())
+        if not is_over or claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
             return False
-        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
-            return False
-        await self._end(claim, FAILED, failure("task_expired", "the provider does not have the task any more"))
+        error = failure("task_expired", "the provider does not have the task any more")
+        await self._end(claim, FAILED, error, tail=True)
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
@@ -314,9 +341,9 @@ class Outcomes:
             "next_poll_micros": None,
         }
 
-    def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None) -> Poll:
+    def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None, stall: Stall | None) -> Poll:
         """Return the next poll of a task whose last poll failed. The interval grows with each failure. `error`: None if
-        the provider's answer did not contain the task.
+        the provider's answer did not contain the task. `stall`: stall of the task after the poll.
         """
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
@@ -329,7 +356,7 @@ class Outcomes:
             )
         if claim.state in TERMINAL and self._tasks.now() > claim.deadline_micros + int(TAIL_SECONDS * 1e6):
             return Poll(claim, None)
-        return Poll(claim, self._next(pause), failures)
+        return Poll(claim, self._next(pause), failures, stall=stall)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
         """Return the seconds to the next poll of an unfinished task; they grow with its age."""

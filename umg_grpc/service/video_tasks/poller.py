@@ -132,7 +132,9 @@ class Poller:
         for timer in self._timers.values():
             timer.cancel()
         unpolled = [claim for lane in self._lanes.values() for claim in lane.waiting]
-        self._unwritten += [Poll(claim, self._tasks.now(), claim.poll_failures) for claim in unpolled]
+        self._unwritten += [
+            Poll(claim, self._tasks.now(), claim.poll_failures, stall=claim.stall) for claim in unpolled
+        ]
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
             for task in late:

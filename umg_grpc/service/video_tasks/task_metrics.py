@@ -18,6 +18,7 @@ class TaskMetrics:
         """Register the counters and gauges of video tasks in `metrics`, the metrics of the process."""
         self.submitted = metrics.counter("umg_video_submissions", "Tasks sent to a provider.", "channel", "outcome")
         self.polled = metrics.counter("umg_video_polls", "Polls of tasks.", "channel", "outcome")
+        self.unknown = metrics.counter("umg_video_unknown_states", "States that the gateway does not know.", "channel")
         self.ended = metrics.counter("umg_video_task_ends", "Tasks that ended.", "channel", "outcome")
         self.called_back = metrics.counter("umg_video_callback_attempts", "Notifications.", "direction", "outcome")
         self.count_cost = metrics.count_cost

@@ -1,0 +1,49 @@
+"""Stalls: conditions in which a video task makes no progress at its provider. A stall fails the task if it lasts, so
+that a caller does not wait for the task's deadline, and not earlier, since the provider may still charge for the video.
+"""
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.video_task_table import Claim, Stall
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_task import ProviderStatus
+
+LOST, NO_VIDEO, UNKNOWN_STATE = "lost", "no_video", "state"
+LOST_SECONDS = 60.0
+"""Time for which a provider has to answer that it does not have the task: a relay may not know a new task yet."""
+NO_VIDEO_SECONDS = 300.0
+"""Time for which a task that succeeded is polled for its video: a relay may still copy the file to its own storage."""
+UNKNOWN_STATE_SECONDS = 1800.0
+"""Time for which a state that the gateway does not know counts as running while the progress does not change. It is
+longer than almost all videos take; most protocols give a task up after this time too.
+"""
+
+
+def lost(claim: Claim, answer: ProviderStatus | UmgError | None, now: int) -> Stall | None:
+    """Return the stall of a task after a poll that failed. Only the answer that the provider does not have the task
+    begins one; after other failures, for example a rate limit, the stall before the poll continues. `now`: in
+    microseconds since 1970.
+    """
+    if isinstance(answer, UmgError) and answer.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
+        return _continued(claim, LOST, now)
+    return claim.stall
+
+
+def no_video(claim: Claim, now: int) -> Stall:
+    """Return the stall of a task that succeeded without a video. `now`: in microseconds since 1970."""
+    return _continued(claim, NO_VIDEO, now)
+
+
+def unknown_state(claim: Claim, status: ProviderStatus, now: int) -> Stall:
+    """Return the stall of a task in an unknown state: it begins anew with each change of the state or the progress.
+    `now`: in microseconds since 1970.
+    """
+    return _continued(claim, f"{UNKNOWN_STATE} {status.unknown_word} {status.progress_percent}", now)
+
+
+def has_lasted(stall: Stall | None, name: str, seconds: float, now: int) -> bool:
+    """Return whether the stall is the one with this name and has lasted for the time. `now`: in microseconds."""
+    return stall is not None and stall.name.startswith(name) and now - stall.since_micros >= seconds * 1e6
+
+
+def _continued(claim: Claim, name: str, now: int) -> Stall:
+    return claim.stall if claim.stall is not None and claim.stall.name == name else Stall(name, now)
