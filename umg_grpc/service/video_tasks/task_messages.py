@@ -100,7 +100,7 @@ class TaskView:
             blob = Blob(result.blob_id, result.size_bytes or 0)
             found.url = self._links.url_of(blob)
             found.url_expire_time.FromDatetime(self._links.expire_time_of(blob))
-        elif result.url:
+        elif result.url and not result.needs_key:  # a relay's address may need its key, too
             found.url = result.url
             if result.url_expire_micros is not None:
                 found.url_expire_time.CopyFrom(_timestamp(result.url_expire_micros))

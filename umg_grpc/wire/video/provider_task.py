@@ -49,7 +49,9 @@ class ProviderTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult:
-    """One result file of a finished task. Exactly one of `url`, `data` and `needs_key` is set."""
+    """One result file of a finished task. One of `url`, `data` and `needs_key` is set, or both `url` and `needs_key`:
+    then the file may be at either address.
+    """
 
     variant: "pb.VideoVariant.ValueType" = pb.VIDEO_VARIANT_VIDEO
     url: str = ""
