@@ -73,8 +73,12 @@ class EventStream(msgspec.Struct, eq=False):
         """Send the status line, the headers and a heartbeat, because the first events are late; `begin` must not
         follow. `metadata`: initial metadata of the call so far.
         """
+        self.begin_now(response_headers(metadata))
+
+    def begin_now(self, headers: Mapping[str, str]) -> None:
+        """Send the status line, the headers and a heartbeat without waiting; do nothing if they were sent."""
         if not (self.exchange.is_begun or self.is_ended):
-            head = self._begin(response_headers(metadata))
+            head = self._begin(headers)
             self.exchange.connection.write_now(head + self._chunk(self.heartbeat))
 
     def _begin(self, headers: Mapping[str, str]) -> bytes:

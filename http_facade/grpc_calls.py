@@ -122,10 +122,26 @@ class SocketStream(Generic[Response]):
         """Yield the messages of the call, and cancel it when the caller stops."""
         async with opened(self._call):
             self.initial = await self._call.initial_metadata() or ()
-            if self.on_early_metadata is not None and any(name == WAITING for name, _ in self.initial):
+            if self.on_early_metadata is not None and _is_early(self.initial):
                 self.on_early_metadata(self.initial)
             async for message in self._call:
+                self.initial = self.initial or await self._call.initial_metadata() or ()
                 yield message
+
+
+async def expect_early_metadata(call: grpc.aio.Call, use: Callable[[Pairs], None]) -> None:
+    """Pass the initial metadata of a streaming call to `use` if it arrives early, because the first message is late.
+    Return when that is known or, for a call in this process, at once.
+    """
+    expect: Callable[[Callable[[Pairs], None]], None] | None = getattr(call, "expect_early_metadata", None)
+    if expect is not None:
+        expect(use)
+    elif _is_early(initial := await call.initial_metadata() or ()):
+        use(initial)
+
+
+def _is_early(initial: Pairs) -> bool:
+    return any(name == WAITING for name, _ in initial)
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:

@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from http_facade import connect_protocol, grpc_web
 from http_facade.decompression import WINDOWS
 from http_facade.event_stream import EventStream
-from http_facade.grpc_calls import MIN_TIMEOUT_SECONDS, attach, opened
+from http_facade.grpc_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
 from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import BodyReader, essence_of
 from http_facade.routes import Route
@@ -158,6 +158,9 @@ class ConnectHandler:
         timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)
         call = self._call(exchange, method, request, timeout)
         async with _answers(method, call) as answers:
+            if method.is_stream:
+                convert = self._metadata.headers
+                await expect_early_metadata(call, lambda initial: events.begin_now(CIMultiDict(convert(initial))))
             async for answer in answers:
                 if not exchange.is_begun:
                     await self._begin(events, call)

@@ -270,6 +270,10 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
         self.aclose = messages.aclose
         """End the call early. The servicer has released its resources when this returns."""
 
+    def expect_early_metadata(self, use: Callable[[Pairs], None]) -> None:
+        """Let the call pass its initial metadata to `use` if its first message is late."""
+        self._context.on_early_metadata = use
+
     def __aiter__(self) -> AsyncIterator[Response]:
         return self._messages
 

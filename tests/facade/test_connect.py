@@ -328,6 +328,17 @@ async def test_a_caller_that_leaves_a_stream_cancels_the_call(face: Face) -> Non
     await face.service.left_at
 
 
+@pytest.mark.parametrize("kind", [STREAM_PROTO, "application/grpc-web+proto"])
+async def test_a_slow_stream_has_its_headers_early(face: Face, kind: str) -> None:
+    request = pb.StreamGenerateRequest(request=pb.GenerateRequest(model="slow"))
+    sent = {**KEY, "content-type": kind}
+    url = face.url(f"{GENERATION}/StreamGenerate")
+    async with face.client.post(url, data=framed(encoded(request, PROTO)), headers=sent) as answer:
+        assert answer.headers["x-umg-waiting"] == "true"
+        face.service.go_on.set()
+        assert len(await answer.read())
+
+
 async def test_a_page_of_an_allowed_origin_may_call_methods(make_face: MakeFace) -> None:
     face = await make_face(cors_origins=("https://page.test",))
     origin = {"origin": "https://page.test", "access-control-request-method": "POST"}
