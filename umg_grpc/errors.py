@@ -31,6 +31,10 @@ class Failure(Enum):
     """The provider reports a failure: it generated nothing, and another attempt may succeed."""
     OVERLOADED = "overloaded"
     """The provider is overloaded, or the account reached its rate limit. `retry_after` is the time to wait."""
+    MODEL = "model"
+    """The model failed at its turn, for example by a tool call that cannot be read. The channel works, and another
+    attempt may succeed.
+    """
     OTHER_KEY = "other key"
     """The channel's key is invalid or has reached its limit, and the channel has another key."""
     DOWN = "down"
@@ -74,7 +78,8 @@ class UmgError(Exception):
     provider's failure, and `place`, the line at which the gateway's own decoder failed. `refusal` is a provider's
     refusal as it came, only for the repair of the request.
 
-    `failure` is the consequence for further attempts; None if no provider was called.
+    `failure` is the consequence for further attempts; None if no provider was called. `usage` has the tokens of an
+    answer that failed after the provider generated it, for which the provider charges.
     """
 
     cause = ""
@@ -82,6 +87,7 @@ class UmgError(Exception):
     failure: Failure | None = None
     facts: ProviderFailure | None = None
     refusal: ProviderRefusal | None = None
+    usage: "pb.Usage | None" = None
 
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
         super().__init__(message)
@@ -107,6 +113,11 @@ class UmgError(Exception):
         self.refusal = refusal
         return self
 
+    def with_usage(self, usage: "pb.Usage | None") -> Self:
+        """Set the tokens for which the provider charges; None for an unknown number. Return this error."""
+        self.usage = usage
+        return self
+
     def at(self, place: str) -> Self:
         """Set the module and line at which the gateway's own decoder failed, as `place_of` returns them, for the log.
         Return this error.
@@ -118,7 +129,7 @@ class UmgError(Exception):
         """Return a copy of this error with another message, and with `metadata` added to the existing metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
         changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
-        changed.refusal = self.refusal
+        changed.refusal, changed.usage = self.refusal, self.usage
         return changed
 
     @property

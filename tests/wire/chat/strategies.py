@@ -301,5 +301,8 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
 
 
 ANSWERED = pb.GenerateRequest(
-    model="m", face_hints=pb.FaceHints(include_usage=True), audio_output=pb.AudioOutputOptions(format="mp3")
+    candidate_count=2,
+    model="m",
+    face_hints=pb.FaceHints(include_usage=True),
+    audio_output=pb.AudioOutputOptions(format="mp3"),
 )

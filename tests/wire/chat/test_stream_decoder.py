@@ -114,10 +114,11 @@ def test_content_is_decoded_from_parts_or_from_a_message() -> None:
     [
         ("eos_token", pb.FINISH_REASON_STOP, "stop"),
         ("max_tokens", pb.FINISH_REASON_LENGTH, "length"),
-        ("insufficient_system_resource", pb.FINISH_REASON_OTHER, "length"),
+        ("pause_turn", pb.FINISH_REASON_PAUSE, "length"),
+        ("zork", pb.FINISH_REASON_STOP, "stop"),
     ],
 )
-def test_an_answer_with_an_unknown_finish_reason_is_encoded_as_incomplete(
+def test_finish_reasons_of_other_vendors_are_encoded_in_the_words_of_the_format(
     word: str, reason: int, finish_word: str
 ) -> None:
     candidate = answered(chunk({"content": "hi"}, word))
@@ -185,8 +186,9 @@ def test_a_broken_stream_is_an_error(stream: bytes) -> None:
 
 def test_one_unfinished_choice_makes_the_answer_unfinished() -> None:
     second = chunk({"content": "b"}).replace(b'"index":0', b'"index":1')
+    request = pb.GenerateRequest(candidate_count=2)
     with pytest.raises(UmgError):
-        answered(chunk({"content": "a"}, "stop"), second)
+        accumulate(decoded(CHAT, [chunk({"content": "a"}, "stop"), second], request))
 
 
 def test_audio_answers_are_streamed_in_pieces_with_their_expiry() -> None:

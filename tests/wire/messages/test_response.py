@@ -103,7 +103,7 @@ STOPS = [
     (pb.FINISH_REASON_STOP_SEQUENCE, False, "stop_sequence"), (pb.FINISH_REASON_CONTEXT_FULL, False, "model_context_window_exceeded"),
     (pb.FINISH_REASON_TOOL_CALLS, True, "tool_use"), (pb.FINISH_REASON_STOP, True, "tool_use"), (pb.FINISH_REASON_OTHER, True, "max_tokens"),
     (pb.FINISH_REASON_LENGTH, True, "max_tokens"), (pb.FINISH_REASON_CONTENT_FILTER, False, "refusal"), (pb.FINISH_REASON_REFUSAL, False, "refusal"),
-    (pb.FINISH_REASON_RECITATION, False, "refusal"), (pb.FINISH_REASON_PAUSE, False, "pause_turn"), (pb.FINISH_REASON_MALFORMED_CALL, False, "end_turn"),
+    (pb.FINISH_REASON_RECITATION, False, "refusal"), (pb.FINISH_REASON_PAUSE, False, "pause_turn"), (pb.FINISH_REASON_MALFORMED_CALL, False, "max_tokens"),
     (pb.FINISH_REASON_COMPACTION, False, "compaction"), (pb.FINISH_REASON_OTHER, False, "max_tokens"),
 ]  # fmt: skip
 
@@ -167,7 +167,7 @@ def provided(body: Fields, *, pass_: bool = False) -> pb.GenerateResponse:
 
 def test_an_unknown_finish_reason_is_kept() -> None:
     candidate = provided({"content": [], "stop_reason": "tired"}).candidates[0]
-    assert (candidate.finish_reason, candidate.provider_reason) == (pb.FINISH_REASON_OTHER, "tired")
+    assert (candidate.finish_reason, candidate.provider_reason) == (pb.FINISH_REASON_STOP, "tired")
 
 
 def test_a_tool_call_determines_the_finish_reason() -> None:

@@ -125,7 +125,7 @@ def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
     ("reason", "encoded_deltas"),
     [
         ("end_turn", pb.FINISH_REASON_STOP), ("max_tokens", pb.FINISH_REASON_LENGTH), ("pause_turn", pb.FINISH_REASON_PAUSE), ("tool_use", pb.FINISH_REASON_TOOL_CALLS),
-        ("refusal", pb.FINISH_REASON_REFUSAL), ("model_context_window_exceeded", pb.FINISH_REASON_CONTEXT_FULL), ("tired", pb.FINISH_REASON_OTHER),
+        ("refusal", pb.FINISH_REASON_REFUSAL), ("model_context_window_exceeded", pb.FINISH_REASON_CONTEXT_FULL), ("tired", pb.FINISH_REASON_STOP),
     ],
 )  # fmt: skip
 def test_a_finish_reason_is_encoded(reason: str, encoded_deltas: "pb.FinishReason.ValueType") -> None:

@@ -146,7 +146,7 @@ def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
         ("finish_reason: FINISH_REASON_REFUSAL", "incomplete", {"reason": "content_filter"}, "incomplete"),
         ('finish_reason: FINISH_REASON_OTHER provider_reason: "steered"', "incomplete", {"reason": "steered"}, "incomplete"),
         ('finish_reason: FINISH_REASON_OTHER provider_reason: "OTHER"', "incomplete", {"reason": "max_output_tokens"}, "incomplete"),
-        ("finish_reason: FINISH_REASON_PAUSE", "completed", None, "completed"),
+        ("finish_reason: FINISH_REASON_PAUSE", "incomplete", {"reason": "max_output_tokens"}, "incomplete"),
         ("finish_reason: FINISH_REASON_MALFORMED_CALL", "failed", None, "completed"),
     ],
 )  # fmt: skip

@@ -165,6 +165,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
         """Record that the attempt failed. Return the error for the caller, with the model id that the caller sent."""
         channel, model, shared = attempt.target.channel, attempt.target.model, self._plan.shared
+        if error.usage is not None:
+            self.call.facts.usage = error.usage  # charged if no other attempt follows
         missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
         unknown = missing and all(served.id != self._model.id for served in channel.models)
         if error.failure is not None:

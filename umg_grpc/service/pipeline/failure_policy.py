@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
-REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS})
+REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS, Failure.MODEL})
 """Failures that are often temporary, after which the same channel may be tried again."""
 FINAL = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
 """Failures after which no other channel is tried: the request is invalid or too large, or the caller's deadline is
@@ -22,6 +22,7 @@ FAILURE_PRECEDENCE = (
     Failure.NOT_SENT,
     Failure.AMBIGUOUS,
     Failure.TRANSIENT,
+    Failure.MODEL,
     Failure.OVERLOADED,
     Failure.CONTEXT,
 )

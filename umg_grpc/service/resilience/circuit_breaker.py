@@ -42,8 +42,8 @@ INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
 """Failures that show neither that the channel works nor that it does not."""
 CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
 """Result that is recorded for a cancelled call: an error that is no failure of the channel."""
-ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
-"""Failures caused by the request, which count as successes of the channel: it works, since it rejects a bad request."""
+ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE, Failure.MODEL})
+"""Failures caused by the request or the model, which count as successes of the channel: it works, since it answers."""
 
 
 class _Circuit:

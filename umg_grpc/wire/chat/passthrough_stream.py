@@ -5,16 +5,26 @@ from typing import NamedTuple, Self
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_defects import CALLED, CallNumbers, finish_chunks
-from umg_grpc.wire.chat.shared_response_fields import Head, Index, decode_finish, decode_head
+from umg_grpc.wire.chat.shared_response_fields import (
+    FINISH_REASONS,
+    Head,
+    Index,
+    choice_error,
+    decode_finish,
+    decode_head,
+)
+from umg_grpc.wire.chat.split_answers import joined_chunk, joint_reason, wants_one
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
-from umg_grpc.wire.errors.provider_errors import cut_off
+from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 
 CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
@@ -28,6 +38,7 @@ class PassedChoice(Struct):
     index: Index | None = None
     finish_reason: str | UnsetType | None = UNSET
     delta: Raw = ABSENT
+    error: Raw = ABSENT
 
 
 class PassedChunk(Head, kw_only=True):
@@ -91,7 +102,8 @@ class PassthroughDecoder(FrameDecoder):
 
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
     events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
-    out. Tool calls that have the same index get different ones.
+    out. Tool calls that have the same index get different ones. Additional choices for one candidate are joined
+    to the first one, and an answer that failed raises an error.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -103,6 +115,10 @@ class PassthroughDecoder(FrameDecoder):
         self._finished: set[int] = set()
         self._numbers = CallNumbers()
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
+        self._usage: pb.Usage | None = None
+        self._failed: UmgError | None = None  # error of an answer that failed, raised with its usage at the end
+        self._is_split = False  # whether one candidate comes as several choices
+        self._joint_reason: str | None = None  # finish reason of these, sent at the end
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
         """Return (leading chunks that differ from an earlier chunk, the template, only in their text, with the caller's
@@ -138,6 +154,10 @@ class PassthroughDecoder(FrameDecoder):
         return added != frames.count(member + b'"') + frames.count(member + self._numbers.last_id)
 
     def _end(self) -> bytes:
+        if self._failed is not None:
+            raise self._failed.with_usage(self._usage)
+        if self._is_split and self._joint_reason:
+            return self._finish_frames([]) + sse.frame(sse.DONE)
         if len(self._finished) < max(1, self._request.candidate_count):
             raise cut_off()
         return sse.frame(sse.DONE)
@@ -145,38 +165,72 @@ class PassthroughDecoder(FrameDecoder):
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         data = event.data or b""
         if data.strip() == sse.DONE:
-            if not self._started:
-                raise cut_off()
-            self.done = True
-            return self._finish_frames(events) + event.raw
+            return self._done(event, events)
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk, bool(chunk.choices)):
             raise error
         if chunk.choices is None:
             return b""  # not a chunk: JS clients read its choices
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
-            self._started = True
-            started = pb.GenerateEvent()
-            decode_head(chunk, self._request.model, started.started)
-            events.append(started)
-            model = self._request.model or chunk.model
-            self._head = {"id": chunk.id or "", "created": chunk.created or 0, "model": model}
-        for position, choice in enumerate(chunk.choices):
-            index = position if choice.index is None else choice.index
-            self._seen.add(index)
-            if choice.finish_reason and index not in self._finished:
-                self._finish(index, choice.finish_reason, events)
+            self._start(chunk, events)
+        self._read_choices(chunk.choices, events)
         if chunk.usage is not None:
             counted = pb.GenerateEvent()
             if decode_usage(chunk.usage, counted.usage):
+                self._usage = counted.usage
                 events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
-        event = self._with_right_indexes(sse.without_id(event), chunk.choices)
-        if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
+        if self._failed is not None:
+            return b""  # its finish reason is no word of this format
+        event = sse.without_id(event)
+        if self._is_split and chunk.choices:
+            data = joined_chunk(data)
+            event, chunk = sse.SseEvent(event.name, data, sse.encode_event(event.name, data)), _CHUNK.decode(data)
+        event = self._with_right_indexes(event, chunk.choices or [])
+        if wants_one(self._request) and not self._is_split:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
         frame = self._model.replace(event, chunk.model)
         return frame if self._started else self._hold(frame)
+
+    def _done(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        """Return the frames of the end marker, `event`, and of finish reasons that the provider left out before it."""
+        if not self._started:
+            raise cut_off()
+        self.done = True
+        if self._failed is not None:
+            raise self._failed.with_usage(self._usage)
+        return self._finish_frames(events) + event.raw
+
+    def _start(self, chunk: PassedChunk, events: list[pb.GenerateEvent]) -> None:
+        self._started = True
+        started = pb.GenerateEvent()
+        decode_head(chunk, self._request.model, started.started)
+        events.append(started)
+        model = self._request.model or chunk.model
+        self._head = {"id": chunk.id or "", "created": chunk.created or 0, "model": model}
+
+    def _read_choices(self, choices: list[PassedChoice], events: list[pb.GenerateEvent]) -> None:
+        for position, choice in enumerate(choices):
+            index = position if choice.index is None else choice.index
+            if index and wants_one(self._request):
+                self._is_split, index = True, 0
+            self._seen.add(index)
+            if choice.error is not ABSENT and is_error(choice.error):
+                raise choice_error(choice.error)
+            if choice.finish_reason:
+                self._read_reason(index, choice.finish_reason, events)
+
+    def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
+        """Read the finish reason of a candidate: append the canonical event for its end to `events`, or keep the error
+        of an answer that failed until its usage has been received.
+        """
+        if reason not in FINISH_REASONS and wants_one(self._request):
+            self._failed = self._failed or failed_answer(Ended(reason))
+        if self._is_split:
+            self._joint_reason = joint_reason((self._joint_reason, reason))
+        elif self._failed is None and index not in self._finished:
+            self._finish(index, reason, events)
 
     def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
         """Append the canonical event for the end of a candidate to `events`. `reason`: its finish reason."""
@@ -192,8 +246,8 @@ class PassthroughDecoder(FrameDecoder):
         unfinished = sorted(self._seen - self._finished)
         if not unfinished:
             return b""
-        reason = "stop"
-        if self._called:
+        reason = self._joint_reason or "stop"
+        if self._called and reason == "stop":
             reason = "function_call" if self._request.face_hints.legacy_functions else "tool_calls"
         for index in unfinished:
             self._finish(index, reason, events)

@@ -26,6 +26,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     Index,
     ProviderChoice,
     ProviderMessage,
+    choices_error,
     content_text,
     correct_finish_reason,
     decode_annotation,
@@ -41,6 +42,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     finish_name,
     reasoning_text,
 )
+from umg_grpc.wire.chat.split_answers import joined_body, joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
@@ -179,10 +181,11 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response: its index and finish reason, which the gateway decodes."""
+    """Choice of a passed-through response: its index, finish reason and error, which the gateway decodes."""
 
     index: Index | None = None
     finish_reason: str | None = None
+    error: Raw = ABSENT
 
 
 class PassedResponse(Head, kw_only=True):
@@ -212,23 +215,56 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         decode_head(answer, request.model, response)
         if answer.usage is not None:
             decode_usage(answer.usage, response.usage)
+        if (error := choices_error(answer.choices)) is not None:
+            raise error.with_usage(response.usage if response.HasField("usage") else None)
         if isinstance(answer, PassedResponse):
-            if not all(ending.finish_reason for ending in answer.choices):
-                body = with_finish_reasons(body)
-                answer.choices = decode(PASSED, body).choices
-            for position, ending in enumerate(answer.choices or ()):
-                candidate = response.candidates.add(index=position if ending.index is None else ending.index)
-                decode_finish(ending.finish_reason, candidate)
-            source = response.source
-            source.format, source.body = "chat", replace_model_id(body, answer.model, request.model)
+            _pass(answer, body, request, response)
         else:
-            for position, choice in enumerate(answer.choices or ()):
-                candidate = response.candidates.add(index=position if choice.index is None else choice.index)
-                _decode_message(choice, candidate, answer.citations or [], request)
-            response.candidates.sort(key=lambda candidate: candidate.index)
+            _decode_choices(answer, request, response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
+    """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
+    choices = answer.choices or []
+    if len(choices) > 1 and wants_one(request):
+        body = joined_body(body)
+        choices = decode(PASSED, body).choices or []
+    if not all(ending.finish_reason for ending in choices):
+        body = with_finish_reasons(body)
+        choices = decode(PASSED, body).choices or []
+    for position, ending in enumerate(choices):
+        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
+        decode_finish(ending.finish_reason, candidate)
+    response.source.format = "chat"
+    response.source.body = replace_model_id(body, answer.model, request.model)
+
+
+def _decode_choices(answer: ProviderResponse, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
+    """Decode the choices into candidates; several choices into one if the request wants one."""
+    choices = answer.choices or []
+    is_split = len(choices) > 1 and wants_one(request)
+    for position, choice in enumerate(choices):
+        if position and is_split:
+            candidate = response.candidates[0]
+        else:
+            candidate = response.candidates.add(index=position if choice.index is None else choice.index)
+        _decode_message(choice, candidate, answer.citations or [], request)
+    if is_split:
+        _join_ends(choices, response.candidates[0])
+    response.candidates.sort(key=lambda candidate: candidate.index)
+
+
+def _join_ends(choices: list[ProviderChoice], candidate: pb.Candidate) -> None:
+    """Set index and finish reason of the candidate to which choices were joined."""
+    parts = candidate.message.parts
+    candidate.index, candidate.provider_reason = 0, ""
+    candidate.finish_reason = pb.FINISH_REASON_UNSPECIFIED
+    decode_finish(joint_reason(choice.finish_reason for choice in choices), candidate)
+    called, refused = (any(part.HasField(kind) for part in parts) for kind in ("tool_call", "refusal"))
+    correct_finish_reason(candidate, called, refused)
 
 
 def _decode_message(

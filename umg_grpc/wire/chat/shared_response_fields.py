@@ -4,7 +4,8 @@ directions.
 The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Protocol
 
 import msgspec
 import pybase64
@@ -15,35 +16,25 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.usage import ProviderUsage
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
-FINISH_REASONS = {
-    "stop": pb.FINISH_REASON_STOP,
-    "length": pb.FINISH_REASON_LENGTH,
-    "tool_calls": pb.FINISH_REASON_TOOL_CALLS,
-    "function_call": pb.FINISH_REASON_TOOL_CALLS,
-    "content_filter": pb.FINISH_REASON_CONTENT_FILTER,
-}
-# Finish reasons that some providers use instead (seen at servers of open models and at gateways that mix formats).
-OTHER_FINISH_REASONS = {
-    "eos": pb.FINISH_REASON_STOP,
-    "eos_token": pb.FINISH_REASON_STOP,
-    "end_turn": pb.FINISH_REASON_STOP,
-    "stop_sequence": pb.FINISH_REASON_STOP,
-    "max_tokens": pb.FINISH_REASON_LENGTH,
-    "model_length": pb.FINISH_REASON_LENGTH,
-}
+FINISH_REASONS = own_reasons("chat")
 # Only these five values are in the vocabulary: typed clients fail on any other.
 FINISH_NAMES = {
     pb.FINISH_REASON_STOP: "stop",
     pb.FINISH_REASON_STOP_SEQUENCE: "stop",
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
-    pb.FINISH_REASON_OTHER: "length",  # a reason without an equivalent here: the response may be incomplete
+    # reasons without an equivalent here: the response may be incomplete, or the turn continues in another call
+    pb.FINISH_REASON_OTHER: "length",
+    pb.FINISH_REASON_MALFORMED_CALL: "length",
+    pb.FINISH_REASON_PAUSE: "length",
+    pb.FINISH_REASON_COMPACTION: "length",
     pb.FINISH_REASON_TOOL_CALLS: "tool_calls",
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",
@@ -131,6 +122,7 @@ class ProviderChoice(Struct):
     message: ProviderMessage | None = None
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
+    error: Raw = ABSENT
 
 
 class Head(Struct, kw_only=True):
@@ -217,12 +209,38 @@ def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.Generat
         target.system_fingerprint = head.system_fingerprint
 
 
+class End(Protocol):
+    """Members that state how a choice ended."""
+
+    finish_reason: str | None
+    error: Raw
+
+
+def choices_error(choices: Sequence[End]) -> UmgError | None:
+    """Return the error of a complete response in which a choice states an error, or all choices failed; None for any
+    other response.
+    """
+    if all(choice.finish_reason in FINISH_REASONS and choice.error is ABSENT for choice in choices):
+        return None  # nearly every response
+    for choice in choices:
+        if is_error(choice.error):
+            return choice_error(choice.error)
+    return failed_answer(*(Ended(choice.finish_reason) for choice in choices))
+
+
+def choice_error(error: Raw) -> UmgError:
+    """Return the error that callers get for the member `error` of a choice, which relays set when their provider
+    failed.
+    """
+    return from_provider(200, as_error(msgspec.json.decode(error)))
+
+
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
     """Set the finish reason of `target` from the provider's `reason`; none for None or "". The provider's own value is
     kept beside it if the format does not define that value.
     """
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason) or OTHER_FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+        target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
 

@@ -22,6 +22,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     Logprobs,
     ProviderAudio,
     ProviderMessage,
+    choice_error,
     content_text,
     correct_finish_reason,
     decode_annotation,
@@ -32,10 +33,12 @@ from umg_grpc.wire.chat.shared_response_fields import (
     decode_url,
     reasoning_text,
 )
+from umg_grpc.wire.chat.split_answers import joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state
 from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_events import PartEmitter
@@ -55,6 +58,7 @@ class ChunkChoice(Struct):
     message: ProviderMessage | None = None  # the name of a last, complete delta at some providers
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
+    error: msgspec.Raw = ABSENT
 
 
 class Chunk(Head, kw_only=True):
@@ -368,6 +372,7 @@ class TranslatingDecoder(EventDecoder):
         self._candidates: dict[int, _Candidate] = {}
         self._inputs = ToolInputs()
         self._citations: list[msgspec.Raw] = []
+        self._usage: pb.Usage | None = None
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
@@ -403,17 +408,23 @@ class TranslatingDecoder(EventDecoder):
         self._citations = chunk.citations or self._citations
         counted = pb.GenerateEvent()
         if chunk.usage is not None and decode_usage(chunk.usage, counted.usage):
+            self._usage = counted.usage
             yield counted
 
     def _choice(self, choice: ChunkChoice, position: int) -> Iterator[pb.GenerateEvent]:
         index = position if choice.index is None else choice.index
+        if index and wants_one(self._request):
+            index = 0  # an answer that is split over several choices
         candidate = self._candidates.get(index)
         if candidate is None:
             candidate = self._candidates[index] = _Candidate(index, self._request, self._has_halves, self._inputs)
         candidate.has_halves = self._has_halves
         if delta := choice.delta or choice.message:
             yield from candidate.decode(delta, choice.logprobs)
-        candidate.reason = choice.finish_reason or candidate.reason
+        if choice.finish_reason:
+            candidate.reason = joint_reason((candidate.reason, choice.finish_reason))
+        if choice.error is not ABSENT and is_error(choice.error):
+            raise choice_error(choice.error)
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
         """Yield the last canonical events of a stream that has no end marker. Raises UmgError(UPSTREAM_CUT) if a
@@ -425,5 +436,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _finished(self) -> Iterator[pb.GenerateEvent]:
         self.done = True
+        if error := failed_answer(*(Ended(candidate.reason) for candidate in self._candidates.values())):
+            raise error.with_usage(self._usage)
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish(self._citations)

@@ -2,11 +2,12 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.messages.passed_defects import DELTA, END, START, PassedBlocks, stop_frame, stop_reason
-from umg_grpc.wire.messages.shared_response_fields import Ending, Head, decode_finish
+from umg_grpc.wire.messages.shared_response_fields import FINISH_REASONS, Ending, Head, decode_finish
 from umg_grpc.wire.messages.stream_decoder import (
     DELTA_START,
     EVENT,
@@ -15,6 +16,7 @@ from umg_grpc.wire.messages.stream_decoder import (
     event_error,
     only_deltas,
     started_event,
+    stated_usage,
     usage_event,
 )
 from umg_grpc.wire.messages.usage import ProviderUsage
@@ -113,9 +115,12 @@ class PassthroughDecoder(FrameDecoder):
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
         """Append the canonical events for the stop reason (once per stream) and the usage in a `message_delta` event to
-        `events`.
+        `events`. Raise UmgError for the reason of an answer that failed, which is no word of this format.
         """
         ending = decoded.delta or Ending()
+        if ending.stop_reason not in FINISH_REASONS and (error := failed_answer(Ended(ending.stop_reason))) is not None:
+            usage = self._usage if decoded.usage is None else self._usage.updated(decoded.usage)
+            raise error.with_usage(stated_usage(usage))
         if ending.stop_reason is not None and not self._stopped:
             self._stopped = True
             finished = pb.GenerateEvent()

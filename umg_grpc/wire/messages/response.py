@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, no_answer, unreadable
@@ -100,6 +101,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
                 decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
+        if (error := failed_answer(Ended(answer.stop_reason))) is not None:
+            raise error.with_usage(response.usage if response.HasField("usage") else None)
         if pass_ and not answer.stop_reason:
             body = with_stop_reason(body)
             answer.stop_reason = decode(PASSED, body).stop_reason

@@ -6,6 +6,7 @@ from typing import assert_never
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.finish_reasons import finish_reason_of, own_reasons
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.split_characters import replace_halves
@@ -20,20 +21,13 @@ from umg_grpc.wire.messages.server_tools import (
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import ProviderUsage
 
-FINISH_REASONS = {
-    "end_turn": pb.FINISH_REASON_STOP,
-    "max_tokens": pb.FINISH_REASON_LENGTH,
-    "stop_sequence": pb.FINISH_REASON_STOP_SEQUENCE,
-    "tool_use": pb.FINISH_REASON_TOOL_CALLS,
-    "pause_turn": pb.FINISH_REASON_PAUSE,
-    "refusal": pb.FINISH_REASON_REFUSAL,
-    "model_context_window_exceeded": pb.FINISH_REASON_CONTEXT_FULL,
-    "compaction": pb.FINISH_REASON_COMPACTION,
-}
+FINISH_REASONS = own_reasons("messages")
 FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
     pb.FINISH_REASON_CONTENT_FILTER: "refusal",
     pb.FINISH_REASON_RECITATION: "refusal",
-    pb.FINISH_REASON_OTHER: "max_tokens",  # a reason without a name in this format: the answer must not look complete
+    # reasons without a name in this format: the answer must not look complete
+    pb.FINISH_REASON_OTHER: "max_tokens",
+    pb.FINISH_REASON_MALFORMED_CALL: "max_tokens",
 }  # any other reason becomes `end_turn`
 # Reasons that an upstream may send although the model called a tool.
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
@@ -189,7 +183,7 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
     """
     reason = ending.stop_reason
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+        target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
     target.stop_sequence = ending.stop_sequence or ""

@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
@@ -102,6 +103,11 @@ def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
+
+
+def stated_usage(usage: ProviderUsage) -> pb.Usage | None:
+    """Return the token counts of a usage; None if it lacks a total."""
+    return usage_event(usage).usage if usage.has_totals else None
 
 
 class _Block:
@@ -308,6 +314,8 @@ class TranslatingDecoder(EventDecoder):
         if not self._started:
             raise unreadable()
         self.done = True
+        if self._ending is not None and (error := failed_answer(Ended(self._ending.stop_reason))) is not None:
+            raise error.with_usage(stated_usage(self._usage))
         for block in self._blocks.values():
             yield from self._block_ended(block)
         event = pb.GenerateEvent()

@@ -2,13 +2,23 @@
 
 import msgspec
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import failed_answer
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
-from umg_grpc.wire.native.shared_response_fields import PassedAnswer, correct_finish, decode_finish
-from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, started_event, usage_event
+from umg_grpc.wire.native.shared_response_fields import (
+    NO_REASON,
+    Ending,
+    PassedAnswer,
+    correct_finish,
+    decode_finish,
+    end_of,
+    has_content,
+)
+from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, started_event, stated_usage, usage_event
 from umg_grpc.wire.native.usage import UsageMetadata
 
 _CHUNK = msgspec.json.Decoder(PassedAnswer)
@@ -31,6 +41,10 @@ class PassthroughDecoder(FrameDecoder):
         self._blocked = False
         self._called: set[int] = set()  # candidates that call a tool, which overrides their finish reason
         self._usage: UsageMetadata | None = None
+        self._stated_usage: UsageMetadata | None = None  # the last one, for the error of an answer that failed
+        self._has_content = False
+        self._failed: UmgError | None = None  # error of an answer without content, raised at the end
+        self._unfinished: list[Ending] = []  # ends without a reason (FINISH_REASON_UNSPECIFIED)
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """Return a message with the frames that are complete with the bytes of one read, and the usage in the last of
@@ -66,7 +80,7 @@ class PassthroughDecoder(FrameDecoder):
             return DECODED
         if (renamed := self._model.replace_all(frames, count)) is None:
             return DECODED
-        self._usage = last.usage_metadata
+        self._usage, self._has_content = last.usage_metadata, True
         return renamed, len(frames)
 
     def _comment(self, frame: bytes) -> bytes:
@@ -86,12 +100,9 @@ class PassthroughDecoder(FrameDecoder):
             index = position if ending.index is None else ending.index
             if ending.calls:
                 self._called.add(index)
+            self._has_content = self._has_content or has_content(ending.content)
             if ending.finish_reason and index not in self._finished:
-                self._finished.add(index)
-                finished = pb.GenerateEvent(candidate_index=index)
-                decode_finish(ending.finish_reason, finished.finished)
-                correct_finish(finished.finished, called=index in self._called)
-                events.append(finished)
+                self._read_reason(index, ending, events)
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and not self._blocked:
             self._blocked = True
             if not self._started:
@@ -99,12 +110,38 @@ class PassthroughDecoder(FrameDecoder):
                 events.append(started_event(chunk, self._request.model))
             events.append(blocked_event(chunk.prompt_feedback))
         if chunk.usage_metadata is not None:
-            self._usage = chunk.usage_metadata
+            self._usage = self._stated_usage = chunk.usage_metadata
+        if self._failed is not None:
+            return b""
         if not event.raw.startswith(b"data: ") or event.raw.strip() != b"data: " + data:
             event = sse.SseEvent(event.name, event.data, sse.frame(data))  # in the only form that clients can read
-        return self._model.replace(event, chunk.model_version)
+        frame = self._model.replace(event, chunk.model_version)
+        return self._hold(frame) if self._unfinished and not self._has_content else frame
+
+    def _read_reason(self, index: int, ending: Ending, events: list[pb.GenerateEvent]) -> None:
+        """Append the canonical event for the end of a candidate to `events`. Keep the error of an answer that failed
+        before any content; one with content is passed through, since its reason is a word of this format.
+        """
+        if ending.finish_reason in NO_REASON:
+            self._unfinished.append(ending)
+            return
+        if ending.finish_reason != "STOP" and not self._has_content and self._request.candidate_count <= 1:
+            self._failed = failed_answer(end_of(ending, has_content=False))
+            if self._failed is not None:
+                return
+        self._finished.add(index)
+        finished = pb.GenerateEvent(candidate_index=index)
+        decode_finish(ending.finish_reason, finished.finished)
+        correct_finish(finished.finished, called=index in self._called)
+        events.append(finished)
 
     def _end(self) -> bytes:
+        if self._unfinished and not self._finished:
+            self._failed = failed_answer(*(end_of(ending, self._has_content) for ending in self._unfinished))
+        if self._failed is not None:
+            raise self._failed.with_usage(stated_usage(self._stated_usage))
+        if self._unfinished:
+            return b""
         if not self._blocked and len(self._finished) < max(1, self._request.candidate_count):
             raise cut_off()
         return b""

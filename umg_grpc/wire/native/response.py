@@ -6,7 +6,9 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.finish_reasons import failed_answer
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
@@ -36,7 +38,9 @@ from umg_grpc.wire.native.shared_response_fields import (
     encode_ratings,
     encode_sources,
     encode_time,
+    end_of,
     finish_name,
+    has_content,
     is_known,
     queries_of,
 )
@@ -140,6 +144,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             decode_usage(answer.usage_metadata, response.usage)
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
+        if not blocked and (error := _failure(answer)) is not None:
+            raise error.with_usage(response.usage if response.HasField("usage") else None)
         if isinstance(answer, PassedAnswer):
             if any(not ending.finish_reason and is_present(ending.content) for ending in answer.candidates or ()):
                 body = _with_finish_reasons(body)
@@ -155,6 +161,18 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _failure(answer: ProviderAnswer | PassedAnswer) -> UmgError | None:
+    """Return the error of an answer whose candidates all failed; None for any other answer, and for a passed-through
+    one with content, since its reason is a word of the caller's own format.
+    """
+    if isinstance(answer, ProviderAnswer):
+        return failed_answer(
+            *(end_of(each, bool(each.content and each.content.parts)) for each in answer.candidates or ())
+        )
+    ends = [end_of(each, has_content(each.content)) for each in answer.candidates or () if each.finish_reason != "STOP"]
+    return None if any(end.has_content for end in ends) else failed_answer(*ends)
 
 
 def _with_finish_reasons(body: bytes) -> bytes:

@@ -11,7 +11,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.finish_reasons import meaning_of
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.finish_reasons import Ended, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -23,30 +25,7 @@ from umg_grpc.wire.native.server_tools import encode_server_tool
 from umg_grpc.wire.native.tool_calls import encode_call, rename_call
 from umg_grpc.wire.native.usage import UsageMetadata
 
-FINISH_REASONS = {
-    "STOP": pb.FINISH_REASON_STOP,
-    "MAX_TOKENS": pb.FINISH_REASON_LENGTH,
-    "SAFETY": pb.FINISH_REASON_CONTENT_FILTER,
-    "LANGUAGE": pb.FINISH_REASON_CONTENT_FILTER,
-    "BLOCKLIST": pb.FINISH_REASON_CONTENT_FILTER,
-    "PROHIBITED_CONTENT": pb.FINISH_REASON_CONTENT_FILTER,
-    "SPII": pb.FINISH_REASON_CONTENT_FILTER,
-    "IMAGE_SAFETY": pb.FINISH_REASON_CONTENT_FILTER,
-    "IMAGE_PROHIBITED_CONTENT": pb.FINISH_REASON_CONTENT_FILTER,
-    "MODEL_ARMOR": pb.FINISH_REASON_CONTENT_FILTER,
-    "RECITATION": pb.FINISH_REASON_RECITATION,
-    "IMAGE_RECITATION": pb.FINISH_REASON_RECITATION,
-    "MALFORMED_FUNCTION_CALL": pb.FINISH_REASON_MALFORMED_CALL,
-    "UNEXPECTED_TOOL_CALL": pb.FINISH_REASON_MALFORMED_CALL,
-    "OTHER": pb.FINISH_REASON_OTHER,
-    "IMAGE_OTHER": pb.FINISH_REASON_OTHER,
-    "NO_IMAGE": pb.FINISH_REASON_OTHER,
-    "TOO_MANY_TOOL_CALLS": pb.FINISH_REASON_OTHER,
-    "MISSING_THOUGHT_SIGNATURE": pb.FINISH_REASON_OTHER,
-    "MALFORMED_RESPONSE": pb.FINISH_REASON_OTHER,
-    "ESCALATION": pb.FINISH_REASON_OTHER,
-    "CONTINUATION": pb.FINISH_REASON_OTHER,
-}
+FINISH_REASONS = own_reasons("native")
 NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
 # The first name of each reason is used for it; answers with calls finish with STOP.
 FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items())} | {
@@ -54,8 +33,8 @@ FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items()
     pb.FINISH_REASON_CONTEXT_FULL: "MAX_TOKENS",
     pb.FINISH_REASON_TOOL_CALLS: "STOP",
     pb.FINISH_REASON_REFUSAL: "SAFETY",
-    pb.FINISH_REASON_PAUSE: "STOP",
-    pb.FINISH_REASON_COMPACTION: "STOP",
+    pb.FINISH_REASON_PAUSE: "MAX_TOKENS",  # the turn continues in another call
+    pb.FINISH_REASON_COMPACTION: "MAX_TOKENS",
 }
 # Reasons of a blocked prompt that are also the finish reason of its empty candidate.
 BLOCKED = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
@@ -115,6 +94,7 @@ class Ending(Struct, rename="camel"):
 
     index: Index | None = None
     finish_reason: str | None = None
+    finish_message: str | None = None
     content: Raw = ABSENT
 
     @property
@@ -194,13 +174,27 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
             target.ClearField("create_time")  # the gateway's own clock replaces it
 
 
+_CONTENT = msgspec.json.Decoder(ProviderContent)
+
+
+def has_content(raw: Raw) -> bool:
+    """Return whether the member `content` of a candidate has output: any part but an empty text."""
+    parts = (_CONTENT.decode(raw).parts if is_present(raw) else None) or ()
+    return any(part.text != "" for part in parts)
+
+
+def end_of(candidate: Ending | ProviderCandidate, has_content: bool) -> Ended:
+    """Return the end of a candidate as the provider states it."""
+    return Ended(candidate.finish_reason, candidate.finish_message or "", has_content)
+
+
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
     """Set the finish reason of `target` from the provider's `reason`; none for None. The provider's own name is kept
     beside it if the name is unknown, or if several names mean the same canonical reason.
     """
     if reason is None or reason in NO_REASON:
         return
-    target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+    target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
     if FINISH_NAMES.get(target.finish_reason) != reason:
         target.provider_reason = reason
 
@@ -305,7 +299,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
     """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
-    unknown = reason == pb.FINISH_REASON_OTHER and provider_reason not in FINISH_REASONS
+    unknown = reason == pb.FINISH_REASON_STOP and meaning_of(provider_reason) is None
     if unknown and provider_reason.isupper() and provider_reason.replace("_", "").isalnum():
         return provider_reason  # newer than this build
     return FINISH_NAMES.get(reason, "STOP")

@@ -7,6 +7,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
@@ -30,6 +31,7 @@ from umg_grpc.wire.native.shared_response_fields import (
     decode_head,
     decode_logprobs,
     decode_ratings,
+    end_of,
     is_known,
 )
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
@@ -54,6 +56,11 @@ def usage_event(usage: UsageMetadata) -> pb.GenerateEvent:
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
+
+
+def stated_usage(usage: UsageMetadata | None) -> pb.Usage | None:
+    """Return the token counts of a usage; None if it lacks the number of prompt tokens."""
+    return usage_event(usage).usage if usage is not None and usage.has_total else None
 
 
 def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
@@ -144,6 +151,11 @@ class _Candidate(PartEmitter):
             self._grounding = provider_candidate.grounding_metadata
         if provider_candidate.finish_reason:
             self.ending = provider_candidate
+
+    @property
+    def ended(self) -> Ended:
+        """End of the candidate as the provider stated it."""
+        return end_of(self.ending or ProviderCandidate(), has_content=self.count > 0)
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
         """Yield the ends of the open parts with the citations of their texts, then the end of the candidate with its
@@ -275,5 +287,7 @@ class TranslatingDecoder(EventDecoder):
             return
         if not self._candidates or not all(candidate.ending for candidate in self._candidates.values()):
             raise cut_off()
+        if error := failed_answer(*(candidate.ended for candidate in self._candidates.values())):
+            raise error.with_usage(stated_usage(self._usage))
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish()

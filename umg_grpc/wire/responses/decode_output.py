@@ -96,7 +96,9 @@ def check_status(head: Head) -> None:
     finished (UPSTREAM_FAILED).
     """
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
-        raise failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
+        error = failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
+        used = pb.GenerateResponse()
+        raise error.with_usage(used.usage if decode_used(head, 0, used) else None)
     if head.status in ("queued", "in_progress"):
         raise unreadable()
 

@@ -21,6 +21,8 @@ INCOMPLETE_NAMES = {
     pb.FINISH_REASON_LENGTH: "max_output_tokens",
     pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
     pb.FINISH_REASON_OTHER: "max_output_tokens",  # a reason without an equivalent here: the response may be incomplete
+    pb.FINISH_REASON_PAUSE: "max_output_tokens",  # the turn continues in another call
+    pb.FINISH_REASON_COMPACTION: "max_output_tokens",
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",  # without a refusal text; a response with one is complete

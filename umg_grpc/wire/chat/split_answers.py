@@ -1,0 +1,84 @@
+"""Answers that a provider splits over several choices although one was requested: relays of models with content blocks
+send the text as one choice and the tool calls as another. They are joined to one choice.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN
+from umg_grpc.wire.core.finish_reasons import finish_reason_of
+from umg_grpc.wire.core.json import is_present
+
+TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+LISTS = ("tool_calls", "annotations", "images", "reasoning_details")
+
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+_ELEMENTS = msgspec.json.Decoder(list[Raw])
+
+
+def wants_one(request: pb.GenerateRequest) -> bool:
+    """Return whether the caller requested a single candidate, as nearly all callers do."""
+    return request.candidate_count <= 1
+
+
+def joint_reason(reasons: Iterable[str | None]) -> str | None:
+    """Return the finish reason of joined choices: the first that is not a regular stop, else the first; None if no
+    choice has one.
+    """
+    stated = [reason for reason in reasons if reason]
+    special = (reason for reason in stated if finish_reason_of(reason) not in OVERRIDDEN)
+    return next(special, stated[0] if stated else None)
+
+
+def joined_body(body: bytes) -> bytes:
+    """Return a complete response whose choices are joined to the first one. Raise ValueError for a response that cannot
+    be decoded.
+    """
+    members = _MEMBERS.decode(body)
+    choices = [_MEMBERS.decode(choice) for choice in _ELEMENTS.decode(members["choices"])]
+    reasons = (choice.get("finish_reason", Raw(b"null")) for choice in choices)
+    reason = joint_reason(msgspec.json.decode(reason, type=str | None) for reason in reasons)
+    return _with_joined(members, choices, "message", Raw(msgspec.json.encode(reason)))
+
+
+def joined_chunk(data: bytes) -> bytes:
+    """Return the data of a chunk whose choices are joined to the first one, without a finish reason, since a later
+    choice may have content. Raise ValueError for a chunk that cannot be decoded.
+    """
+    members = _MEMBERS.decode(data)
+    choices = [_MEMBERS.decode(choice) for choice in _ELEMENTS.decode(members["choices"])]
+    return _with_joined(members, choices, "delta", Raw(b"null"))
+
+
+def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content: str, reason: Raw) -> bytes:
+    """Return a response or chunk, `members`, with one choice in place of `choices`. `content`: name of the member with
+    the content of a choice. `reason`: finish reason.
+    """
+    first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
+    messages = [_MEMBERS.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
+    if messages:
+        first[content] = _joined_message(messages)
+    first |= {"index": Raw(b"0"), "finish_reason": reason}
+    members["choices"] = Raw(msgspec.json.encode([first]))
+    return msgspec.json.encode(members)
+
+
+def _joined_message(messages: list[dict[str, Raw]]) -> Raw:
+    joined = {name: value for message in reversed(messages) for name, value in message.items() if is_present(value)}
+    for name in (*TEXTS, *LISTS):
+        values = [value for message in messages if is_present(value := message.get(name, Raw()))]
+        if len(values) > 1:
+            joined[name] = _joined(values)
+    return Raw(msgspec.json.encode(joined))
+
+
+def _joined(values: list[Raw]) -> Raw:
+    """Return texts, or lists, as one value; the first one if they are of different kinds."""
+    if all(bytes(value).startswith(b'"') for value in values):
+        return Raw(msgspec.json.encode("".join(msgspec.json.decode(value, type=str) for value in values)))
+    if all(bytes(value).startswith(b"[") for value in values):
+        return Raw(msgspec.json.encode([element for value in values for element in _ELEMENTS.decode(value)]))
+    return values[0]

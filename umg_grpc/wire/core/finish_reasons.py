@@ -1,0 +1,87 @@
+"""Canonical finish reasons of the words of vendors, and the error for an answer that failed."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.finish_reasons import ROWS, Meaning, meaning_of
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.redact import clean
+
+REASONS: "Mapping[Meaning, pb.FinishReason.ValueType]" = {
+    "stop": pb.FINISH_REASON_STOP,
+    "stop_sequence": pb.FINISH_REASON_STOP_SEQUENCE,
+    "limit": pb.FINISH_REASON_LENGTH,
+    "context": pb.FINISH_REASON_CONTEXT_FULL,
+    "tool": pb.FINISH_REASON_TOOL_CALLS,
+    "filter": pb.FINISH_REASON_CONTENT_FILTER,
+    "refusal": pb.FINISH_REASON_REFUSAL,
+    "recitation": pb.FINISH_REASON_RECITATION,
+    "pause": pb.FINISH_REASON_PAUSE,
+    "compaction": pb.FINISH_REASON_COMPACTION,
+    "malformed": pb.FINISH_REASON_MALFORMED_CALL,
+    "unfinished": pb.FINISH_REASON_STOP,
+    "other": pb.FINISH_REASON_OTHER,
+    "failed": pb.FINISH_REASON_OTHER,
+    "outage": pb.FINISH_REASON_OTHER,
+    "overloaded": pb.FINISH_REASON_OTHER,
+}
+FAILURES: Mapping[Meaning, Failure] = {
+    "malformed": Failure.MODEL,
+    "failed": Failure.MODEL,
+    "outage": Failure.TRANSIENT,
+    "overloaded": Failure.OVERLOADED,
+}
+"""Meanings of failed answers -> consequence for further attempts."""
+MAX_WORD_CHARACTERS = 80
+
+
+def own_reasons(wire_format: str) -> "dict[str, pb.FinishReason.ValueType]":
+    """Return the words that the documents of a format define, each with its canonical reason. The first word of a
+    reason is the usual one.
+    """
+    return {row.word: REASONS[row.meaning] for row in ROWS if row.own == wire_format and row.meaning != "unfinished"}
+
+
+def finish_reason_of(word: str) -> "pb.FinishReason.ValueType":
+    """Return the canonical reason of a vendor's word: STOP for an unknown word, since new words mostly name another
+    kind of regular end.
+    """
+    return REASONS[meaning_of(word) or "stop"]
+
+
+class Ended(NamedTuple):
+    """End of one candidate of an answer, as the provider states it."""
+
+    word: str | None
+    """Finish reason; None if it was left out."""
+    message: str = ""
+    """Explanation of the provider."""
+    has_content: bool = True
+    """Whether the candidate has output."""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Consequence of a failed candidate for further attempts; None for a candidate that did not fail."""
+        meaning = meaning_of(self.word) if self.word else None
+        if meaning == "unfinished":
+            return None if self.has_content and not self.message else Failure.MODEL
+        return None if meaning is None else FAILURES.get(meaning)
+
+
+def failed_answer(*ends: Ended) -> UmgError | None:
+    """Return the error of an answer all of whose candidates failed; None for any other answer.
+
+    An answer with output is an error too: agents take partial output without an error for a complete turn.
+    """
+    failures = [end.failure for end in ends]
+    if not failures or None in failures:
+        return None
+    end, failure = ends[0], failures[0] or Failure.MODEL
+    word = clean(end.word or "", MAX_WORD_CHARACTERS)
+    explanation = f": {clean(end.message)}" if end.message else ""
+    message = f"the model's answer failed ({word}){explanation}; try again"
+    facts = ProviderFailure(FailureKind.SERVER_ERROR, 200, word, clean(end.message, MAX_MESSAGE_CHARACTERS))
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
+    return error.with_failure(failure).with_facts(facts)
