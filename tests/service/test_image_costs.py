@@ -1,13 +1,34 @@
-"""Cost bound of image calls: no answer costs more than the amount reserved for it."""
+"""Costs of images and videos: no answer costs more than the amount reserved for it, and none that has a price costs
+nothing.
+"""
+
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS, max_images
-from umg_grpc.knowledge.prices import IMAGE, PRICED_UNITS, price_list
-from umg_grpc.service.pipeline.image_costs import MAX_IMAGE_TOKENS, image_quantities, max_cost
+from umg_grpc.knowledge.prices import (
+    IMAGE,
+    IMAGE_OUTPUT,
+    PRICED_UNITS,
+    REQUEST,
+    VIDEO_SECOND,
+    Prices,
+    Quantities,
+    Unit,
+    price_list,
+)
+from umg_grpc.service.pipeline.image_costs import (
+    IMAGE_TOKENS,
+    MAX_IMAGE_TOKENS,
+    image_quantities,
+    max_cost,
+    with_estimated_tokens,
+)
 from umg_grpc.service.pipeline.token_estimates import TokenEstimate, estimate_tokens
+from umg_grpc.service.video_tasks import task_costs
 from umg_grpc.v1 import pb
 
 SIZES = ["", "1024x1024", "1536x1024", "2048x2048", "1328x1328", "1K", "2K"]
@@ -62,3 +83,37 @@ def test_no_answer_costs_more_than_its_bound(data: st.DataObject, model: str, pr
 def test_input_images_are_estimated_by_their_number(inputs: int, tokens: int) -> None:
     request = pb.GenerateImageRequest(prompt="12345678", inputs=[pb.ImageInput(data=bytes(10**6))] * inputs)
     assert estimate_tokens(request, pb.Model()) == TokenEstimate(tokens, 0)
+
+
+@dataclass(frozen=True)
+class Reported:
+    id: str
+    price: Unit
+    reported: Quantities
+    tokens: int
+    """Tokens of images that are charged."""
+
+
+REPORTED = [
+    Reported("tokens", IMAGE_OUTPUT, {REQUEST: 1, IMAGE: 2, IMAGE_OUTPUT: 700}, 700),
+    Reported("no tokens", IMAGE_OUTPUT, {REQUEST: 1, IMAGE: 2}, 2 * IMAGE_TOKENS),
+    Reported("no tokens, of images with a price", IMAGE, {REQUEST: 1, IMAGE: 2}, 0),
+    Reported("no tokens, of calls with a price", REQUEST, {REQUEST: 1, IMAGE: 2}, 0),
+]
+
+
+@pytest.mark.parametrize("case", REPORTED, ids=lambda case: case.id)
+def test_tokens_of_images_are_estimated_where_only_they_have_a_price(case: Reported) -> None:
+    found = with_estimated_tokens(case.reported, 2, Prices({case.price: 1}))
+    assert {**found} == {**case.reported, **({IMAGE_OUTPUT: case.tokens} if case.tokens else {})}
+
+
+@pytest.mark.parametrize(("unit", "reported"), [("output", 0), ("output", 9000), ("video_second", 0)])
+def test_a_finished_video_with_a_price_has_a_cost(unit: str, reported: int) -> None:
+    price = {"output": pb.BILLABLE_UNIT_OUTPUT_TOKEN, "video_second": VIDEO_SECOND}[unit]
+    prices = Prices({price: PRICED_UNITS})
+    parameters = pb.VideoParameters(prompt="a lake", duration_seconds=4)
+    usage = task_costs.complete_usage(pb.VideoUsage(total_tokens=reported), parameters, 1)
+    cost = task_costs.actual_cost(task_costs.stored_prices(prices), parameters, usage)
+    expected = 4 if unit == "video_second" else reported or 4 * task_costs.TOKENS_PER_SECOND
+    assert cost == expected <= task_costs.max_cost(parameters, prices)

@@ -2,7 +2,7 @@
 
 from umg_grpc.knowledge.families.image import ImageRules
 from umg_grpc.service.pipeline.base_pipeline import Admitted
-from umg_grpc.service.pipeline.image_costs import image_quantities
+from umg_grpc.service.pipeline.image_costs import image_quantities, with_estimated_tokens
 from umg_grpc.v1 import pb
 
 
@@ -27,13 +27,15 @@ def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> N
 
 def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
     """Record the usage of an image call, and the quantities by which it is priced. `images`: number of images that the
-    caller gets.
+    caller gets. Tokens that the price needs and the provider does not report are estimated.
     """
-    facts, usage = admitted.call.facts, result.usage
+    facts, usage, prices = admitted.call.facts, result.usage, admitted.call.charges.prices
     facts.usage = pb.Usage(
         input_tokens=usage.input_tokens,
         image_input_tokens=usage.input_image_tokens,
         output_tokens=usage.output_tokens,
         image_output_tokens=usage.output_tokens,
     )
-    facts.quantities = image_quantities(admitted.request, admitted.rules, result, images)
+    reported = image_quantities(admitted.request, admitted.rules, result, images)
+    facts.quantities = reported if prices is None else with_estimated_tokens(reported, images, prices)
+    facts.usage.estimated = facts.quantities is not reported

@@ -76,6 +76,15 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
     )
 
 
+def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -> Quantities:
+    """Return the quantities of a response of `images` images, with the usual tokens of them if only tokens have a price
+    and the provider reported none: such a call would cost nothing.
+    """
+    if IMAGE_OUTPUT in quantities or IMAGE in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
+        return quantities
+    return {**quantities, IMAGE_OUTPUT: images * IMAGE_TOKENS} if images else quantities
+
+
 def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: int) -> Quantities:
     """Return the estimated priced quantities (unit -> number) of a call whose response was cut off or lost.
     `input_tokens`: estimated tokens of its request.

@@ -5,6 +5,8 @@ from umg_grpc.knowledge.prices import (
     OUTPUT,
     PRICED_UNITS,
     REQUEST,
+    VIDEO,
+    VIDEO_SECOND,
     Prices,
     Variant,
     price_list,
@@ -48,12 +50,15 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
     """Return the cost in micro-credits of a task that has succeeded. `stored`: result of `stored_prices` at its
-    submission.
+    submission. Tokens that the provider does not report are estimated if nothing else has a price.
     """
     prices = price_list(pb.Model.FromString(stored).prices)
     quantities = dict(video_quantities(usage.video_count, usage.output_seconds, *_variant(parameters)))
     if usage.total_tokens:
         quantities[OUTPUT] = usage.total_tokens
+    elif not {VIDEO, VIDEO_SECOND} & prices.micro_credits.keys():  # the provider reports no tokens, and only they cost
+        seconds = usage.output_seconds or usage.video_count * _seconds(parameters)
+        quantities[OUTPUT] = seconds * TOKENS_PER_SECOND
     return prices.cost(quantities)
 
 
