@@ -78,7 +78,7 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -> Quantities:
     """Return the quantities of a response of `images` images, with the usual tokens of them if only tokens have a price
-    and the provider reported none: such a call would cost nothing.
+    and the provider reported none: otherwise the call would cost nothing.
     """
     if IMAGE_OUTPUT in quantities or IMAGE in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
         return quantities
