@@ -314,3 +314,22 @@ def test_a_long_id_is_not_repeated_whole() -> None:
     with pytest.raises(UmgError) as caught:
         check_ownership([AccountObject("container", "c" * 9999)], {}, "main")
     assert caught.value.metadata["id"] == "c" * SHOWN_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        ({"reasoning_details": [{"type": "reasoning.encrypted", "data": "RU5D", "id": "rs_68af1c2d3e4f"}]}, []),
+        ({"reasoning_items": [{"type": "reasoning", "encrypted_content": "RU5D", "id": "rs_68af1c2d3e4f"}]}, []),
+        (
+            {"reasoning_items": [{"type": "reasoning", "summary": [], "id": "rs_68af1c2d3e4f"}]},
+            ["messages[1].reasoning_items[0].id"],
+        ),
+    ],
+)
+def test_the_id_of_a_returned_reasoning_state_is_a_label_only_beside_its_content(
+    item: dict[str, object], named: list[str]
+) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", **item}]
+    request = FORMATS["chat"].decode_request(json.dumps({"model": "m", "messages": messages}).encode(), {}).canonical
+    assert [found.field for found in account_objects(request, ["chat"])] == named

@@ -263,10 +263,14 @@ class ChannelQuirks:
 
     @cached_property
     def expecting_reasoning(self) -> frozenset[str]:
-        """Wire formats in which the provider is known to require the reasoning of earlier answers in the
+        """Wire formats in which the provider is known to require the reasoning of earlier answers, or its state, in the
         conversation.
         """
-        return frozenset(name for name, quirks in self.by_protocol.items() if quirks.reasoning_content is True)
+        return frozenset(
+            name
+            for name, quirks in self.by_protocol.items()
+            if quirks.reasoning_content is True or quirks.signatures is True
+        )
 
     @property
     def keeps_threads(self) -> bool:

@@ -223,9 +223,9 @@ class TextFormat:
     """Whether answers are stored unless the request forbids it. Callers name stored answers and their items by id."""
     has_threads: bool = False
     """Whether a request may continue a message thread."""
-    unreturned_reasoning: bytes = b""
-    """Bytes by which an answer of a provider is known to contain reasoning that clients of the format do not send
-    back.
+    has_unreturned_reasoning: Callable[[bytes], bool] | None = None
+    """Whether a body or frames of a provider hold reasoning, or its state, that clients of the format do not send back;
+    None for a format whose clients send all of it back.
     """
     state_identity: Callable[[str], str] = str
     """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""

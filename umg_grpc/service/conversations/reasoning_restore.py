@@ -49,16 +49,21 @@ class Restoration:
     """
 
     def __init__(
-        self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None, *, thoughts: bool = True
+        self,
+        request: pb.GenerateRequest,
+        known: dict[str, Entry],
+        channel: str | None,
+        *,
+        text_format: str | None = None,
     ) -> None:
         """Prepare the restoration of `known` (digest -> entry of the reasoning store) in `request`.
-        `channel`: only reasoning that this channel made is restored; None for that of all channels. `thoughts`: whether
-        the text of reasoning is restored, not only reasoning states and their channels.
+        `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
+        text of reasoning that has a state of this format is restored; None for all text.
         """
         self._request = request
         self._known = known
         self._channel = channel
-        self._thoughts = thoughts
+        self._text_format = text_format
         # Message id of a turn -> number of its reasoning parts restored so far.
         self._restored_counts: dict[str, int] = {}
         self._added: dict[_Position, list[pb.Part]] = {}  # reasoning parts to insert before a part
@@ -109,7 +114,8 @@ class Restoration:
         if entry is None or self._channel not in (None, entry.channel):
             return
         turn = pb.Message.FromString(entry.thoughts)
-        thoughts, own = turn.parts[:-1] if self._thoughts else [], turn.parts[-1]
+        own, wanted = turn.parts[-1], self._text_format
+        thoughts = [part for part in turn.parts[:-1] if wanted is None or part.state.format == wanted]
         restored_count = self._restored_counts.get(turn.message_id, 0)
         self._restored_counts[turn.message_id] = max(restored_count, len(thoughts))
         missing = thoughts[restored_count:]

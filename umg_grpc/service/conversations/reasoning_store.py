@@ -73,6 +73,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # in order of last use
         self._size = 0
         self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # time until which the database is not read for it
+        self._stateful: set[str] = set()  # channels that have returned reasoning states to this process
         self._retry_from = now()  # time of the next read, after the database failed
 
     @property
@@ -100,6 +101,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         turn = pb.Message()
         for part in parts:
             if part.HasField("state"):
+                self._stateful.add(channel)
                 self._remember(owner, state_digest(part.state), channel, b"")
             if part.HasField("reasoning"):
                 turn.parts.add().CopyFrom(part)
@@ -116,12 +118,12 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                     del turn.parts[-1]
 
     async def restore(
-        self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, thoughts: bool = True
+        self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, text_format: str | None = None
     ) -> pb.GenerateRequest:
         """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
         the channel of each reasoning state.
-        `channel`: only reasoning that this channel made is restored; None for that of all channels. `thoughts`: whether
-        the text of reasoning is restored, not only reasoning states and their channels.
+        `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
+        text of reasoning that has a state of this format is restored; None for all text.
 
         For providers for which the request is translated. Never fails: without the database it uses the memory alone.
         The request is not modified, and is returned itself if there is nothing to restore. The source document of the
@@ -130,10 +132,14 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         known = await self._find(owner, set(digests_of(request)))
         if not known:
             return request
-        restoration = Restoration(request, known, channel, thoughts=thoughts)
+        restoration = Restoration(request, known, channel, text_format=text_format)
         return (
             restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)
         )
+
+    def has_states_of(self, channel: str) -> bool:
+        """Return whether the channel has returned a reasoning state since this process started."""
+        return channel in self._stateful
 
     def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
         """Store that `channel` made the reasoning states in a response, and the objects that the provider stores for

@@ -4,6 +4,7 @@ import asyncio
 import re
 import secrets
 import time
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -53,9 +54,9 @@ class Answer(msgspec.Struct, eq=False):
     """Whether any part of the response is stored."""
     passthrough: bool = False
     """Whether the caller gets the provider's own body, unchanged."""
-    reasoning_mark: bytes = b""
-    """Bytes that occur in a provider's own body if it has reasoning that clients do not send back; b"" if none is
-    searched.
+    has_reasoning: Callable[[bytes], bool] | None = None
+    """Function that returns whether bytes of a provider's own body have reasoning that clients do not send back; None
+    if it is not searched.
     """
 
     def begin(self, *, passthrough: bool) -> bool:
@@ -89,7 +90,7 @@ class Answer(msgspec.Struct, eq=False):
         if may_store:
             self.stores_response, self.stores_ids = response, ids and (passthrough or stores)
             if passthrough and reasoning and face is not None:
-                self.reasoning_mark = face.unreturned_reasoning
+                self.has_reasoning = face.has_unreturned_reasoning
             else:
                 self.stores_reasoning = reasoning
             self.stores_any = response or self.stores_ids or self.stores_reasoning or self.thread is not None
@@ -98,15 +99,15 @@ class Answer(msgspec.Struct, eq=False):
     def stop_storing(self) -> None:
         """Decide that no part of the response is stored, for example because it is too large."""
         self.stores_response = self.stores_reasoning = self.stores_ids = self.stores_any = False
-        self.thread, self.reasoning_mark = None, b""
+        self.thread = self.has_reasoning = None
 
     def find_reasoning(self, passed: bytes) -> None:
         """Decide that the reasoning is stored if a passed-through body contains reasoning that clients do not send
         back. `passed`: bytes of the body.
         """
-        if self.reasoning_mark and self.reasoning_mark in passed:
+        if self.has_reasoning is not None and self.has_reasoning(passed):
             self.stores_reasoning = self.stores_any = True
-            self.reasoning_mark = b""
+            self.has_reasoning = None
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """Complete and store a response that is not streamed, and return it."""
@@ -119,7 +120,7 @@ class Answer(msgspec.Struct, eq=False):
             self._report_unsupported(response)
         else:
             self._complete_passed_calls(response)
-            if self.reasoning_mark:
+            if self.has_reasoning is not None:
                 self.find_reasoning(response.source.body)
         call, facts = self.admitted.call, self.admitted.call.facts
         call.list_dropped(response)  # with the parts that `_report_unsupported` found

@@ -81,7 +81,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES:
             self._reserve(aggregator)
-        if answer.reasoning_mark:
+        if answer.has_reasoning is not None:
             answer.find_reasoning(message.source_frames)
         is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
             answer.stores_response

@@ -120,7 +120,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         request, notes = admitted.request, admitted.notes
         if continued is not None:
             request, notes = continued.request_for(target)
-        if self._reasoning is not None and self._may_lack_reasoning(request, target):
+        if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
             request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         source = request.source  # kept here: each step below would make a new wrapper of the message
         size = len(source.body) or request.ByteSize()
@@ -165,7 +165,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
 
-    def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target) -> bool:
+    def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
         """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the
         caller's client may not have sent back.
         """
@@ -174,11 +174,15 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         ):
             return False  # the provider has the earlier conversation
         if (source_format := _same_format(request, target)) is not None:
-            # clients of some formats do not send it back; only a model whose provider expects it, or with reasoning
-            # turned on, is likely to need it
-            if not FORMATS[source_format].unreturned_reasoning:
+            # clients of some formats do not send it back; only a model whose provider expects it or has returned a
+            # state, or with reasoning turned on, is likely to need it
+            if FORMATS[source_format].has_unreturned_reasoning is None:
                 return False
-            if not request.HasField("reasoning") and source_format not in target.quirks.expecting_reasoning:
+            if not (
+                request.HasField("reasoning")
+                or source_format in target.quirks.expecting_reasoning
+                or reasoning.has_states_of(target.channel.name)
+            ):
                 return False
         return reasoning_state.needs(request)
 
@@ -191,13 +195,12 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         """
         protocols = target.channel.protocols
         same_format = _same_format(request, target)
-        thoughts = target.quirks.accepts_reasoning(
-            same_format or next((name for name in protocols if name in FORMATS), "")
-        )
-        if same_format is not None and not thoughts:
-            return DecodedRequest(request, notes)
+        protocol = same_format or next((name for name in protocols if name in FORMATS), "")
         restored = await reasoning.restore(
-            self._admitted.access.caller.key_id, request, target.channel.name, thoughts=thoughts
+            self._admitted.access.caller.key_id,
+            request,
+            target.channel.name,
+            text_format=None if target.quirks.accepts_reasoning(protocol) else protocol,
         )
         if same_format is not None and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)

@@ -7,7 +7,7 @@ from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output_detection import has_no_output
 from umg_grpc.wire.chat.known_raw_members import FIELDS
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
-from umg_grpc.wire.chat.reasoning_carriers import identity
+from umg_grpc.wire.chat.reasoning_carriers import has_unreturned_reasoning, identity
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
@@ -37,5 +37,5 @@ CHAT = TextFormat(
     conversation_field="messages",
     provider_name="openai",
     state_identity=identity,
-    unreturned_reasoning=b'"reasoning_content"',
+    has_unreturned_reasoning=has_unreturned_reasoning,
 )

@@ -9,8 +9,15 @@ from umg_grpc.wire.core.account_object_detection import WORDS, Members, ObjectRu
 LABELLED = frozenset({"", "messages", "tool_calls", "documents", "plugins", "lora"})
 
 
+# Members whose elements have an id that is a label, if they have content: reasoning state that a provider returned.
+STATES = frozenset({"reasoning_details", "reasoning_items", "thinking_blocks"})
+CONTENT = ("text", "summary", "thinking", "signature", "data", "encrypted_content")
+
+
 def _passes(name: str, members: Members, parent: str) -> bool:
-    return name == "id" and parent in LABELLED
+    if name != "id":
+        return False
+    return parent in LABELLED or (parent in STATES and any(members.get(content) for content in CONTENT))
 
 
 OBJECTS = ObjectRules(

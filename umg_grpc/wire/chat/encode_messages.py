@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
 from umg_grpc.wire.chat.document_parts import encode_document
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
-from umg_grpc.wire.chat.reasoning_carriers import from_canonical, joined, put, text_member
+from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
@@ -169,7 +169,7 @@ class MessageEncoder:
         for turn in turns:
             for position, (part, at) in enumerate(turn.parts):
                 if part.HasField("reasoning"):
-                    thoughts.extend(self._reasoning(part.reasoning, always=bool(member)))
+                    thoughts.extend(self._reasoning(part.reasoning, state, member))
                 elif (
                     part.HasField("tool_call")
                     and self._request.face_hints.legacy_functions
@@ -197,11 +197,14 @@ class MessageEncoder:
             encoded["tool_calls"] = calls
         return _without_empty(encoded)
 
-    def _reasoning(self, reasoning: pb.ReasoningPart, *, always: bool) -> Sequence[str]:
-        """Return the texts of a reasoning part. `always`: whether the provider has a member of its own for them."""
+    def _reasoning(self, reasoning: pb.ReasoningPart, state: State, member: str) -> Sequence[str]:
+        """Return the texts of a reasoning part that are sent beside the state of its message, which may have them, too.
+        `member`: name that the provider has for them; "" for the usual one, which it may reject.
+        """
         thoughts = reasoning.texts or reasoning.summaries
-        if thoughts and not (self._takes_reasoning or always):
-            self._report.drop("reasoning")
+        if thoughts and not (self._takes_reasoning or member):
+            if not state:
+                self._report.drop("reasoning")
             return ()
         return thoughts
 

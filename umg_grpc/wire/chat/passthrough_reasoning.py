@@ -1,36 +1,71 @@
-"""Edits of `reasoning_content` in the messages of a chat body that is passed through: some providers require it, others
-reject it.
+"""Edits of the reasoning, and of its state, in the messages of a chat body that is passed through: some providers
+require them, others reject them.
 """
+
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.reasoning_carriers import from_canonical, joined, put, text_member
+from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
 FIELD = "reasoning_content"
 
 
-def edit_reasoning_content(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return {"messages": [...]} for a passed-through body: with the reasoning that the gateway has stored where the
-    client left it out, or without any reasoning if the provider rejects it (`quirks`), which is reported.
+def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    """Return {"messages": [...]} for a passed-through body: with the reasoning and the states that the gateway has
+    stored where the client left them out, and without `reasoning_content` if the provider rejects it (`quirks`), which
+    is reported.
     """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
-        report.drop("reasoning")
-        return {"messages": [_without(raw) for raw in messages]}
+        if any(FIELD in _members(raw) for raw in messages):
+            report.drop("reasoning")
+        messages = [_without(raw) for raw in messages]
     for index, message in enumerate(request.messages[: len(messages)]):
-        thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
-        if thoughts and not is_present(_members(messages[index]).get(FIELD, ABSENT)):
-            members = _members(messages[index]) | {FIELD: Raw(msgspec.json.encode("".join(thoughts)))}
-            messages[index] = Raw(msgspec.json.encode(members))
+        if message.role == pb.ROLE_ASSISTANT:
+            messages[index] = _completed(messages[index], message, quirks)
     return {"messages": messages}
 
 
 class _Body(msgspec.Struct):
     messages: list[Raw]
+
+
+def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
+    """Return a message of the body with the reasoning and the states of the canonical message that it lacks; `raw`
+    itself if it lacks none.
+    """
+    members, state = _members(raw), joined(from_canonical(part.state) for part in message.parts)
+    added = JsonObject()
+    put(state, added, "message")
+    field = text_member(state) or FIELD
+    thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
+    if thoughts and (field != FIELD or quirks.reasoning_content is not False):
+        added[field] = "".join(thoughts)
+    missing = {name: value for name, value in added.items() if not is_present(members.get(name, ABSENT))}
+    calls = {part.tool_call.call_id: part for part in message.parts if part.HasField("tool_call")}
+    if any(part.HasField("state") for part in calls.values()) and is_present(members.get("tool_calls", ABSENT)):
+        missing["tool_calls"] = [_completed_call(raw, calls) for raw in parse(list[Raw], members["tool_calls"])]
+    return Raw(msgspec.json.encode({**members, **missing})) if missing else raw
+
+
+class _Call(msgspec.Struct):
+    id: str = ""
+
+
+def _completed_call(raw: Raw, parts: Mapping[str, pb.Part]) -> JsonObject:
+    """Return a tool call of the body with the state of its part. `parts`: by the id of the call."""
+    part, added = parts.get(parse(_Call, raw).id, pb.Part()), JsonObject()
+    put(from_canonical(part.state), added, "call")
+    if is_signed(part):
+        added["extra_content"] = encode_signature(part.state)
+    return added | _members(raw)
 
 
 def _members(raw: Raw) -> dict[str, Raw]:

@@ -47,7 +47,22 @@ _OPAQUE_TEXT = re.compile(
     rb'"(?:data|signature|encrypted_content|thought_signature|reasoning_\w+)" ?: ?"((?:[^"\\]|\\.)+)"'
 )
 
+_MARKS = (b'"reasoning_', b"thought_signature", b'"thinking_blocks"', b'"encrypted_content"')
+"""Bytes of which each answer with reasoning has one, and few others do."""
+_UNRETURNED = re.compile(
+    rb'"(?:reasoning_content|thought_signatures?|%b)" ?: ?(?!null|""|\[\]|\{\})[^ ]'
+    % b"|".join(name.encode() for name in MESSAGE_MEMBERS if not name.startswith("provider_"))
+)
+
 # --- reading
+
+
+def has_unreturned_reasoning(body: bytes) -> bool:
+    """Return whether a body or frames have reasoning, or its state, that chat clients do not send back."""
+    first, second, third, fourth = _MARKS  # a loop over them would take several times as long for each frame
+    if first in body or second in body or third in body or fourth in body:
+        return _UNRETURNED.search(body) is not None
+    return False
 
 
 def read_message(message: object) -> State:
@@ -165,8 +180,10 @@ def text_member(state: State) -> str:
 
 
 def joined(states: Iterable[State]) -> State:
-    """Return the states of the parts of one message as one."""
+    """Return the states of the parts of one message as one. A state that callers repeat in another part counts once."""
     known = [state for state in states if state]
+    if len(known) > 1:
+        known = list({msgspec.json.encode(state): state for state in known}.values())
     if len(known) < 2:
         return known[0] if known else {}
     whole = CarriedState()

@@ -23,7 +23,7 @@ from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
 from umg_grpc.wire.chat.known_raw_members import HARMLESS
 from umg_grpc.wire.chat.message_rules import fit_encoded_messages
-from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning_content
+from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.web_search import decode_search, encode_search
@@ -419,7 +419,7 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] 
         _encode_sampling,
     ),
     "response_format": _encode_output,
-    THOUGHTS: edit_reasoning_content,
+    THOUGHTS: edit_reasoning,
     "reasoning": _encode_chat_reasoning,
     "search": lambda request, report, quirks: encode_search(request, ANY_FIELDS, report, quirks),
 }
