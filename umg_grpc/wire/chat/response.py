@@ -40,6 +40,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     encode_image,
     encode_logprob,
     finish_name,
+    provider_calls,
     reasoning_text,
 )
 from umg_grpc.wire.chat.split_answers import joined_body, joint_reason, wants_one
@@ -292,7 +293,7 @@ def _decode_message(
     if message.audio:
         decode_audio(message.audio, target.parts.add().media, request)
     count = len(target.parts)
-    calls = message.tool_calls or ([ProviderCall(function=message.function_call)] if message.function_call else [])
+    calls = provider_calls(message) or ([ProviderCall(function=message.function_call)] if message.function_call else [])
     if calls:
         names = tool_names(request)
         for call in calls:

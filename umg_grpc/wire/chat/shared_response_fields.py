@@ -100,7 +100,7 @@ class ProviderMessage(Struct):
     reasoning_content: str | None = None
     reasoning: str | dict[str, Raw] | list[Raw] | None = None  # the name of the field at some providers
     annotations: list[Raw] | None = None
-    tool_calls: list[ProviderCall] | None = None
+    tool_calls: list[ProviderCall] | ProviderCall | None = None  # one call without a list at TGI
     function_call: ProviderFunction | None = None
     audio: ProviderAudio | None = None
     images: list[ProviderImage] | None = None
@@ -290,6 +290,12 @@ def reasoning_text(message: ProviderMessage) -> str:
     if isinstance(message.content, list) and (thoughts := _reasoning_in_content(message.content)):
         return thoughts
     return message.reasoning_text or (message.reasoning if isinstance(message.reasoning, str) else "")
+
+
+def provider_calls(message: ProviderMessage) -> list[ProviderCall]:
+    """Return the tool calls of a message or delta in `tool_calls`."""
+    calls = message.tool_calls
+    return [calls] if isinstance(calls, ProviderCall) else calls or []
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:

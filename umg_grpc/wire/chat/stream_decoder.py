@@ -31,11 +31,12 @@ from umg_grpc.wire.chat.shared_response_fields import (
     decode_head,
     decode_image,
     decode_url,
+    provider_calls,
     reasoning_text,
 )
 from umg_grpc.wire.chat.split_answers import joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import thought_signature
-from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state
+from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state, provider_id
 from umg_grpc.wire.chat.usage import decode_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
@@ -84,13 +85,14 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
 
 
 class _Call:
-    """State of a tool call that is being received: its id, its part once the name is known, and input that is not
-    emitted yet.
+    """State of a tool call that is being received: its id, its name as far as it is known, its part once the name is
+    complete, and input that is not emitted yet.
     """
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
-        self.part: int | None = None  # None until its name is known
+        self.name = ""
+        self.part: int | None = None  # None until its name is complete
         self.waiting = Pieces()  # input that came before the name, or that is sent only when it is complete
         self.wrapped = False  # whether it calls a function that stands for a custom tool
         self.joiner = SurrogateJoiner()
@@ -164,7 +166,7 @@ class _Candidate(PartEmitter):
         if logprobs:
             yield from self._logprobs("text", logprobs.content)
             yield from self._logprobs("refusal", logprobs.refusal)
-        for call in delta.tool_calls or ():
+        for call in provider_calls(delta):
             yield from self._append_call(call)
         if delta.function_call:
             yield from self._function_call(delta.function_call)
@@ -256,7 +258,7 @@ class _Candidate(PartEmitter):
             yield self.end(self._audio)
         for call in self._all_calls:
             if call.part is None:
-                yield from self._start_call(call, "", custom=False)
+                yield from self._start_call(call, custom=False)
             yield from self._append_arguments(call, call.joiner.rest())
             if call.wrapped:
                 call.wrapped = False
@@ -271,18 +273,18 @@ class _Candidate(PartEmitter):
         """Yield the events of one piece of a tool call. It belongs to the call with its index, or to the last call if
         it has no index; an id that differs from that call's id starts a new call.
         """
+        call_id = provider_id(piece)
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
-        if known is None or (piece.id and known.call_id and piece.id != known.call_id):
-            known = _Call(piece.id or "")
+        if known is None or (call_id and known.call_id and call_id != known.call_id):
+            known = _Call(call_id)
             self._all_calls.append(known)
+        if self._last_call is not None and self._last_call is not known:
+            yield from self._start_named(self._last_call)
         self._last_call = self._calls[len(self._all_calls) - 1 if piece.index is None else piece.index] = known
-        known.call_id = known.call_id or piece.id or ""
+        known.call_id = known.call_id or call_id
         name = (piece.custom.name if piece.custom else piece.function.name if piece.function else None) or ""
-        state = call_state(piece)
-        if known.part is None and name:
-            if state is not None and self._carried and self._kind != "reasoning":
-                yield from self.whole(hidden_reasoning(self._carried.take()))
-            yield from self._start_call(known, name, custom=piece.custom is not None)
+        if known.part is None and name != known.name:  # some providers repeat the name, others send it in parts
+            known.name += name
         text = (
             (piece.custom.input or "")
             if piece.custom
@@ -290,6 +292,11 @@ class _Candidate(PartEmitter):
             if piece.function
             else ""
         )
+        state = call_state(piece)
+        if known.part is None and known.name and (text or piece.custom or state is not None):
+            if state is not None and self._carried and self._kind != "reasoning":
+                yield from self.whole(hidden_reasoning(self._carried.take()))
+            yield from self._start_call(known, custom=piece.custom is not None)
         yield from self._append_arguments(known, known.joiner.join(text) if self.has_halves else text)
         if state is not None and known.part is not None:
             self._stated.add(known.part)
@@ -301,13 +308,18 @@ class _Candidate(PartEmitter):
         """Yield the events of one piece of the older `function_call`: the only call of the message, without an id."""
         yield from self._append_call(ProviderCall(index=0, function=piece))
 
-    def _start_call(self, call: _Call, name: str, custom: bool) -> Iterator[pb.GenerateEvent]:
+    def _start_named(self, call: _Call) -> Iterator[pb.GenerateEvent]:
+        """Yield the event that starts the part of a call whose name is followed by no input, if it is not started."""
+        if call.part is None and call.name:
+            yield from self._start_call(call, custom=False)
+
+    def _start_call(self, call: _Call, *, custom: bool) -> Iterator[pb.GenerateEvent]:
         """Yield the event that starts the part of a tool call, and the input received before its name. `custom`:
         whether the call is of a custom tool, which takes free text.
         """
         yield from self.switch("")
         part = pb.Part()
-        part.tool_call.call_id, part.tool_call.name = call.call_id, name
+        part.tool_call.call_id, part.tool_call.name = call.call_id, call.name
         call.wrapped = self._names().resolve(part.tool_call) and not custom  # sent as a function with one text
         if custom or call.wrapped:
             part.tool_call.text = ""

@@ -100,19 +100,24 @@ class ProviderCustom(Struct):
 
 
 class ProviderCall(Struct):
-    """Tool call: complete, or one piece of it in a stream."""
+    """Tool call: complete, or one piece of it in a stream. An `id` that is a number (0 at TGI) identifies no call."""
 
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
     function: ProviderFunction | None = None
     custom: ProviderCustom | None = None
     extra_content: schema.ExtraContent | None = None
     provider_specific_fields: Raw = ABSENT
 
 
+def provider_id(call: ProviderCall) -> str:
+    """Return the provider's id of a tool call, "" if it has none."""
+    return call.id if isinstance(call.id, str) else ""
+
+
 def decode_call(call: ProviderCall, target: pb.Part) -> None:
     """Decode a complete tool call of a provider's response, with vendor G's signature if it has one, into `target`."""
-    target.tool_call.call_id = call.id or ""
+    target.tool_call.call_id = provider_id(call)
     if call.custom:
         target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
     else:
