@@ -2,6 +2,7 @@
 suffice, by members of other makers, which relays pass on.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -9,11 +10,12 @@ from typing import assert_never
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.task_words import Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.classification import ProviderError, Table
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
+from umg_grpc.wire.relayed_tasks import RelayedTask, is_ok, read_relayed
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import is_unknown, refused, refused_submission
-from umg_grpc.wire.video.providers.relayed_tasks import RelayedTask, is_ok, percent_of, read_relayed
 from umg_grpc.wire.video.providers.response_decoding import (
     QUEUED,
     RUNNING,
@@ -21,6 +23,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     cancelled,
     expired,
     failed,
+    number,
     progressing,
     succeeded,
     text,
@@ -44,6 +47,9 @@ class OwnTask:
 
 NOTHING_OWN = OwnTask()
 NOTHING_RELAYED = RelayedTask()
+VIDEO = "video/mp4"
+_NEEDS_KEY = re.compile(r"/videos/[^/?#]+/content(?:[?#]|$)")
+"""Pattern of a URL at a relay that only its key can read (tigerowo/infinite-canvas#39)."""
 
 
 def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_OWN) -> ProviderStatus | UmgError:
@@ -57,7 +63,7 @@ def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_O
     if meaning is not None:
         return _status(own, own.word, meaning, relayed)
     word = relayed.word or own.word
-    if not word and not relayed.files:
+    if not word and not files_of(relayed):
         return refused(200, {}, _error_of(body, relayed)) if relayed.has_error else unreadable()
     return _status(own, word, relayed.meaning if word else "done", relayed)
 
@@ -72,8 +78,8 @@ def _is_complete(own: OwnTask, meaning: Meaning | None) -> bool:
 
 
 def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTask) -> ProviderStatus | UmgError:
-    progress = percent_of(own.progress) if own.progress is not None else relayed.progress
-    message, files = own.message or relayed.reason, own.results or relayed.files
+    progress = percent_of(own.progress if own.progress is not None else relayed.progress)
+    message, files = own.message or relayed.reason, own.results or files_of(relayed)
     match meaning:
         case "queued":
             return progressing(QUEUED, progress)
@@ -93,6 +99,39 @@ def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTa
             return unknown_state(word, progress, files)
         case unhandled:
             assert_never(unhandled)
+
+
+def files_of(relayed: RelayedTask) -> list[ProviderResult]:
+    """Return the files whose addresses or bytes an answer has, without those that cannot be decoded."""
+    seconds = number(relayed.seconds)
+    found = [_file_at(address, seconds) for address in relayed.addresses]
+    found += [_file_of(text, seconds) for text in relayed.encoded]
+    return [file for file in found if file is not None]
+
+
+def _file_at(address: str, seconds: float | None) -> ProviderResult | None:
+    if is_data_url(address):
+        try:
+            mime_type, data = parse_data_url(address, "url")
+        except UmgError:
+            return None
+        return ProviderResult(data=data, mime_type=mime_type or VIDEO, duration_seconds=seconds)
+    if address.startswith("/") or _NEEDS_KEY.search(address):
+        return ProviderResult(needs_key=address, duration_seconds=seconds)
+    return ProviderResult(url=address, duration_seconds=seconds)
+
+
+def _file_of(text: str, seconds: float | None) -> ProviderResult | None:
+    try:
+        return ProviderResult(data=decode_base64(text, "url"), duration_seconds=seconds)
+    except UmgError:
+        return None
+
+
+def percent_of(written: Text) -> float | None:
+    """Return a progress in percent, written as a number, as text with `%`, or as a fraction below 1; None for none."""
+    found = number(written.strip().removesuffix("%") if isinstance(written, str) else written)
+    return found * 100 if found is not None and 0 < found < 1 else found
 
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:

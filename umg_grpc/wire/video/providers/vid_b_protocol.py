@@ -14,12 +14,12 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.provider_protocols import key_header
+from umg_grpc.wire.relayed_tasks import read_relayed
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
-from umg_grpc.wire.video.providers.relayed_tasks import read_relayed
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -32,7 +32,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read_or, succeeded, unknown_task
-from umg_grpc.wire.video.providers.task_states import created_id, is_lost, status_of
+from umg_grpc.wire.video.providers.task_states import created_id, files_of, is_lost, status_of
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
 
 NAMES = {
@@ -247,7 +247,7 @@ def _done(response: Response, body: bytes, task: ProviderTask) -> ProviderStatus
     results += [result for file in files if (result := _of_file(file)) is not None]
     if results:
         return succeeded(results)
-    if relayed := read_relayed(body, NAME, task.id).files:
+    if relayed := files_of(read_relayed(body, NAME, task.id)):
         return succeeded(relayed)
     if response.videos or files:
         return succeeded([])  # there is a video, in a form that cannot be read

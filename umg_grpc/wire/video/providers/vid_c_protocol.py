@@ -13,12 +13,12 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import read_error
+from umg_grpc.wire.relayed_tasks import is_ok
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
-from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.request_encoding import (
     JSON_HEADERS,
     add_missing,

@@ -12,6 +12,7 @@ from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import read_error
+from umg_grpc.wire.relayed_tasks import is_ok
 from umg_grpc.wire.video.provider_protocol import Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
@@ -24,7 +25,6 @@ from umg_grpc.wire.video.providers.errors import (
     refused_submission,
     rows,
 )
-from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.response_decoding import (
     Text,
     number,

@@ -13,11 +13,11 @@ from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import read_error
+from umg_grpc.wire.relayed_tasks import is_ok
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.media_encoding import address, at, base64_of
-from umg_grpc.wire.video.providers.relayed_tasks import is_ok
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,

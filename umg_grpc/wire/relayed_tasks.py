@@ -1,4 +1,5 @@
-"""Tasks in the answers of relays, which pass on words, members and whole answers of the maker behind them.
+"""Tasks of videos and images in the answers of relays, which pass on words, members and whole answers of the maker
+behind them.
 
 Each protocol reads the members of its own maker first. Facts that these do not state are looked up here, by the tables
 of words (`knowledge/task_words.py`) and of members (`knowledge/task_members.py`).
@@ -7,25 +8,22 @@ of words (`knowledge/task_words.py`) and of members (`knowledge/task_members.py`
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
-from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.task_members import EACH, Path, Role, paths_of
+from umg_grpc.knowledge.task_members import EACH, Path, paths_of
 from umg_grpc.knowledge.task_words import Meaning, meaning_of
-from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.core.media import is_data_url
 from umg_grpc.wire.errors.provider_errors import as_error, unreadable
-from umg_grpc.wire.video.provider_task import ProviderResult
-from umg_grpc.wire.video.providers.response_decoding import Text, number
 
+Written: TypeAlias = str | int | float | None
+"""Number as a provider writes it, also as text; None if absent."""
 MAX_DEPTH = 3
 """Number of wrappers around a task that are opened: that of a relay, of a relay behind it, and of the maker."""
 OK_CODES = frozenset({"", "0", "200", "success", "ok"})
 """Codes of an envelope that mean success, in lower case (tigerowo/infinite-canvas, handler/video_task.go)."""
-VIDEO = "video/mp4"
 ERROR = ("error",)
-_NEEDS_KEY = re.compile(r"/videos/[^/?#]+/content(?:[?#]|$)")
-"""Pattern of a URL at a relay that only its key can read (tigerowo/infinite-canvas#39)."""
 _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 
@@ -36,13 +34,17 @@ class RelayedTask:
     id: str = ""
     word: str = ""
     meaning: Meaning | None = None
-    progress: float | None = None
-    """In percent."""
+    progress: Written = None
+    seconds: Written = None
+    """Length of the video."""
     reason: str = ""
     code: str = ""
     has_error: bool = False
     """Whether the answer states an error, or a code other than success."""
-    files: Sequence[ProviderResult] = ()
+    addresses: Sequence[str] = ()
+    """Addresses of the files: URLs, data URLs, or paths at the relay."""
+    encoded: Sequence[str] = ()
+    """Files in base64, if there are no addresses."""
 
 
 def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
@@ -58,23 +60,20 @@ def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
     place, stated = _stated(places, protocol)
     word, _, after = stated.partition(":")  # `failed: the reason`
     nearest = [place, *(other for other in places if other is not place)]
+    addresses = _first(nearest, paths_of("file", protocol), is_address)
     code = next(_codes(nearest, protocol), "")
     return RelayedTask(
         id=next(_texts(places, paths_of("id", protocol)), ""),
         word=word,
         meaning=meaning_of(word, protocol),
-        progress=percent_of(next(_numbers(nearest, paths_of("progress", protocol)), None)),
+        progress=next(_numbers(nearest, paths_of("progress", protocol)), None),
+        seconds=next(_numbers(nearest, paths_of("seconds", protocol)), None),
         reason=after.strip() or next(_reasons(nearest, protocol), ""),
         code=code,
         has_error=bool(code) or any(_values(places, [ERROR])),
-        files=_files(nearest, protocol),
+        addresses=addresses,
+        encoded=() if addresses else _first(nearest, paths_of("bytes", protocol)),
     )
-
-
-def percent_of(written: Text) -> float | None:
-    """Return a progress in percent, written as a number, as text with `%`, or as a fraction below 1; None for none."""
-    found = number(written.strip().removesuffix("%") if isinstance(written, str) else written)
-    return found * 100 if found is not None and 0 < found < 1 else found
 
 
 def is_ok(code: object) -> bool:
@@ -148,40 +147,18 @@ def _codes(places: Sequence[object], protocol: str) -> Iterator[str]:
             yield str(value).strip()
 
 
-def _files(places: Sequence[object], protocol: str) -> list[ProviderResult]:
-    """Return the files at the first path that has any, in the place nearest to the task."""
-    seconds = number(next(_numbers(places, paths_of("seconds", protocol)), None))
-    roles: Sequence[tuple[Role, Callable[[str, float | None], ProviderResult | None]]] = (
-        ("file", _file_at),
-        ("bytes", _file_of),
-    )
-    for place in places:
-        for role, read_file in roles:
-            for path in paths_of(role, protocol):
-                texts = list(_texts([place], [path]))
-                if found := [file for text in texts if (file := read_file(text, seconds)) is not None]:
-                    return found
-    return []
+def _first(
+    places: Sequence[object], paths: Sequence[Path], is_valid: Callable[[str], bool] = lambda _: True
+) -> list[str]:
+    """Return the valid texts at the first path that has any, in the place nearest to the task."""
+    found = ([text for text in _texts([place], [path]) if is_valid(text)] for place in places for path in paths)
+    return next(filter(None, found), [])
 
 
-def _file_at(address: str, seconds: float | None) -> ProviderResult | None:
-    """Return the file at an address; None for a text that is none. A path is that of the relay's own host."""
-    if is_data_url(address):
-        try:
-            mime_type, data = parse_data_url(address, "url")
-        except UmgError:
-            return None
-        return ProviderResult(data=data, mime_type=mime_type or VIDEO, duration_seconds=seconds)
-    if (address[:1] == "/" and address[:2] != "//") or (_HTTP.match(address) and _NEEDS_KEY.search(address)):
-        return ProviderResult(needs_key=address, duration_seconds=seconds)
-    return ProviderResult(url=address, duration_seconds=seconds) if _HTTP.match(address) else None
-
-
-def _file_of(text: str, seconds: float | None) -> ProviderResult | None:
-    try:
-        return ProviderResult(data=decode_base64(text, "url"), duration_seconds=seconds)
-    except UmgError:
-        return None
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a file: a URL, a data URL, or a path at the relay."""
+    is_path = text[:1] == "/" and text[:2] != "//"
+    return is_path or is_data_url(text) or _HTTP.match(text) is not None
 
 
 def _texts(places: Sequence[object], paths: Sequence[Path]) -> Iterator[str]:
@@ -192,7 +169,7 @@ def _texts(places: Sequence[object], paths: Sequence[Path]) -> Iterator[str]:
                 yield text
 
 
-def _numbers(places: Sequence[object], paths: Sequence[Path]) -> Iterator[Text]:
+def _numbers(places: Sequence[object], paths: Sequence[Path]) -> Iterator[Written]:
     for value in _values(places, paths):
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             yield value
