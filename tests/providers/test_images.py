@@ -356,6 +356,28 @@ async def test_failed_queries_of_a_task_are_repeated() -> None:
         assert (await made.send(pb.GenerateImageRequest(model="imgD-task", prompt="a"))).images
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(404, {"code": "NotFound", "message": "The task does not exist."})] * 3,
+        [(200, {"output": {"task_status": "SUCCEEDED"}})] * 2,
+        [(502, {}), (200, {"code": "success", "data": {"status": "NOT_START"}})],
+    ],
+    ids=["a new task is not known yet", "its images are not there yet", "a relay's own words"],
+)
+async def test_a_task_is_queried_on_until_it_has_images(answers: list[tuple[int, dict[str, object]]]) -> None:
+    class Slow(DashscopeImages):
+        async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+            if received.method == "GET" and answers:
+                status, body = answers.pop()
+                return web.json_response(body, status=status)
+            return await super().answer(request, received)
+
+    async with channel("dashscope_images", provider=Slow()) as made:
+        assert (await made.send(pb.GenerateImageRequest(model="imgD-task", prompt="a"))).images
+    assert not answers
+
+
 async def test_a_task_is_not_created_for_input_images() -> None:
     async with channel("dashscope_images") as made:
         with pytest.raises(UmgError) as caught:

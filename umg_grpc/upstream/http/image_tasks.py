@@ -51,25 +51,28 @@ class TaskRunner:
         task_id, key_id = await self._exchanges.fetch(encoded, self._tasks.decode_created, end)
         if len(self._models) < MAX_MODELS:
             self._models.add(model)
-        query, failed = self._tasks.encode_query(task_id), 0
+        query, failed, waits = self._tasks.encode_query(task_id), 0, 0.0
         while True:
-            await asyncio.sleep(min(self._tasks.poll_seconds, end.left))
+            pause = self._tasks.poll_seconds * 2**failed
+            await asyncio.sleep(min(max(pause, waits), end.left))
             try:
                 found, _ = await self._exchanges.fetch(
                     query, lambda body: self._status(body, request), end, key_id=key_id
                 )
             except UmgError as error:
-                failed += 1
-                if failed > MAX_FAILED_QUERIES or error.failure is None:
+                failed, waits = failed + 1, error.retry_after or 0
+                if error.failure is None:
                     raise
-                if error.failure in PERMANENT:  # of the query: the task itself may be finished, and billed
-                    raise error.with_failure(Failure.AMBIGUOUS) from None
+                if error.failure in PERMANENT and (failed > MAX_FAILED_QUERIES or not _is_unknown(error)):
+                    raise error.with_failure(Failure.AMBIGUOUS) from None  # the task may be finished, and billed
+                if failed > MAX_FAILED_QUERIES:
+                    raise
                 continue
             if isinstance(found, UmgError):
                 raise found
             if found is not None:
                 return found
-            failed = 0
+            failed, waits = 0, 0.0
 
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
         """Return the images of a finished task, the error of a failed one, or None while it runs, from the body of a
@@ -84,3 +87,8 @@ class TaskRunner:
             if error.failure is Failure.AMBIGUOUS:
                 raise
             return error
+
+
+def _is_unknown(error: UmgError) -> bool:
+    """Return whether the provider has answered that it does not have the task, which a relay may do for a new one."""
+    return error.metadata.get("upstream_status") == "404"

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
+from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
@@ -30,6 +31,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     size_with,
 )
 from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size
+from umg_grpc.wire.relayed_tasks import RelayedTask, is_ok, read_relayed
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -214,7 +216,10 @@ class Answer(Struct):
 
 
 _ANSWER = msgspec.json.Decoder(Answer)
-FAILED_TASKS = frozenset({"FAILED", "CANCELED", "UNKNOWN"})
+NAME = "dashscope_images"
+_HTTP = re.compile("https?://", re.IGNORECASE)
+ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
+"""Meanings of a state in which a task has ended without images."""
 
 
 def _read(body: bytes) -> tuple[Output, Answer]:
@@ -225,11 +230,24 @@ def _read(body: bytes) -> tuple[Output, Answer]:
         answer = decode(_ANSWER, body)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    if answer.code not in (None, "", 200, "200"):
+    if not is_ok(answer.code):
         raise stated_error(str(answer.code), answer.message)
     if answer.output is None:
         raise unreadable(NO_ANSWER)
     return answer.output, answer
+
+
+def _read_task(body: bytes) -> tuple[Output, Answer]:
+    """Decode a body about a task, as `_read` does; (an empty `Output`, an empty `Answer`) for the body of a relay with
+    another shape.
+    """
+    try:
+        answer = decode(_ANSWER, body)
+    except (ValueError, RecursionError):
+        return Output(), Answer()
+    if not is_ok(answer.code):
+        raise stated_error(str(answer.code), answer.message)
+    return answer.output or Output(), answer
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
@@ -250,20 +268,25 @@ def decode_created(body: bytes) -> str:
     """Return the provider's id of the task that a call created, from the body of its response. Raise UmgError for a
     body without an id.
     """
-    output, _ = _read(body)
-    if not output.task_id:
+    output, _ = _read_task(body)
+    if not (task_id := output.task_id or read_relayed(body, NAME).id):
         raise unreadable(": it has no id of the task")
-    return output.task_id
+    return task_id
 
 
 def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
     """Return the images of a finished task from the response to its query, without the failed ones; None while it
-    runs (an unknown state counts as running). Raise UmgError for a failed task.
+    runs (an unknown state counts as running). Raise UmgError for a failed task; its `failure` is AMBIGUOUS for a
+    finished task whose images may still appear.
     """
-    output, answer = _read(body)
-    if output.task_status in FAILED_TASKS:
-        raise stated_error(output.code or "", output.message or f"the task ended as {output.task_status}")
-    if output.task_status != "SUCCEEDED":
+    output, answer = _read_task(body)
+    word = output.task_status or ""
+    relayed = RelayedTask() if own_meaning(word, NAME) == "done" and output.results else read_relayed(body, NAME)
+    meaning = own_meaning(word, NAME) or relayed.meaning
+    if meaning in ENDED:
+        message = output.message or relayed.reason or f"the task ended as {word or relayed.word}"
+        raise stated_error(output.code or relayed.code, message)
+    if meaning != "done":
         return None
     response, failures = pb.GenerateImageResponse(), list[UmgError]()
     for made in output.results or ():
@@ -273,6 +296,11 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
                 image.revised_prompt = made.actual_prompt
         elif made.code:
             failures.append(stated_error(made.code, made.message))
+    if not output.results:
+        for url in filter(_HTTP.match, relayed.addresses):
+            response.result.images.add(url=url)
+        if not response.result.images:
+            raise unreadable(": the task is finished and has no images")
     return _completed(response, request, answer.usage, failures)
 
 
@@ -292,7 +320,7 @@ def _completed(
 
 
 DASHSCOPE_IMAGES = ImageProtocol(
-    name="dashscope_images",
+    name=NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,

@@ -102,7 +102,7 @@ def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTa
 
 
 def files_of(relayed: RelayedTask) -> list[ProviderResult]:
-    """Return the files whose addresses or bytes an answer has, without those that cannot be decoded."""
+    """Return the files whose addresses or bytes an answer has, except for files that cannot be decoded."""
     seconds = number(relayed.seconds)
     found = [_file_at(address, seconds) for address in relayed.addresses]
     found += [_file_of(text, seconds) for text in relayed.encoded]
