@@ -25,7 +25,7 @@ from umg_grpc.errors import UmgError, internal
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 from umg_grpc.wire import face_of
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import http_status
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.model_lists import MODEL_LISTS
 
@@ -36,7 +36,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
 
 # SDKs retry 409, 429 and 5xx by themselves; a retry of these reasons fails in the same way.
 NOT_RETRYABLE = frozenset(
-    {pb.ERROR_REASON_QUOTA_EXHAUSTED, pb.ERROR_REASON_ALREADY_EXISTS, pb.ERROR_REASON_NOT_IMPLEMENTED}
+    {
+        pb.ERROR_REASON_QUOTA_EXHAUSTED,
+        pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED,
+        pb.ERROR_REASON_ALREADY_EXISTS,
+        pb.ERROR_REASON_NOT_IMPLEMENTED,
+    }
 )
 
 # Reasons whose `field` is a canonical path if the service raised them.
@@ -74,7 +79,7 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     if status is None and "upgrade" in error.metadata:
         status = HTTPStatus.UPGRADE_REQUIRED
     elif status is None:
-        status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else HTTP_STATUS[error.reason]
+        status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else http_status(error, face)
     headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO if face == GRPC_WEB else "application/json"}
     if status == 401:
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"

@@ -19,6 +19,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_CONTEXT_TOO_LONG: (REQUEST, "context_length_exceeded"),
     pb.ERROR_REASON_UPSTREAM_REJECTED: (REQUEST, None),
     pb.ERROR_REASON_CONTENT_BLOCKED: (REQUEST, "content_filter"),
+    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: (REQUEST, "request_too_large"),
     pb.ERROR_REASON_MISSING_KEY: (REQUEST, "invalid_api_key"),
     pb.ERROR_REASON_INVALID_KEY: (REQUEST, "invalid_api_key"),
     pb.ERROR_REASON_KEY_EXPIRED: (REQUEST, "invalid_api_key"),
@@ -42,6 +43,8 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_RATE_LIMITED: (RATE, "rate_limit_exceeded"),
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: (RATE, "rate_limit_exceeded"),
     pb.ERROR_REASON_QUOTA_EXHAUSTED: ("insufficient_quota", "insufficient_quota"),
+    pb.ERROR_REASON_UPSTREAM_UNPAID: ("insufficient_quota", "insufficient_quota"),
+    pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED: ("insufficient_quota", "insufficient_quota"),
     pb.ERROR_REASON_INTERNAL: (SERVER, None),
     pb.ERROR_REASON_NOT_IMPLEMENTED: (SERVER, "not_implemented"),
     pb.ERROR_REASON_UPSTREAM_FAILED: (SERVER, "upstream_failed"),
@@ -51,6 +54,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: (SERVER, "upstream_timeout"),
     pb.ERROR_REASON_CANCELLED: (SERVER, "cancelled"),
     pb.ERROR_REASON_DEADLINE_EXCEEDED: (SERVER, "deadline_exceeded"),
+    pb.ERROR_REASON_UPSTREAM_OVERLOADED: (SERVER, "server_is_overloaded"),
 }
 
 

@@ -1,5 +1,6 @@
-"""HTTP status of each reason of an error."""
+"""HTTP status of an error for callers: that of its reason, in few cases the provider's own one or that of a format."""
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 HTTP_STATUS = {
@@ -12,6 +13,7 @@ HTTP_STATUS = {
     pb.ERROR_REASON_CONTEXT_TOO_LONG: 400,
     pb.ERROR_REASON_UPSTREAM_REJECTED: 400,
     pb.ERROR_REASON_CONTENT_BLOCKED: 400,
+    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: 413,
     pb.ERROR_REASON_MISSING_KEY: 401,
     pb.ERROR_REASON_INVALID_KEY: 401,
     pb.ERROR_REASON_KEY_EXPIRED: 401,
@@ -35,6 +37,8 @@ HTTP_STATUS = {
     pb.ERROR_REASON_RATE_LIMITED: 429,
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: 429,
     pb.ERROR_REASON_QUOTA_EXHAUSTED: 429,
+    pb.ERROR_REASON_UPSTREAM_UNPAID: 402,
+    pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED: 429,
     pb.ERROR_REASON_INTERNAL: 500,
     pb.ERROR_REASON_NOT_IMPLEMENTED: 501,
     pb.ERROR_REASON_UPSTREAM_FAILED: 502,
@@ -44,4 +48,20 @@ HTTP_STATUS = {
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: 504,
     pb.ERROR_REASON_CANCELLED: 499,
     pb.ERROR_REASON_DEADLINE_EXCEEDED: 504,
+    pb.ERROR_REASON_UPSTREAM_OVERLOADED: 503,
 }
+
+PROVIDERS_OWN = frozenset({"409", "415", "422", "424", "451"})
+"""Statuses of refusals that callers get as the provider sent them: each has a meaning of its own for clients."""
+OF_FORMATS = {
+    ("messages", pb.ERROR_REASON_UPSTREAM_OVERLOADED): 529,
+    ("count_tokens", pb.ERROR_REASON_UPSTREAM_OVERLOADED): 529,
+}
+"""(wire format, reason) -> HTTP status, where a format has a status of its own by which its clients act."""
+
+
+def http_status(error: UmgError, face: str = "") -> int:
+    """Return the HTTP status of an error for callers of the wire format `face`, "" for any format."""
+    if error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.metadata.get("upstream_status") in PROVIDERS_OWN:
+        return int(error.metadata["upstream_status"])
+    return OF_FORMATS.get((face, error.reason)) or HTTP_STATUS.get(error.reason, 500)

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER, message_for_callers
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import http_status as status_of
 
 CODES = {pb.ERROR_REASON_CONTENT_BLOCKED: "content_policy_violation"}
 """Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
@@ -22,7 +22,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 def error_frame(error: UmgError) -> bytes:
     """Return the server-sent event `error`, which ends a stream after a failure."""
-    return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, HTTP_STATUS[error.reason])}))
+    return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, status_of(error))}))
 
 
 def _members(error: UmgError, http_status: int) -> JsonObject:

@@ -48,10 +48,14 @@ const (
 	// INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_CONTEXT_TOO_LONG ErrorReason = 6
 	// The provider refused the request as invalid; its message is passed on, cleaned. `field` and `upstream_code` where
-	// the provider named them; `upstream_status`: the provider's HTTP status. INVALID_ARGUMENT, HTTP 400.
+	// the provider named them; `upstream_status`: the provider's HTTP status, which is also that of the answer if it is
+	// 409, 415, 422, 424 or 451. INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_UPSTREAM_REJECTED ErrorReason = 7
 	// The provider's safety system refused the prompt. INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_CONTENT_BLOCKED ErrorReason = 8
+	// The provider refused the request as too large in bytes, or as above the size of one request that its account allows:
+	// leave out images and files, or send less. `upstream_status`. OUT_OF_RANGE, HTTP 413.
+	ErrorReason_ERROR_REASON_UPSTREAM_TOO_LARGE ErrorReason = 9
 	// No credentials were sent. UNAUTHENTICATED, HTTP 401.
 	ErrorReason_ERROR_REASON_MISSING_KEY ErrorReason = 20
 	// The key is unknown, revoked or not in a place where this path accepts one. UNAUTHENTICATED, HTTP 401.
@@ -110,6 +114,12 @@ const (
 	// `needed`: the estimated cost of the call; `reset_time`: the start of the next period, unset without one.
 	// RESOURCE_EXHAUSTED, HTTP 429.
 	ErrorReason_ERROR_REASON_QUOTA_EXHAUSTED ErrorReason = 62
+	// The operator's accounts with the providers of the model have no credit left; a repetition fails in the same way.
+	// `upstream_status`. FAILED_PRECONDITION, HTTP 402.
+	ErrorReason_ERROR_REASON_UPSTREAM_UNPAID ErrorReason = 63
+	// The operator's accounts with the providers of the model have used up their quota, which is no limit per minute.
+	// `retry_after_seconds`. RESOURCE_EXHAUSTED, HTTP 429.
+	ErrorReason_ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED ErrorReason = 64
 	// An unexpected failure in the gateway; the log has it under the request id. INTERNAL, HTTP 500.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 80
 	// The operation is in the schema, but this build does not serve it. UNIMPLEMENTED, HTTP 501.
@@ -126,14 +136,17 @@ const (
 	// their concurrency limits, or these channels are all down. `retry_after_seconds` where it is known. UNAVAILABLE,
 	// HTTP 503.
 	ErrorReason_ERROR_REASON_UNAVAILABLE ErrorReason = 85
-	// The provider was too slow. `deadline`: the deadline that passed (`connect`, `first_byte`, `idle`, `total`).
-	// DEADLINE_EXCEEDED, HTTP 504.
+	// The provider was too slow. `deadline`: the deadline that passed (`connect`, `first_byte`, `idle`, `total`), or
+	// `upstream_status` where the provider itself gave up. DEADLINE_EXCEEDED, HTTP 504.
 	ErrorReason_ERROR_REASON_UPSTREAM_TIMEOUT ErrorReason = 86
 	// The caller cancelled the call before the answer. CANCELLED, HTTP 499.
 	ErrorReason_ERROR_REASON_CANCELLED ErrorReason = 87
 	// The caller's own deadline passed before the answer; no failure of the provider. `deadline`, as above, where the
 	// gateway was waiting for its provider. DEADLINE_EXCEEDED, HTTP 504.
 	ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED ErrorReason = 88
+	// The provider is overloaded. `upstream_status`, `retry_after_seconds` where the provider stated when to retry. In the
+	// messages format its HTTP status is 529. UNAVAILABLE, HTTP 503.
+	ErrorReason_ERROR_REASON_UPSTREAM_OVERLOADED ErrorReason = 89
 )
 
 // Enum value maps for ErrorReason.
@@ -148,6 +161,7 @@ var (
 		6:  "ERROR_REASON_CONTEXT_TOO_LONG",
 		7:  "ERROR_REASON_UPSTREAM_REJECTED",
 		8:  "ERROR_REASON_CONTENT_BLOCKED",
+		9:  "ERROR_REASON_UPSTREAM_TOO_LARGE",
 		20: "ERROR_REASON_MISSING_KEY",
 		21: "ERROR_REASON_INVALID_KEY",
 		22: "ERROR_REASON_KEY_EXPIRED",
@@ -171,6 +185,8 @@ var (
 		60: "ERROR_REASON_RATE_LIMITED",
 		61: "ERROR_REASON_UPSTREAM_RATE_LIMITED",
 		62: "ERROR_REASON_QUOTA_EXHAUSTED",
+		63: "ERROR_REASON_UPSTREAM_UNPAID",
+		64: "ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED",
 		80: "ERROR_REASON_INTERNAL",
 		81: "ERROR_REASON_NOT_IMPLEMENTED",
 		82: "ERROR_REASON_UPSTREAM_FAILED",
@@ -180,6 +196,7 @@ var (
 		86: "ERROR_REASON_UPSTREAM_TIMEOUT",
 		87: "ERROR_REASON_CANCELLED",
 		88: "ERROR_REASON_DEADLINE_EXCEEDED",
+		89: "ERROR_REASON_UPSTREAM_OVERLOADED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -191,6 +208,7 @@ var (
 		"ERROR_REASON_CONTEXT_TOO_LONG":            6,
 		"ERROR_REASON_UPSTREAM_REJECTED":           7,
 		"ERROR_REASON_CONTENT_BLOCKED":             8,
+		"ERROR_REASON_UPSTREAM_TOO_LARGE":          9,
 		"ERROR_REASON_MISSING_KEY":                 20,
 		"ERROR_REASON_INVALID_KEY":                 21,
 		"ERROR_REASON_KEY_EXPIRED":                 22,
@@ -214,6 +232,8 @@ var (
 		"ERROR_REASON_RATE_LIMITED":                60,
 		"ERROR_REASON_UPSTREAM_RATE_LIMITED":       61,
 		"ERROR_REASON_QUOTA_EXHAUSTED":             62,
+		"ERROR_REASON_UPSTREAM_UNPAID":             63,
+		"ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED":    64,
 		"ERROR_REASON_INTERNAL":                    80,
 		"ERROR_REASON_NOT_IMPLEMENTED":             81,
 		"ERROR_REASON_UPSTREAM_FAILED":             82,
@@ -223,6 +243,7 @@ var (
 		"ERROR_REASON_UPSTREAM_TIMEOUT":            86,
 		"ERROR_REASON_CANCELLED":                   87,
 		"ERROR_REASON_DEADLINE_EXCEEDED":           88,
+		"ERROR_REASON_UPSTREAM_OVERLOADED":         89,
 	}
 )
 
@@ -257,7 +278,7 @@ var File_umg_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\x9a\v\n" +
+	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xb2\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_MALFORMED_BODY\x10\x01\x12\x1e\n" +
@@ -267,7 +288,8 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_UNTRANSLATABLE\x10\x05\x12!\n" +
 	"\x1dERROR_REASON_CONTEXT_TOO_LONG\x10\x06\x12\"\n" +
 	"\x1eERROR_REASON_UPSTREAM_REJECTED\x10\a\x12 \n" +
-	"\x1cERROR_REASON_CONTENT_BLOCKED\x10\b\x12\x1c\n" +
+	"\x1cERROR_REASON_CONTENT_BLOCKED\x10\b\x12#\n" +
+	"\x1fERROR_REASON_UPSTREAM_TOO_LARGE\x10\t\x12\x1c\n" +
 	"\x18ERROR_REASON_MISSING_KEY\x10\x14\x12\x1c\n" +
 	"\x18ERROR_REASON_INVALID_KEY\x10\x15\x12\x1c\n" +
 	"\x18ERROR_REASON_KEY_EXPIRED\x10\x16\x12\"\n" +
@@ -290,7 +312,9 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"(ERROR_REASON_THREAD_FINGERPRINT_MISMATCH\x106\x12\x1d\n" +
 	"\x19ERROR_REASON_RATE_LIMITED\x10<\x12&\n" +
 	"\"ERROR_REASON_UPSTREAM_RATE_LIMITED\x10=\x12 \n" +
-	"\x1cERROR_REASON_QUOTA_EXHAUSTED\x10>\x12\x19\n" +
+	"\x1cERROR_REASON_QUOTA_EXHAUSTED\x10>\x12 \n" +
+	"\x1cERROR_REASON_UPSTREAM_UNPAID\x10?\x12)\n" +
+	"%ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED\x10@\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10P\x12 \n" +
 	"\x1cERROR_REASON_NOT_IMPLEMENTED\x10Q\x12 \n" +
 	"\x1cERROR_REASON_UPSTREAM_FAILED\x10R\x12%\n" +
@@ -299,7 +323,8 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\x18ERROR_REASON_UNAVAILABLE\x10U\x12!\n" +
 	"\x1dERROR_REASON_UPSTREAM_TIMEOUT\x10V\x12\x1a\n" +
 	"\x16ERROR_REASON_CANCELLED\x10W\x12\"\n" +
-	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10XB|\n" +
+	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10X\x12$\n" +
+	" ERROR_REASON_UPSTREAM_OVERLOADED\x10YB|\n" +
 	"\x06umg.v1B\x10ErrorReasonProtoP\x01Z'umg.example/clients/go/gen/umg/v1;umgv1\xa2\x02\x03UXX\xaa\x02\x06Umg.V1\xca\x02\x06Umg\\V1\xe2\x02\x12Umg\\V1\\GPBMetadata\xea\x02\aUmg::V1b\x06proto3"
 
 var (

@@ -280,7 +280,8 @@ const (
 	// The provider paused a long turn of its own tools; the caller sends the conversation again to continue (messages
 	// `pause_turn`).
 	FinishReason_FINISH_REASON_PAUSE FinishReason = 9
-	// The model made a tool call that cannot be read (native `MALFORMED_FUNCTION_CALL`).
+	// The model made a tool call, or an answer, that cannot be read (native `MALFORMED_FUNCTION_CALL`). Only in answers with
+	// several candidates: an answer all of whose candidates failed is an error.
 	FinishReason_FINISH_REASON_MALFORMED_CALL FinishReason = 10
 	// The provider compacted the context (messages `compaction`).
 	FinishReason_FINISH_REASON_COMPACTION FinishReason = 11
