@@ -15,7 +15,7 @@ from tests.support.providers.faulty.image_answers import IMAGE_FORMATS, STREAMED
 from tests.support.providers.faulty.right_answers import TEXT_FORMATS
 from tests.support.providers.faulty.server import REFUSES, TAKES_NONE
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import HTTP_STATUS, PROVIDERS_OWN
 
 FORMATS = (*right_answers.FORMATS, *IMAGE_FORMATS)
 ALONE, BEHIND = "alone", "a healthy one behind it"
@@ -68,6 +68,14 @@ class Case:
                 return Outcome.CUT
         return Outcome.RIGHT if self.way == BEHIND and not self.fault.callers else Outcome.FAILED
 
+    @property
+    def status(self) -> int:
+        """Expected HTTP status of an error; for gRPC, that of its reason."""
+        status = STATED.get((self.fault.name, self.upstream), self.fault.status)
+        if self.question.over != HTTP:
+            return 400 if str(status) in PROVIDERS_OWN else status
+        return 529 if status == 503 and self.question.format == "messages" else status
+
     def problem(self, called: CallResult) -> str:
         """Return a description of the difference from the expected result, "" for none."""
         outcome = Outcome.FAILED if called.outcome is Outcome.REFUSED else called.outcome
@@ -78,12 +86,15 @@ class Case:
         if self.fault.begins and self.question.stream and status_of(called) == 200:
             return ""
         status, waits = status_of(called), float(called.headers.get("retry-after", 0))
-        if status != self.fault.status:
-            return f"{self.id}: {self.fault.status} was expected, {called.detail}"
+        if status != self.status:
+            return f"{self.id}: {self.status} was expected, {called.detail}"
         if waits != float(self.fault.retry_after or 0):
             return f"{self.id}: retry-after {self.fault.retry_after or 'none'} was expected, {waits}: {called.detail}"
         return ""
 
+
+STATED = {(fault, name): 503 for fault in ("error-first", "error-before-content") for name in ("messages", "native")}
+"""(fault, upstream format) -> HTTP status of the caller, where the code of the error states another one."""
 
 OTHERWISE: dict[tuple[str, str], Strikes | None] = {
     ("no-end-marker", "chat"): Strikes.NEVER,  # the finish reason precedes the marker, which many leave out

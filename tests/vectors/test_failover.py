@@ -46,7 +46,7 @@ FAILURES = [
         "refuses", 400, "UPSTREAM_REJECTED", moves_on=False, message="may not say", hides=("org-abc123", "https://")
     ),
     Failure("locked", 502, "UPSTREAM_FAILED", hides=("sk-provider",)),
-    Failure("sorry", 502, "UPSTREAM_FAILED", hides=("10.1.2.3", "<")),
+    Failure("sorry", 503, "UPSTREAM_OVERLOADED", hides=("10.1.2.3", "<")),
     Failure("html", 502, "UPSTREAM_FAILED", hides=("<",)),
     Failure("moved", 502, "UPSTREAM_FAILED", hides=("elsewhere",)),
     Failure("drops", 502, "UPSTREAM_CUT"),

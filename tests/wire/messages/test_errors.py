@@ -74,14 +74,14 @@ def refused(status: int, kind: str, message: str, **headers: str) -> UmgError:
 REFUSALS = [
     (400, "invalid_request_error", "messages: roles must alternate", pb.ERROR_REASON_UPSTREAM_REJECTED, "roles must alternate"),
     (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", pb.ERROR_REASON_CONTEXT_TOO_LONG, "too long"),
-    (400, "invalid_request_error", "Your credit balance is too low. Go to Plans & Billing", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
-    (413, "request_too_large", "Request exceeds the maximum size", pb.ERROR_REASON_UPSTREAM_REJECTED, "maximum size"),
+    (400, "invalid_request_error", "Your credit balance is too low. Go to Plans & Billing", pb.ERROR_REASON_UPSTREAM_UNPAID, "operator"),
+    (413, "request_too_large", "Request exceeds the maximum size", pb.ERROR_REASON_UPSTREAM_TOO_LARGE, "maximum size"),
     (401, "authentication_error", "invalid x-api-key", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
     (403, "permission_error", "no", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
     (404, "not_found_error", "model: claude-x", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
     (429, "rate_limit_error", "This request would exceed your organization's rate limit", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "try again in 7 s"),
     (500, "api_error", "Internal server error", pb.ERROR_REASON_UPSTREAM_FAILED, "Internal server error"),
-    (529, "overloaded_error", "Overloaded", pb.ERROR_REASON_UPSTREAM_FAILED, "(status 529): Overloaded"),
+    (529, "overloaded_error", "Overloaded", pb.ERROR_REASON_UPSTREAM_OVERLOADED, "(status 529): Overloaded"),
 ]  # fmt: skip
 
 

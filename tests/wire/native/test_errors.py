@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import HTTP_STATUS, PROVIDERS_OWN
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.native.errors import NAMES
 
@@ -18,15 +18,15 @@ REJECTED, FAILED, LIMITED, LONG = (
     pb.ERROR_REASON_CONTEXT_TOO_LONG,
 )
 WORDS = {
-    400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 405: "UNIMPLEMENTED", 409: "ALREADY_EXISTS",
-    413: "INVALID_ARGUMENT", 415: "INVALID_ARGUMENT", 416: "OUT_OF_RANGE", 429: "RESOURCE_EXHAUSTED", 499: "CANCELLED", 500: "INTERNAL",
+    400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 405: "UNIMPLEMENTED", 409: "ABORTED",
+    413: "INVALID_ARGUMENT", 415: "INVALID_ARGUMENT", 416: "OUT_OF_RANGE", 422: "INVALID_ARGUMENT", 424: "FAILED_PRECONDITION", 451: "PERMISSION_DENIED", 402: "FAILED_PRECONDITION", 429: "RESOURCE_EXHAUSTED", 499: "CANCELLED", 500: "INTERNAL",
     501: "UNIMPLEMENTED", 502: "UNAVAILABLE", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
 }  # fmt: skip
 
 
 def test_every_reason_has_its_status_and_code() -> None:
     assert set(HTTP_STATUS) == set(pb.ErrorReason.values())
-    assert {status: NAMES[status] for status in HTTP_STATUS.values()} == WORDS == NAMES
+    assert {status: NAMES[status] for status in {*HTTP_STATUS.values(), *map(int, PROVIDERS_OWN)}} == WORDS == NAMES
 
 
 def test_an_error_has_code_message_and_status_and_where_it_is() -> None:
@@ -89,7 +89,7 @@ REFUSALS = [
     Refusal("its limit", 429, error(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED", RETRY), LIMITED, "try again in 35 s", {"retry_after_seconds": "35"}),
     Refusal("its limit in a header", 429, error(429, "x", "RESOURCE_EXHAUSTED", RETRY), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
     Refusal("its limit without a time", 429, error(429, "x", "RESOURCE_EXHAUSTED"), LIMITED, "later", {"retry_after_seconds": "1"}),
-    Refusal("its failure", 503, error(503, "The model is overloaded.", "UNAVAILABLE"), FAILED, "overloaded", {"upstream_status": "503"}),
+    Refusal("its failure", 503, error(503, "The model is overloaded.", "UNAVAILABLE"), pb.ERROR_REASON_UPSTREAM_OVERLOADED, "overloaded", {"upstream_status": "503"}),
     Refusal("a page", 502, b"<html>nginx</html>", FAILED, "status 502", {"upstream_status": "502"}),
     Refusal("an empty list", 500, b"[]", FAILED, "status 500", {"upstream_status": "500"}),
     Refusal("details of another shape", 400, {"error": {"message": "bad", "details": {"a": 1}}}, REJECTED, "bad", {"upstream_status": "400"}),

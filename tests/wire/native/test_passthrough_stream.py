@@ -193,7 +193,7 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     for ending in (lambda: decoder.feed(END), decoder.close):
         with pytest.raises(UmgError, match=r"overloaded at \[url\]") as caught:
             ending()
-        assert caught.value.name == "UPSTREAM_FAILED"
+        assert caught.value.name == "UPSTREAM_OVERLOADED"
 
 
 @pytest.mark.parametrize("pass_", [True, False])

@@ -36,10 +36,10 @@ succeed.
 
 
 def is_repeatable(error: UmgError) -> bool:
-    """Return whether the same channel may be tried again after this failure. It may not after a timeout: a second
-    attempt would take as long.
+    """Return whether the same channel may be tried again after this failure. It may not after a deadline of the
+    gateway has passed: a second attempt would take as long.
     """
-    return error.failure in REPEATABLE and error.reason != pb.ERROR_REASON_UPSTREAM_TIMEOUT
+    return error.failure in REPEATABLE and "deadline" not in error.metadata
 
 
 class FailureLog:

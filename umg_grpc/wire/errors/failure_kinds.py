@@ -24,6 +24,11 @@ UNREACHABLE, UNAVAILABLE, TIMEOUT = (
     pb.ERROR_REASON_UNAVAILABLE,
     pb.ERROR_REASON_UPSTREAM_TIMEOUT,
 )
+UNPAID, QUOTA, OVERLOADED = (
+    pb.ERROR_REASON_UPSTREAM_UNPAID,
+    pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED,
+    pb.ERROR_REASON_UPSTREAM_OVERLOADED,
+)
 PROXY, DNS, TLS = "proxy", "dns", "tls"
 """Values of `fault`: the part that failed when a connection was opened; "" for any other failure."""
 
@@ -83,6 +88,7 @@ KINDS = (
     Row(FailureKind.SLOW, {TIMEOUT}),
     # an error of the account, of the address or of the model
     Row(FailureKind.PROXY, {FAILED}, {407}),
+    Row(FailureKind.UNPAID, {UNPAID, QUOTA}),
     Row(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
     Row(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
     Row(FailureKind.RATE_LIMIT, {LIMITED}),
@@ -93,6 +99,7 @@ KINDS = (
     Row(FailureKind.WRONG_KEY, {FAILED}, ACCOUNT_STATUSES),
     Row(FailureKind.WRONG_ADDRESS, {FAILED}, {*range(300, 400), *NOT_FOUND_STATUSES}),
     # a failure of the provider
+    Row(FailureKind.SERVER_ERROR, {OVERLOADED}),
     Row(FailureKind.SERVER_ERROR, {FAILED}, SERVER_STATUSES),
     Row(FailureKind.REQUEST, {FAILED}, range(400, 500)),
     Row(FailureKind.UNREADABLE, {CUT}, page=True),

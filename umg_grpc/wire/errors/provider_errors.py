@@ -235,10 +235,14 @@ def from_provider(
             # not every provider states the time to wait
             default_wait = NO_QUOTA_WAIT if row.failure is Failure.DOWN else NO_WAIT
             metadata = {"retry_after_seconds": str(default_wait if seconds is None else seconds)}
-        case pb.ERROR_REASON_UPSTREAM_FAILED:
+        case pb.ERROR_REASON_UPSTREAM_FAILED | pb.ERROR_REASON_UPSTREAM_OVERLOADED | pb.ERROR_REASON_UPSTREAM_TIMEOUT:
             message = _failure_message(status, provider_status, error)
-            if seconds is not None and row.failure not in (Failure.CALLER, Failure.DOWN):
-                metadata["retry_after_seconds"] = str(seconds)
+            metadata |= _wait(row.failure, seconds)
+        case pb.ERROR_REASON_UPSTREAM_UNPAID:
+            message = "the operator's account with the provider has no credit left; the operator has to add some"
+        case pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED:
+            message = "the operator's account with the provider has used up its quota; the operator has to raise it"
+            metadata |= {"retry_after_seconds": str(NO_QUOTA_WAIT if seconds is None else seconds)}
         case _:  # all other reasons of the table are errors of the request
             message = clean(error.message) or f"the provider refused the request (status {status})"
             metadata = _request_metadata(row.reason, error, metadata, too_long)
@@ -246,6 +250,13 @@ def from_provider(
     kind = kind_of(Evidence(row.reason, status, error, page=error.page))
     facts = ProviderFailure(kind, provider_status, _stated_code(error), error.message)
     return UmgError(row.reason, message, **metadata).with_failure(row.failure).with_facts(facts)
+
+
+def _wait(failure: Failure, seconds: int | None) -> dict[str, str]:
+    """Return the metadata with the seconds that a provider stated, where a later repetition may succeed."""
+    if seconds is None or failure in (Failure.CALLER, Failure.DOWN):
+        return {}
+    return {"retry_after_seconds": str(seconds)}
 
 
 def _stated_code(error: ProviderError) -> str:
@@ -268,6 +279,8 @@ def _request_metadata(
         return {"field": too_long}
     if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
         return {"unsupported": error.unsupported}
+    if reason == pb.ERROR_REASON_UPSTREAM_TOO_LARGE:
+        return metadata
     if reason != pb.ERROR_REASON_UPSTREAM_REJECTED:
         return {}
     # a path that `clean` would change is not a valid path

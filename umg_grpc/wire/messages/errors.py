@@ -1,16 +1,15 @@
 """Errors of the messages format: encoded for callers, and decoded from providers."""
 
-import re
 from functools import partial
 
 import msgspec
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import DEFAULT, FAILED, Row, Table
+from umg_grpc.wire.errors.classification import table_for
 
 INVALID, API = "invalid_request_error", "api_error"
 
@@ -31,6 +30,10 @@ STREAM_TYPES = {
     pb.ERROR_REASON_RATE_LIMITED: "rate_limit_error",
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: "rate_limit_error",
     pb.ERROR_REASON_QUOTA_EXHAUSTED: "rate_limit_error",
+    pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED: "rate_limit_error",
+    pb.ERROR_REASON_UPSTREAM_UNPAID: "billing_error",
+    pb.ERROR_REASON_UPSTREAM_OVERLOADED: "overloaded_error",
+    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: "request_too_large",
     pb.ERROR_REASON_UNAVAILABLE: "overloaded_error",
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: "timeout_error",
     pb.ERROR_REASON_DEADLINE_EXCEEDED: "timeout_error",
@@ -82,25 +85,7 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
 
 # --- provider -> ours
 
-
-def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
-    """Return a pattern that finds the name of an error reason in lower case (`rate_limited`) as a whole word."""
-    return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
-
-
-SPEND_LIMIT = re.compile(r"reached your specified\b.{0,40}\blimit", re.IGNORECASE)  # a limit that the operator set
-THREAD_REASONS = (
-    pb.ERROR_REASON_THREAD_NOT_FOUND,
-    pb.ERROR_REASON_THREAD_ALREADY_CONTINUED,
-    pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT,
-    pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST,
-    pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH,
-)
-TABLE: Table = (
-    *(Row({400, 404}, reason, Failure.CALLER, codes=_code(reason)) for reason in THREAD_REASONS),
-    Row({400}, FAILED, Failure.DOWN, own_words=SPEND_LIMIT),
-    *DEFAULT,
-)
+TABLE = table_for("messages")
 
 decode_error = partial(provider_errors.decode_error, table=TABLE)
 """Function (HTTP status, headers by lower-case name, body) -> the caller's error for a failed call."""

@@ -1,31 +1,35 @@
 """Errors of the native format: encoded for callers, and decoded from providers."""
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import DEFAULT, FAILED, LONG, OBJECT, REJECTED, Row, Table
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.classification import table_for
+from umg_grpc.wire.errors.http_status import http_status
 from umg_grpc.wire.native.line_end_escapes import escaped
 
 # HTTP status -> status name; INVALID_ARGUMENT for every 400 (readings, 3).
 NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
+    402: "FAILED_PRECONDITION",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
     405: "UNIMPLEMENTED",
-    409: "ALREADY_EXISTS",
+    409: "ABORTED",
     413: "INVALID_ARGUMENT",
     415: "INVALID_ARGUMENT",
     416: "OUT_OF_RANGE",
+    422: "INVALID_ARGUMENT",
+    424: "FAILED_PRECONDITION",
     429: "RESOURCE_EXHAUSTED",
+    451: "PERMISSION_DENIED",
     499: "CANCELLED",
     500: "INTERNAL",
     501: "UNIMPLEMENTED",
@@ -48,7 +52,7 @@ def error_body(error: UmgError) -> bytes:
     """Return the JSON of an error in a stream: `{error: {code, message, status, details}}`, with the HTTP status that
     the error would have as the code.
     """
-    return msgspec.json.encode(_encode(error, HTTP_STATUS.get(error.reason, 500)))
+    return msgspec.json.encode(_encode(error, http_status(error)))
 
 
 def error_frame(error: UmgError) -> bytes:
@@ -57,7 +61,7 @@ def error_frame(error: UmgError) -> bytes:
 
 
 def _encode(error: UmgError, code: int) -> JsonObject:
-    status = NAMES[HTTP_STATUS.get(error.reason, 500 if code >= 500 else 400)]
+    status = "ALREADY_EXISTS" if error.reason == pb.ERROR_REASON_ALREADY_EXISTS else _name(code)
     fields: JsonObject = {"code": code, "message": error.message, "status": status}
     details = list[JsonObject]()
     if (path := error.metadata.get("field")) is not None:
@@ -70,15 +74,14 @@ def _encode(error: UmgError, code: int) -> JsonObject:
     return {"error": fields}
 
 
+def _name(status: int) -> str:
+    """Return the status name that belongs to an HTTP status."""
+    return NAMES.get(status) or ("INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+
+
 # --- provider -> ours
 
-TOO_LONG = re.compile(r"token count\b.{0,80}\bexceeds|exceeds the maximum number of tokens", re.IGNORECASE)
-TABLE: Table = (
-    Row({400}, LONG, Failure.CONTEXT, words=TOO_LONG),
-    Row({400, 403}, REJECTED, Failure.CALLER, own_words=OBJECT),  # a file that is still processed, or another account's
-    Row({400}, FAILED, Failure.DOWN, codes=re.compile("API_KEY_|FAILED_PRECONDITION")),  # our key, country or billing
-    *DEFAULT,
-)
+TABLE = table_for("native")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:

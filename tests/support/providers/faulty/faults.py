@@ -70,8 +70,13 @@ def _of_whole(strikes: Strikes, named: dict[str, Do], *, status: int = 502) -> I
 
 
 CALLERS = frozenset({400, 413, 422})
-"""Statuses which mean that the request is wrong for every provider."""
-REPORTED = {400: 400, 413: 400, 422: 400, 429: 429}
+"""Statuses which mean that the request is wrong for every channel of a model."""
+REPORTED = {
+    **{status: status for status in (400, 402, 409, 413, 422, 429, 451, 503, 504)},
+    408: 504,
+    524: 504,
+    529: 503,
+}
 """Status of a provider -> status of the caller; 502 for all others."""
 
 

@@ -54,9 +54,9 @@ LIMITS: dict[str, tuple[Do, int, str]] = {
     "limit-ms": (_limited(429, "retry-after-ms: 1500", "Retry-After: 9"), 429, "2"),
     "limit-date": (_limited(429, *DATED), 429, "9"),
     "limit-nonsense": (_limited(429, "Retry-After: soon"), 429, "1"),
-    "overloaded-seconds": (_limited(503, "Retry-After: 7"), 502, "7"),
-    "overloaded-ms": (_limited(529, "retry-after-ms: 1500"), 502, "2"),
-    "overloaded-date": (_limited(503, *DATED), 502, "9"),
+    "overloaded-seconds": (_limited(503, "Retry-After: 7"), 503, "7"),
+    "overloaded-ms": (_limited(529, "retry-after-ms: 1500"), 503, "2"),
+    "overloaded-date": (_limited(503, *DATED), 503, "9"),
 }
 """Name -> (answer, status of the caller, seconds of the caller's `Retry-After`)."""
 
