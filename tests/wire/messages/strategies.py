@@ -7,6 +7,7 @@ from hypothesis.strategies import DrawFn
 from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields, tool_identity
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 
 __all__ = ["requests", "responses"]
@@ -298,6 +299,8 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
         reasoning_tokens=draw(counts),
         web_search_requests=draw(counts),
     )
+    tier = draw(st.sampled_from(["", "standard", "priority"]))
+    usage.service_tier = charged_tier(tier)
     return pb.GenerateResponse(
-        response_id=draw(names), model="m", candidates=[candidate], usage=usage, service_tier=draw(st.sampled_from(["", "standard", "priority"]))
-    )  # fmt: skip
+        response_id=draw(names), model="m", candidates=[candidate], usage=usage, service_tier=tier
+    )

@@ -17,6 +17,7 @@ from tests.wire.chat.strategies import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.responses.encode_options import ENCRYPTED, LOGPROBS
 from umg_grpc.wire.responses.encode_output import SOURCES
 from umg_grpc.wire.responses.tools import SEARCH_TYPES
@@ -340,9 +341,9 @@ usages = st.builds(
 
 @st.composite
 def responses(draw: DrawFn) -> pb.GenerateResponse:
-    response = pb.GenerateResponse(
-        response_id=draw(names), model="m", service_tier=draw(st.sampled_from(["default", "flex"])), usage=draw(usages)
-    )
+    tier, usage = draw(st.sampled_from(["default", "flex"])), draw(usages)
+    usage.service_tier = charged_tier(tier)
+    response = pb.GenerateResponse(response_id=draw(names), model="m", service_tier=tier, usage=usage)
     response.create_time.seconds = draw(st.integers(1, 2**33))
     parts = [part for index in range(draw(st.integers(0, 4))) for part in draw(items(index))]
     response.usage.web_search_requests = sum(part.HasField("server_tool_call") for part in parts)

@@ -176,7 +176,7 @@ class PassthroughDecoder(FrameDecoder):
         self._read_choices(chunk.choices, events)
         if chunk.usage is not None:
             counted = pb.GenerateEvent()
-            if decode_usage(chunk.usage, counted.usage):
+            if decode_usage(chunk.usage, counted.usage, chunk.service_tier):
                 self._usage = counted.usage
                 events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:

@@ -215,7 +215,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         response = pb.GenerateResponse()
         decode_head(answer, request.model, response)
         if answer.usage is not None:
-            decode_usage(answer.usage, response.usage)
+            decode_usage(answer.usage, response.usage, answer.service_tier)
         if (error := choices_error(answer.choices)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
         if isinstance(answer, PassedResponse):

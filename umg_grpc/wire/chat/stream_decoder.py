@@ -419,7 +419,7 @@ class TranslatingDecoder(EventDecoder):
             yield from self._choice(choice, position)
         self._citations = chunk.citations or self._citations
         counted = pb.GenerateEvent()
-        if chunk.usage is not None and decode_usage(chunk.usage, counted.usage):
+        if chunk.usage is not None and decode_usage(chunk.usage, counted.usage, chunk.service_tier):
             self._usage = counted.usage
             yield counted
 

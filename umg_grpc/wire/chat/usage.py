@@ -5,6 +5,7 @@ from msgspec import Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.service_tiers import charged_tier
 
 
 class TokenDetails(Struct):
@@ -62,11 +63,11 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 # --- provider -> canonical
 
 
-def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
+def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None) -> bool:
     """Set the token counts of `target`; details that the provider leaves out are 0.
 
     Return False, and set none, for a usage without the totals of both prompt and completion tokens: the gateway then
-    counts the tokens itself.
+    counts the tokens itself. `tier`: class of service beside the usage.
     """
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return False
@@ -90,4 +91,6 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> bool:
         target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
     if uncounted and not target.reasoning_tokens:
         target.reasoning_tokens = uncounted
+    if charged := charged_tier(tier):
+        target.service_tier = charged
     return True

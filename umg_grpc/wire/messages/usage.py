@@ -5,8 +5,11 @@ from msgspec import Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.service_tiers import charged_tier
 
 SERVICE_TIERS = ("standard", "priority", "batch")
+ANYWHERE = ("global", "not_available")
+"""Values of `inference_geo` for a call that no region was stated for."""
 
 
 class CacheCreation(Struct):
@@ -39,6 +42,10 @@ class ProviderUsage(Struct):
     output_tokens_details: OutputDetails | None = None
     server_tool_use: ServerToolUse | None = None
     service_tier: str | None = None
+    speed: str | None = None
+    """`fast` or `standard`."""
+    inference_geo: str | None = None
+    """Region of the processing; `global` for any."""
 
     @property
     def has_totals(self) -> bool:
@@ -103,3 +110,7 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.reasoning_tokens = count(usage.output_tokens_details.thinking_tokens)
     if usage.server_tool_use is not None:
         target.web_search_requests = count(usage.server_tool_use.web_search_requests)
+    if tier := charged_tier(usage.speed) or charged_tier(usage.service_tier):
+        target.service_tier = tier
+    if usage.inference_geo and usage.inference_geo not in ANYWHERE:
+        target.region = usage.inference_geo

@@ -5,6 +5,7 @@ from msgspec import Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.service_tiers import charged_tier
 
 # Kind of token -> its canonical field, in the prompt and in the answer.
 PROMPT_KINDS = {
@@ -14,6 +15,10 @@ PROMPT_KINDS = {
     "DOCUMENT": "document_input_tokens",
 }
 ANSWER_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
+
+
+TRAFFIC = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
+"""Classes of service that have prices of their own, by `trafficType`."""
 
 
 class ModalityCount(Struct, rename="camel"):
@@ -34,6 +39,10 @@ class UsageMetadata(Struct, rename="camel"):
     total_token_count: Count = None
     prompt_tokens_details: list[ModalityCount] | None = None
     candidates_tokens_details: list[ModalityCount] | None = None
+    service_tier: str | None = None
+    """Class of service in the Gemini API."""
+    traffic_type: str | None = None
+    """Class of service in Vertex AI, a key of `TRAFFIC`."""
 
     @property
     def has_total(self) -> bool:
@@ -100,6 +109,10 @@ def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
         _decode_kind(detail, PROMPT_KINDS, target)
     for detail in usage.candidates_tokens_details or ():
         _decode_kind(detail, ANSWER_KINDS, target)
+    if usage.service_tier or usage.traffic_type:
+        tier = charged_tier(usage.service_tier or TRAFFIC.get(usage.traffic_type or ""))
+        if tier:
+            target.service_tier = tier
 
 
 def _decode_kind(detail: ModalityCount, kinds: dict[str, str], target: pb.Usage) -> None:

@@ -11,6 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
+from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.errors.provider_errors import as_error, is_error, unreadable
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import decode_annotation
@@ -132,6 +133,8 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
     if head.usage is None or not head.usage.is_whole:
         return False
     decode_usage(head.usage, searches, target.usage)
+    if charged := charged_tier(head.service_tier):
+        target.usage.service_tier = charged
     return True
 
 

@@ -2803,8 +2803,13 @@ type Usage struct {
 	VideoInputTokens int32 `protobuf:"varint,16,opt,name=video_input_tokens,json=videoInputTokens,proto3" json:"video_input_tokens,omitempty"`
 	// Of the prompt: documents.
 	DocumentInputTokens int32 `protobuf:"varint,17,opt,name=document_input_tokens,json=documentInputTokens,proto3" json:"document_input_tokens,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Class of service by which the provider charges the call: `flex`, `priority`, `batch`, `fast`. Unset: the standard
+	// one, or none is stated.
+	ServiceTier string `protobuf:"bytes,18,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
+	// Region to which the provider limited the processing of the call, e.g. `us`. Unset: none, or none is stated.
+	Region        string `protobuf:"bytes,19,opt,name=region,proto3" json:"region,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -2954,6 +2959,20 @@ func (x *Usage) GetDocumentInputTokens() int32 {
 		return x.DocumentInputTokens
 	}
 	return 0
+}
+
+func (x *Usage) GetServiceTier() string {
+	if x != nil {
+		return x.ServiceTier
+	}
+	return ""
+}
+
+func (x *Usage) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
 }
 
 // One event of a streamed answer. Events of one part have this order: `part_started`, any number of deltas,
@@ -4035,7 +4054,7 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\fSafetyRating\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12 \n" +
 	"\vprobability\x18\x02 \x01(\tR\vprobability\x12\x18\n" +
-	"\ablocked\x18\x03 \x01(\bR\ablocked\"\x9f\x06\n" +
+	"\ablocked\x18\x03 \x01(\bR\ablocked\"\xda\x06\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x05R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x05R\foutputTokens\x12*\n" +
@@ -4054,7 +4073,9 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\x13web_search_requests\x18\x0e \x01(\x05R\x11webSearchRequests\x12\x1c\n" +
 	"\testimated\x18\x0f \x01(\bR\testimated\x12,\n" +
 	"\x12video_input_tokens\x18\x10 \x01(\x05R\x10videoInputTokens\x122\n" +
-	"\x15document_input_tokens\x18\x11 \x01(\x05R\x13documentInputTokens\"\x84\a\n" +
+	"\x15document_input_tokens\x18\x11 \x01(\x05R\x13documentInputTokens\x12!\n" +
+	"\fservice_tier\x18\x12 \x01(\tR\vserviceTier\x12\x16\n" +
+	"\x06region\x18\x13 \x01(\tR\x06region\"\x84\a\n" +
 	"\rGenerateEvent\x12'\n" +
 	"\x0fcandidate_index\x18\x01 \x01(\x05R\x0ecandidateIndex\x12\x1d\n" +
 	"\n" +
