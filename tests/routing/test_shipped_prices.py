@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.config import parse
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.price_rates import describe
+from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
@@ -31,8 +31,10 @@ from umg_grpc.knowledge.shipped_prices import (
     messages_of,
     price_row,
     rates_of,
+    shipped_price_list,
     shipped_prices,
 )
+from umg_grpc.knowledge.vendors import region_of
 from umg_grpc.routing import Router
 
 FILE = """\
@@ -155,6 +157,7 @@ def test_a_model_has_the_price_of_its_vendor_or_else_of_its_maker(case: Sold) ->
 
 
 RATED = UnitPrices(
+    vendor="anthropic",
     model="m",
     input="2",
     rates=(
@@ -182,3 +185,31 @@ def test_the_rates_of_a_row_have_its_conditions() -> None:
 def test_the_rate_of_the_region_of_a_channel_always_applies() -> None:
     assert [describe(rate) for rate in rates_of(RATED, "us")][2] == ""
     assert [describe(rate) for rate in rates_of(RATED, "eu")][2] == "region us"
+
+
+@dataclass(frozen=True)
+class Regional:
+    id: str
+    base_url: str
+    model: str
+    expected: str
+
+
+REGIONS = [
+    Regional("a host of a region", "https://eu.api.openai.com/v1", "gpt-6-sol", "eu"),
+    Regional("the usual host", "https://api.openai.com/v1", "gpt-6-sol", ""),
+    Regional("an id of a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "us.anthropic.x", "regional"),
+    Regional("an id without a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "anthropic.x", "regional"),
+    Regional("a worldwide id", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "global.anthropic.x", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.id)
+def test_the_region_of_a_channel_is_that_of_its_host_or_of_its_model(case: Regional) -> None:
+    assert region_of(case.base_url, case.model) == case.expected
+
+
+def test_a_channel_of_a_region_has_the_surcharge_of_the_region() -> None:
+    found = [shipped_price_list("gpt-6-sol", "openai", region) for region in ("", "eu")]
+    assert [prices_at(prices, Terms()).price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
+    assert [prices_at(prices, Terms(region="us")).price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.cli.admin_client import AdminClient, CommandError, opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
+from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
 from umg_grpc.errors import UmgError
@@ -120,6 +121,9 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     if record.quantities:
         yield "tokens counted by", "the gateway" if record.tokens_estimated else "the provider"
     yield "credits", credits_text(record.micro_credits)
+    if record.prices:
+        conditions = f" ({'; '.join(record.price_conditions)})" if record.price_conditions else ""
+        yield "prices", ", ".join(map(price_text, record.prices)) + conditions
 
 
 def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str, ...]:

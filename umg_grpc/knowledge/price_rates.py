@@ -6,13 +6,12 @@ Pure: the time of a call is a parameter.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from umg_grpc.knowledge.prices import Hours, Prices, Rate, Rates, completed
+from umg_grpc.knowledge.prices import TOKENS, Hours, Prices, Rate, Rates, completed
 
-STANDARD_TIERS = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})
-"""Classes of service, as providers name them, that have the prices without a tier."""
 ANY_TIER = "auto"
 """Class of service in a request that leaves the choice to the provider."""
 HUNDRED = 100
@@ -37,11 +36,11 @@ def prices_at(prices: Prices, terms: Terms) -> Prices:
     """Return the prices of a call."""
     if prices.rates is None:
         return prices
-    chosen = applied(prices.rates, terms)
-    return _with_rates(prices.rates, chosen) if chosen else prices
+    chosen = applied_rates(prices.rates, terms)
+    return prices_with(prices.rates, chosen) if chosen else prices
 
 
-def applied(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
+def applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
     """Return the rates that apply to a call, in their order."""
     return tuple(
         rate
@@ -98,19 +97,19 @@ def _highest(rates: Rates, possible: Sequence[Rate], prices: Prices) -> Prices:
             and rate.from_seconds <= start
             and (not (rate.hours or rate.weekdays) or (rate.hours, rate.weekdays) == times)
         )
-        for item, price in _with_rates(rates, chosen).micro_credits.items():
+        for item, price in prices_with(rates, chosen).micro_credits.items():
             found[item] = max(price, found.get(item, 0))
     return Prices(found)
 
 
-def _with_rates(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
+def prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
     """Return the prices under some rates."""
     if (known := rates.found.get(chosen)) is not None:
         return known
     found = dict(rates.stated)
     for rate in chosen:
         if rate.percent != HUNDRED:
-            found = {item: -(-price * rate.percent // HUNDRED) for item, price in found.items()}
+            found |= {item: -(-found[item] * rate.percent // HUNDRED) for item in TOKENS & found.keys()}
         found.update(rate.micro_credits)
     return rates.found.setdefault(chosen, Prices(completed(found)))
 
@@ -124,6 +123,7 @@ def _is_within(rate: Rate, seconds: float) -> bool:
     )
 
 
+@lru_cache(1024)
 def describe(rate: Rate) -> str:
     """Return the conditions of a rate as text, e.g. `priority tier, above 272000 input tokens`."""
     parts = (

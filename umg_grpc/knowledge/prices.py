@@ -97,6 +97,10 @@ class Rates:
     """Prices by the rates that apply, computed once for each combination."""
 
 
+TOKENS = frozenset({*FALLBACKS, INPUT, OUTPUT})
+"""Units of which prices are stated for a million, and to which the percentage of a rate applies."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Price list of one model, in micro-credits for a million units (tokens, images, seconds and others)."""

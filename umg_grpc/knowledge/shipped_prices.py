@@ -23,6 +23,8 @@ from umg_grpc.v1 import pb
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 FINE_TUNED = "ft:"
 """Beginning of the id of a fine-tuned model, which has other prices than its base."""
+STATE_REGION = frozenset({"anthropic"})
+"""Vendors whose answers state the region of a call. At all others only the channel determines it."""
 FOUND_PRICES = 2048
 DAY_MINUTES = 24 * 60
 PRODUCTS = (
@@ -140,9 +142,13 @@ def shipped_price_list(model: str, vendor: str = "", region: str = "") -> Prices
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
-    """Return the rates of a row. `region`: region whose rates always apply, "" if only the answer states it."""
-    rates = [rate.rate() for rate in row.rates]
-    return [replace(rate, region="") if rate.region == region else rate for rate in rates] if region else rates
+    """Return the rates of a row. `region`: region of the channel, whose rates always apply."""
+    rates = (rate.rate() for rate in row.rates)
+    return [
+        replace(rate, region="") if rate.region == region else rate
+        for rate in rates
+        if rate.region in ("", region) or row.vendor in STATE_REGION
+    ]
 
 
 def price_row(model: str, vendor: str = "") -> UnitPrices | None:

@@ -36,6 +36,19 @@ class OtherHost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
 
 
+class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Address, and beginning of the ids of models, for which a provider has the prices of a region."""
+
+    host: str
+    """Regular expression of the host."""
+    model: str = ""
+    """Regular expression of the beginning of the provider's ids."""
+    region: str
+    """Region of the rates; `\\1` is the group in `host`."""
+    source: str
+    as_of: str
+
+
 @lru_cache(256)
 def vendor_of(base_url: str) -> str:
     """Return the vendor whose API has the address `base_url`; "" if it is unknown.
@@ -49,6 +62,23 @@ def vendor_of(base_url: str) -> str:
     by_path = max((each for each in found if url.path.startswith(each.path)), key=_path_length, default=None)
     address = by_path or next(iter(found), None)
     return address.vendor if address is not None else ""
+
+
+@lru_cache(256)
+def region_of(base_url: str, model: str) -> str:
+    """Return the region to which a channel limits the processing of calls of a provider's model, as prices name it; ""
+    for none.
+    """
+    host = urlsplit(base_url).hostname or ""
+    for row in _regions():
+        if (match := re.fullmatch(row.host, host)) and re.match(row.model, model):
+            return match.expand(row.region)
+    return ""
+
+
+@cache
+def _regions() -> Sequence[Region]:
+    return tuple(read_rows("price_regions", Region))
 
 
 def is_closed(model: str, maker: str) -> bool:

@@ -13,9 +13,9 @@ from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
-from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
-from umg_grpc.routing.model_prices import stated_prices
+from umg_grpc.routing.model_prices import target_prices
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
@@ -60,7 +60,7 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
         family,
         _operations(config, channel, model),
         _quirks(config, channel, model, family),
-        price_list(stated_prices(config, channel, model.id, model.upstream)),
+        target_prices(config, channel, model.id, model.upstream),
     )
 
 

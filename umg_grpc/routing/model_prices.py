@@ -7,6 +7,7 @@ from umg_grpc.config import Channel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS
 from umg_grpc.config.price_settings import NOTHING
 from umg_grpc.knowledge.prices import (
+    FREE,
     IMAGE,
     IMAGE_OUTPUT,
     INPUT,
@@ -17,9 +18,10 @@ from umg_grpc.knowledge.prices import (
     VIDEO_SECOND,
     Prices,
     Unit,
+    price_list,
 )
-from umg_grpc.knowledge.shipped_prices import shipped_prices
-from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices
+from umg_grpc.knowledge.vendors import region_of, vendor_of
 from umg_grpc.v1 import pb
 
 TEXT, IMAGES, VIDEOS = {REQUEST, INPUT, OUTPUT}, {REQUEST, IMAGE, IMAGE_OUTPUT}, {REQUEST, VIDEO, VIDEO_SECOND, OUTPUT}
@@ -46,15 +48,30 @@ def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -
     of models without a price (`unpriced`), as the model, the channel or the config states them.
     """
     info = config.models.get(model)
-    if info is not None and info.described.prices:
-        return info.described.prices
-    if not set(OWN_PROTOCOLS).isdisjoint(channel.protocols):
-        return (NOTHING,)
+    if (set_prices := _set_prices(config, channel, model)) is not None:
+        return set_prices
     if config.shipped_prices and (public := shipped_prices(upstream, vendor_of(channel.base_url))):
         return public
     of_model = info.unpriced if info is not None else None
     written = (of_model, channel.unpriced, config.unpriced)
     return next((prices for prices in written if prices is not None), ())
+
+
+def target_prices(config: Config, channel: Channel, model: str, upstream: str) -> Prices:
+    """Return the prices of a model at a channel, with the rates of public ones. Parameters: as in `stated_prices`."""
+    if config.shipped_prices and _set_prices(config, channel, model) is None:
+        region = region_of(channel.base_url, upstream)
+        if (public := shipped_price_list(upstream, vendor_of(channel.base_url), region)) is not FREE:
+            return public
+    return price_list(stated_prices(config, channel, model, upstream))
+
+
+def _set_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
+    """Return the prices of a model that have precedence over public ones; None if there are none."""
+    info = config.models.get(model)
+    if info is not None and info.described.prices:
+        return info.described.prices
+    return None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else (NOTHING,)
 
 
 def is_priced(prices: Prices, operation: "pb.ModelOperation.ValueType") -> bool:

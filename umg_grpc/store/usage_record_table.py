@@ -70,6 +70,10 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """
     dropped: list[str]
     """Paths of the fields of the request that the provider was not sent."""
+    prices: list[tuple[int, int]] = []
+    """Unit, and its micro-credits per million, by which the call was charged."""
+    price_conditions: list[str] = []
+    """Conditions of the rates that were applied to the prices."""
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):

@@ -4,10 +4,12 @@ The tokens of the input are bounded by its bytes: the vocabularies of models hav
 tokens of the response are bounded by the maximum that the provider is sent.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.knowledge.price_rates import Terms, highest_prices
 from umg_grpc.knowledge.prices import (
     AUDIO_INPUT,
     AUDIO_OUTPUT,
@@ -65,6 +67,9 @@ SPLIT_BYTES = 250
 than 500 tokens, including the query.
 """
 MAX_PROMPT_TOKENS = 2**31 - 1
+FAST = "fast"
+"""Class of service in the rates of fast answers."""
+SPEED = b'"speed"'
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
 OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
@@ -111,6 +116,8 @@ def cost_bound(
     `decoded`: request with facts about its body. `strict`: whether the response must not be shortened to fit a budget.
     """
     request = decoded.canonical
+    if not isinstance(request, pb.GenerateRequest):
+        prices = _highest(prices, MAX_PROMPT_TOKENS, "")
     if isinstance(request, pb.GenerateRequest):
         own_messages = "messages" not in decoded.notes.edited
         return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
@@ -147,11 +154,9 @@ def _generation_bound(
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
-    fixed = (
-        _input_tokens(request, model, found, size, searches) * prices.highest(*_input_units(found))
-        + searches * prices.highest(SEARCH)
-        + prices.highest(REQUEST)
-    )
+    tokens = _input_tokens(request, model, found, size, searches)
+    prices = _highest(prices, tokens, FAST if _may_be_fast(request) else request.service_tier)
+    fixed = tokens * prices.highest(*_input_units(found)) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
     token_price = prices.highest(*OUTPUTS) * max(1, request.candidate_count)
     most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
     lowers_maximum = request.max_output_tokens > most
@@ -160,6 +165,16 @@ def _generation_bound(
     else:
         least = most if strict else min(most, DEFAULT_OUTPUT_TOKENS)
     return CostBound(fixed, token_price, least, most, lowers_maximum)
+
+
+def _highest(prices: Prices, tokens: int, tier: str) -> Prices:
+    """Return the highest prices of a call with at most these input tokens and this class of service."""
+    return prices if prices.rates is None else highest_prices(prices, Terms(tokens, tier, seconds=time.time()))
+
+
+def _may_be_fast(request: pb.GenerateRequest) -> bool:
+    """Return whether the body may select the fast answers of the messages format, which have no canonical field."""
+    return request.source.format == "messages" and SPEED in request.source.body
 
 
 class _Content(NamedTuple):

@@ -3,8 +3,9 @@ its end.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +13,19 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import STATUS
 from umg_grpc.knowledge.families.image import max_images
-from umg_grpc.knowledge.prices import FREE, INPUT, OUTPUT, REQUEST, Quantities, Variant, quantities_of
+from umg_grpc.knowledge.price_rates import Terms, applied_rates, describe, prices_with
+from umg_grpc.knowledge.prices import (
+    FREE,
+    INPUT,
+    OUTPUT,
+    REQUEST,
+    Prices,
+    Quantities,
+    Rate,
+    Variant,
+    quantities_of,
+    unit_of,
+)
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -75,7 +88,8 @@ class UsageInFlight(msgspec.Struct, eq=False):
             quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
             if isinstance(request, pb.GenerateImageRequest):
                 quantities = estimated_image_quantities(request, estimate.input_tokens)
-            record.micro_credits = prices.cost(quantities)
+            usage = pb.Usage(input_tokens=estimate.input_tokens)
+            record.micro_credits = charge_of(prices, quantities, usage).micro_credits
         self.record, self.slot = record, self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
@@ -88,6 +102,35 @@ class UsageInFlight(msgspec.Struct, eq=False):
             self.slot = NO_SLOT
 
 
+class Charge(NamedTuple):
+    """Cost of a call, and how it came about."""
+
+    micro_credits: int
+    prices: Prices
+    """Prices after the rates."""
+    rates: tuple[Rate, ...] = ()
+    """Rates that apply."""
+
+
+NO_CHARGE = Charge(0, FREE)
+
+
+def charge_of(prices: Prices, quantities: Quantities, usage: pb.Usage) -> Charge:
+    """Return the cost of a call that ends now, by the size of its prompt and the class of service of the answer."""
+    if (rates := prices.rates) is None:
+        return Charge(prices.cost(quantities), prices)
+    applied = applied_rates(rates, Terms(usage.input_tokens, usage.service_tier, usage.region, time.time()))
+    found = prices_with(rates, applied) if applied else prices
+    return Charge(found.cost(quantities), found, applied)
+
+
+def unit_prices(prices: Prices, quantities: Quantities) -> Iterator[tuple[int, int]]:
+    """Yield each unit of the quantities that has a price, with the price."""
+    for item in quantities:
+        if price := prices.price_of(item):
+            yield unit_of(item), price
+
+
 def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
     """Compute the cost of a call that has ended, and store its usage record. `log`: None without usage records.
     `seconds`: duration of the call. `failure`: None after a success. A response without usage (a cached one, or a
@@ -96,11 +139,12 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     facts, charges, report = call.facts, call.charges, call.facts.report
     if charges.prices is None:
         return
-    quantities, estimated = NOTHING, False
+    quantities, estimated, charge = NOTHING, False, NO_CHARGE
     if (usage := facts.usage) is not None and not facts.is_cached:
         quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
         if charges.prices is not FREE:
-            charges.micro_credits = charges.prices.cost(quantities)
+            charge = charge_of(charges.prices, quantities, usage)
+            charges.micro_credits = charge.micro_credits
     if log is None:
         return
     record, slot = None, NO_SLOT
@@ -119,6 +163,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         message=message,
         first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
         dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
+        prices=[] if charge.prices is FREE else [*unit_prices(charge.prices, quantities)],
+        price_conditions=[describe(rate) for rate in charge.rates],
     )
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates

@@ -19,6 +19,7 @@ from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import echo
 
 PAGE_SIZE = 100
+UNITS = {int(unit): unit for unit in pb.BillableUnit.values()}
 NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
 
 
@@ -93,6 +94,11 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         cached=record.cached,
         channel=record.channel if is_admin or caller.show_route else "",
         attempts=_attempts(record, details.attempts) if is_admin else [],
+        prices=[
+            pb.Price(unit=UNITS.get(unit, pb.BILLABLE_UNIT_UNSPECIFIED), micro_credits_per_million=price)
+            for unit, price in details.prices
+        ],
+        price_conditions=details.price_conditions,
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

@@ -797,9 +797,15 @@ type RequestRecord struct {
 	Cached bool `protobuf:"varint,20,opt,name=cached,proto3" json:"cached,omitempty"`
 	// Name of the last channel that was called; empty where none was. Callers that are not administrators get it only if
 	// their key has `show_route`.
-	Channel       string `protobuf:"bytes,21,opt,name=channel,proto3" json:"channel,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Channel string `protobuf:"bytes,21,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Prices by which the call was charged, of the units in `quantities`. Empty in lists, for a call that was charged at
+	// its estimate, and for one without prices.
+	Prices []*Price `protobuf:"bytes,22,rep,name=prices,proto3" json:"prices,omitempty"`
+	// Conditions for which these prices are not the usual ones of the model, e.g. `above 272000 input tokens`, `flex
+	// tier`. Empty in lists.
+	PriceConditions []string `protobuf:"bytes,23,rep,name=price_conditions,json=priceConditions,proto3" json:"price_conditions,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RequestRecord) Reset() {
@@ -977,6 +983,20 @@ func (x *RequestRecord) GetChannel() string {
 		return x.Channel
 	}
 	return ""
+}
+
+func (x *RequestRecord) GetPrices() []*Price {
+	if x != nil {
+		return x.Prices
+	}
+	return nil
+}
+
+func (x *RequestRecord) GetPriceConditions() []string {
+	if x != nil {
+		return x.PriceConditions
+	}
+	return nil
 }
 
 // One attempt at an upstream. Its failure is described for operators, in more detail than for the caller.
@@ -1547,7 +1567,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\a_key_idB\b\n" +
 	"\x06_modelB\n" +
 	"\n" +
-	"\b_channel\"\xa1\x06\n" +
+	"\b_channel\"\xf3\x06\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -1574,7 +1594,9 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\atask_id\x18\x12 \x01(\tH\x00R\x06taskId\x88\x01\x01\x12)\n" +
 	"\x10tokens_estimated\x18\x13 \x01(\bR\x0ftokensEstimated\x12\x16\n" +
 	"\x06cached\x18\x14 \x01(\bR\x06cached\x12\x18\n" +
-	"\achannel\x18\x15 \x01(\tR\achannelB\n" +
+	"\achannel\x18\x15 \x01(\tR\achannel\x12%\n" +
+	"\x06prices\x18\x16 \x03(\v2\r.umg.v1.PriceR\x06prices\x12)\n" +
+	"\x10price_conditions\x18\x17 \x03(\tR\x0fpriceConditionsB\n" +
 	"\n" +
 	"\b_task_id\"\x89\x05\n" +
 	"\x0eRequestAttempt\x12\x18\n" +
@@ -1717,20 +1739,21 @@ var file_umg_v1_admin_proto_depIdxs = []int32{
 	19, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
 	9,  // 18: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
 	17, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
-	15, // 20: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
-	18, // 21: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
-	19, // 22: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
-	2,  // 23: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
-	18, // 24: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
-	11, // 25: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
-	15, // 26: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
-	13, // 27: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
-	20, // 28: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	20, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
+	15, // 21: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
+	18, // 22: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
+	19, // 23: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
+	2,  // 24: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
+	18, // 25: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
+	11, // 26: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
+	15, // 27: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
+	13, // 28: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
+	20, // 29: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_proto_init() }
