@@ -43,7 +43,8 @@ WORDS = _by_protocol()
 
 def own_meaning(word: str, protocol: str) -> Meaning | None:
     """Return the meaning of a word of the maker of `protocol`, in any case; None for any other word."""
-    return WORDS.get(protocol, {}).get(_normal(word))
+    words = WORDS.get(protocol, {})
+    return words.get(word) or words.get(_normal(word))
 
 
 def meaning_of(word: str, protocol: str) -> Meaning | None:

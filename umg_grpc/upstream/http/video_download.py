@@ -99,7 +99,9 @@ async def _open_with_key(
     path = url if url.startswith("/") else "/"
     encoded = UpstreamRequest(path, b"", {**headers, "Accept": "*/*"}, Report(), "GET")
     endpoint, outgoing = await channel.outgoing(encoded, protocol.key_header, channel.total_seconds, key_id=task.key_id)
-    if not url.startswith("/"):
+    if url.startswith("/"):
+        outgoing = structs.replace(outgoing, url=_below(outgoing.url, endpoint.base_url))
+    else:
         if _origin(url) != _origin(endpoint.base_url):
             return _Elsewhere(url, is_own=False)
         outgoing = structs.replace(outgoing, url=url)
@@ -135,6 +137,15 @@ def _refusal(
         message = "the provider does not have the file any more"
         return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
     return refusal(protocol.decode_error, status, headers, body, is_forwarded=is_forwarded)
+
+
+def _below(url: str, base_url: str) -> str:
+    """Return the URL of a path below the base URL. A path that begins with that of the base URL is one of the host, as
+    relays write it.
+    """
+    base = urlsplit(base_url).path.rstrip("/")
+    path = url.removeprefix(base_url)
+    return urljoin(base_url, path) if base and path.startswith(f"{base}/") else url
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

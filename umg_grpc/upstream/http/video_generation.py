@@ -32,6 +32,8 @@ from umg_grpc.wire.video.providers.response_decoding import unknown_task
 Decoded = TypeVar("Decoded")
 Decode = Callable[[int, Mapping[str, str], bytes], Decoded]
 
+NO_LIST = frozenset({"400", "404", "405", "501"})
+"""HTTP statuses by which a relay refuses a query of several tasks that its maker has."""
 NOT_CANCELLED = frozenset({400, 404, 405, 409, 422})
 """HTTP statuses by which a provider refuses to cancel a task."""
 
@@ -57,11 +59,12 @@ class HttpVideo:
         self._protocol = protocol
         self._fetcher = fetcher
         self._now = now
+        self._max_batch = protocol.max_batch
 
     @property
     def max_batch(self) -> int:
-        """Maximum number of tasks that one `poll` can query."""
-        return self._protocol.max_batch
+        """Maximum number of tasks that one `poll` can query; 1 after a relay has not answered a query of several."""
+        return self._max_batch
 
     @property
     def first_poll_seconds(self) -> float:
@@ -148,13 +151,37 @@ class HttpVideo:
         return list(batches.values())
 
     async def _poll_batch(self, tasks: Sequence[ProviderTask], end: float) -> Mapping[str, ProviderStatus | UmgError]:
-        statuses = await self._query(self._protocol.encode_query(tasks), tasks, end)
+        try:
+            statuses = await self._query(self._protocol.encode_query(tasks), tasks, end)
+        except UmgError as error:
+            if len(tasks) == 1 or error.metadata.get("upstream_status") not in NO_LIST:
+                raise
+            return await self._poll_each(tasks, end)
         found = dict[str, ProviderStatus | UmgError]()
         for task in tasks:
             status = statuses.get(task.id, unknown_task())
             if isinstance(status, ProviderRequest):
                 status = (await self._query(status, [task], end)).get(task.id, unknown_task())
             found[task.id] = unreadable() if isinstance(status, ProviderRequest) else self._complete(status)
+        missing = [task for task in tasks if task.id not in statuses]
+        if missing and len(tasks) > 1:  # a relay's list may ignore the ids of the query
+            found |= await self._poll_each(missing, end, is_relay=len(missing) == len(tasks))
+        return found
+
+    async def _poll_each(
+        self, tasks: Sequence[ProviderTask], end: float, *, is_relay: bool = True
+    ) -> Mapping[str, ProviderStatus | UmgError]:
+        """Query tasks one by one that a query of several has not answered. If one of them is answered, a relay does not
+        support a query of several, and later polls have one task. `is_relay`: whether the query has answered no task.
+        """
+        found = dict[str, ProviderStatus | UmgError]()
+        for task in tasks:
+            try:
+                found |= await self._poll_batch([task], end)
+            except UmgError as error:
+                found[task.id] = error
+        if is_relay and any(isinstance(status, ProviderStatus) for status in found.values()):
+            self._max_batch = 1
         return found
 
     async def _query(self, request: ProviderRequest, tasks: Sequence[ProviderTask], end: float) -> Statuses:

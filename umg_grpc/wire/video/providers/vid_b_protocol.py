@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.wire.core.json import JsonObject
@@ -184,9 +184,12 @@ class OperationError(Struct):
 
 
 class Operation(Struct):
-    """Operation of a query. `done` is absent while it runs."""
+    """Operation of a query. `done` is absent while it runs. A relay may state the state by a word instead."""
 
     name: str = ""
+    status: Raw = Raw()
+    state: Raw = Raw()
+    data: Raw = Raw()
     done: bool = False
     error: OperationError | None = None
     response: Response | None = None
@@ -215,19 +218,12 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         raise refused(status, headers, read_error(body), TABLE)
     operation = read_or(Operation(), body)
     if not operation.done:
-        return {task.id: _of_relay(body, task, is_running=bool(operation.name))}
+        if operation.name and not (operation.status or operation.state or operation.data):
+            return {task.id: ProviderStatus(state=RUNNING)}
+        return {task.id: status_of(NAME, body, task.id)}
     if operation.error is not None and (operation.error.code or operation.error.message):
         return {task.id: _failed(operation.error)}
     return {task.id: _done(operation.response or Response(), body, task)}
-
-
-def _of_relay(body: bytes, task: ProviderTask, *, is_running: bool) -> ProviderStatus | UmgError:
-    """Return the status of a task that is no finished operation: a relay may state its state by a word. `is_running`:
-    whether the answer is an operation, which runs if it has no word.
-    """
-    if is_running and not read_relayed(body, NAME, task.id).word:
-        return ProviderStatus(state=RUNNING)
-    return status_of(NAME, body, task.id)
 
 
 def _failed(error: OperationError) -> ProviderStatus:

@@ -12,6 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
@@ -196,7 +197,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 def _status(body: bytes, task_id: str) -> ProviderStatus | UmgError:
     task = read_or(Task(), body)
-    error = as_error(error_of(task.error))
+    error = as_error(error_of(task.error)) if task.error else ProviderError()
     own = OwnTask(
         word=task.status,
         results=_results(task),

@@ -243,7 +243,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
     url = task.content.url if task.content is not None else None
-    error = as_error(error_of(task.error))
+    error = as_error(error_of(task.error)) if task.error else ProviderError()
     own = OwnTask(
         word=task.status,
         results=[ProviderResult(url=url, duration_seconds=number(task.duration))] if url else [],
