@@ -156,10 +156,22 @@ def waiting_for(gate: asyncio.Event, script: Script) -> Script:
 
 
 ERRORS = {
-    "chat": {"code": "rate_limit_exceeded", "type": "rate_limit_error"},
-    "responses": {"code": "rate_limit_exceeded"},
-    "messages": {"type": "rate_limit_error"},
-    "native": {"code": 429, "status": "RESOURCE_EXHAUSTED"},
+    "chat": {"code": "rate_limit_exceeded", "type": "rate_limit_error", "status": 429, "retry_after": 7},
+    "responses": {"code": "rate_limit_exceeded", "type": "rate_limit_error", "status": 429, "retry_after": 7},
+    "messages": {
+        "type": "rate_limit_error",
+        "details": {
+            "error_code": "upstream_rate_limited",
+            "retry_after_seconds": "7",
+            "status": 429,
+            "retry_after": 7,
+        },
+    },
+    "native": {
+        "code": 429,
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}],
+    },
 }
 
 
@@ -173,7 +185,7 @@ async def test_a_failure_after_the_headers_is_an_event_with_code_and_retry_hint(
         text = await response.text()
     error = last_error(face, text)
     assert error.items() >= ERRORS[face.format].items()
-    assert "7" in json.dumps(error), "the seconds to wait"
+    assert "try again in 7 s" in error["message"], "the only place where Codex looks"
 
 
 def last_error(face: Face, text: str) -> dict[str, Any]:

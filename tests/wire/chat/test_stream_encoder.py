@@ -216,6 +216,13 @@ def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
     assert encoder.close() == b""
 
 
+def test_a_failure_before_the_first_chunk_has_the_status_and_the_time_to_wait() -> None:
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "later", retry_after_seconds="1.5")
+    frame = CHAT.stream_encoder(pb.GenerateRequest()).error(error)
+    members = b'"message":"later","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"'
+    assert frame == b'data: {"error":{%b,"status":429,"retry_after":2}}\n\n' % members
+
+
 def test_kinds_newer_than_this_build_are_skipped() -> None:
     encoder = CHAT.stream_encoder(pb.GenerateRequest())
     events = [

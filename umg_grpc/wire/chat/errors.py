@@ -4,7 +4,9 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import frame
+from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
 REQUEST, SERVER, RATE = "invalid_request_error", "server_error", "rate_limit_error"
 
@@ -78,14 +80,21 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
     `http_status` selects the type only for reasons that are newer than this build.
     """
+    return msgspec.json.encode({"error": error_members(error, http_status)})
+
+
+def error_members(error: UmgError, http_status: int = 500) -> JsonObject:
+    """Return the members of the object `error`. `http_status`: as for `encode_error`."""
     fallback = (SERVER if http_status >= 500 else REQUEST, None)
     kind, code = KINDS.get(error.reason, fallback)
     code = code or error.metadata.get("upstream_code")
     param = error.metadata.get("field")
     message = message_for_callers(error)
-    return msgspec.json.encode({"error": {"message": message, "type": kind, "param": param, "code": code}})
+    return {"message": message, "type": kind, "param": param, "code": code}
 
 
-def error_frame(error: UmgError) -> bytes:
-    """Return the server-sent event with an error that ends a failed stream; no `[DONE]` follows it."""
-    return frame(encode_error(error, 500))
+def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
+    """Return the server-sent event with an error that ends a failed stream; no `[DONE]` follows it. It has
+    `retry_after` beside the members of an error body and, before any chunk (`has_begun` is false), `status`.
+    """
+    return frame(msgspec.json.encode({"error": error_members(error) | stream_error_hints(error, has_begun=has_begun)}))

@@ -114,7 +114,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         no bytes.
         """
         self._closed = True
-        return error_frame(error)
+        return error_frame(error, has_begun=self._passed or bool(self._head))
 
     def _start(self, started: pb.GenerationStarted) -> None:
         head: JsonObject = {

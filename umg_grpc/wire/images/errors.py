@@ -10,6 +10,7 @@ from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER, message_for_caller
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import http_status as status_of
+from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
 CODES = {pb.ERROR_REASON_CONTENT_BLOCKED: "content_policy_violation"}
 """Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
@@ -20,14 +21,17 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
     return msgspec.json.encode(_members(error, http_status))
 
 
-def error_frame(error: UmgError) -> bytes:
-    """Return the server-sent event `error`, which ends a stream after a failure."""
-    return named_frame(b"error", msgspec.json.encode({"type": "error", **_members(error, status_of(error))}))
+def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
+    """Return the server-sent event `error`, which ends a stream after a failure. Its member `error` has
+    `retry_after` and, before any event (`has_begun` is false), `status`.
+    """
+    members = _members(error, status_of(error), **stream_error_hints(error, has_begun=has_begun))
+    return named_frame(b"error", msgspec.json.encode({"type": "error", **members}))
 
 
-def _members(error: UmgError, http_status: int) -> JsonObject:
+def _members(error: UmgError, http_status: int, **hints: object) -> JsonObject:
     kind, code = KINDS.get(error.reason, (SERVER if http_status >= 500 else REQUEST, None))
     code = CODES.get(error.reason) or code or error.metadata.get("upstream_code")
     message = message_for_callers(error)
-    described = {"message": message, "type": kind, "param": error.metadata.get("field"), "code": code}
+    described = {"message": message, "type": kind, "param": error.metadata.get("field"), "code": code, **hints}
     return {"code": http_status, "msg": message, "error": described}

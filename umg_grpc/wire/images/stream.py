@@ -31,9 +31,11 @@ class StreamEncoder:
         self._request = request
         self._started = pb.ImageStarted()
         self._completed: pb.ImageCompleted | None = None  # not sent yet
+        self._has_begun = False
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
         """Return the server-sent events for one canonical message, for one write; b"" if the message has none."""
+        self._has_begun = True
         return b"".join(frame for event in message.events for frame in self._frames(event))
 
     def close(self) -> bytes:
@@ -44,7 +46,8 @@ class StreamEncoder:
         """Return the event of the last finished image, if there is one, and the error event, for a stream that
         failed.
         """
-        return b"".join(self._flush(None)) + error_frame(error)
+        has_begun = self._has_begun
+        return b"".join(self._flush(None)) + error_frame(error, has_begun=has_begun)
 
     def _frames(self, event: pb.ImageEvent) -> Iterator[bytes]:
         match event.WhichOneof("kind"):

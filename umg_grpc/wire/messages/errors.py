@@ -10,6 +10,8 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import table_for
+from umg_grpc.wire.errors.http_status import http_status as status_of
+from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
 INVALID, API = "invalid_request_error", "api_error"
 
@@ -25,7 +27,7 @@ TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-# Reason -> type in a stream, which has no status. A stream begins after admission: no reasons of rejected requests.
+# Reason -> type in a stream, where it differs from that of the status, or is better known.
 STREAM_TYPES = {
     pb.ERROR_REASON_RATE_LIMITED: "rate_limit_error",
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: "rate_limit_error",
@@ -62,10 +64,13 @@ def encode_count_error(error: UmgError, http_status: int) -> bytes:
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})
 
 
-def error_frame(error: UmgError) -> bytes:
-    """Encode the server-sent event `error` that ends a stream after a failure."""
-    kind = STREAM_TYPES.get(error.reason, API)
-    return named_frame(b"error", _body(error, {"type": kind, "message": error.message}))
+def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
+    """Encode the server-sent event `error` that ends a stream after a failure. Its details have `retry_after` and,
+    before `message_start` (`has_begun` is false), `status`.
+    """
+    hints = stream_error_hints(error, "messages", has_begun=has_begun)
+    kind = STREAM_TYPES.get(error.reason) or _type(status_of(error, "messages"))
+    return named_frame(b"error", _body(error, {"type": kind, "message": error.message}, **hints))
 
 
 def _type(status: int) -> str:
@@ -76,8 +81,8 @@ LISTS = ("unsupported",)
 """Keys of an error's metadata that hold a list."""
 
 
-def _body(error: UmgError, stated: JsonObject) -> bytes:
-    details: JsonObject = {"error_code": error.name.lower(), **error.metadata}
+def _body(error: UmgError, stated: JsonObject, **hints: object) -> bytes:
+    details: JsonObject = {"error_code": error.name.lower(), **error.metadata, **hints}
     details |= {name: error.metadata[name].split(",") for name in LISTS if name in error.metadata}
     identified = {"request_id": details.pop("request_id")} if "request_id" in details else {}
     return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}, **identified})

@@ -112,7 +112,7 @@ class StreamEncoder:
     def error(self, error: UmgError) -> bytes:
         """Return the error event that ends a failed stream; later calls of `feed` return no bytes."""
         self._closed = True
-        return error_frame(error)
+        return error_frame(error, has_begun=self._passes_through or self._has_started)
 
     def _event(self, event: pb.GenerateEvent, message_events: Iterable[pb.GenerateEvent]) -> Iterator[bytes]:
         """Yield the frames for a canonical event. `message_events`: all events of its message, in which a start looks

@@ -72,7 +72,7 @@ class PassedFrames:
             failed = self._failed(error, number)
         except (ValueError, RecursionError):
             failed = b""
-        return failed + error_event(error, number + 1 if failed else number)
+        return failed + error_event(error, number + 1 if failed else number, has_begun=True)
 
     def _failed(self, error: UmgError, number: int) -> bytes:
         began = next((event.response for event in _events(self._first) if is_present(event.response)), None)

@@ -7,11 +7,12 @@ from msgspec import Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.chat.errors import error_members
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider
 from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
 BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
 # Codes by which a provider reports that the request was at fault.
@@ -43,15 +44,6 @@ CODES = (
 )
 
 
-class ErrorBody(Struct):
-    """Member `error` of a body that the gateway encodes."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
 class ResponseError(Struct):
     """Member `error` of a response object that failed."""
 
@@ -59,29 +51,21 @@ class ResponseError(Struct):
     message: str
 
 
-class Wrapped(Struct):
-    """Body with a member `error` that the gateway encodes."""
-
-    error: ErrorBody
-
-
-_BODY = msgspec.json.Decoder(Wrapped)
-
-
-def error_event(error: UmgError, sequence: int) -> bytes:
+def error_event(error: UmgError, sequence: int, *, has_begun: bool) -> bytes:
     """Return the server-sent event `error` that ends a stream after a failure, after `response.failed`. `sequence`: its
     sequence number.
 
     The error is in members at the top level, as the format requires, and again in `error`, at which all SDKs raise.
+    There it has `retry_after`, too, and `status` in a response that has not begun (`has_begun` is false).
     """
-    body = _error_body(error)
+    body = error_members(error)
     payload = {
         "type": "error",
         "sequence_number": sequence,
-        "code": body.code,
-        "message": body.message,
-        "param": body.param,
-        "error": body,
+        "code": body["code"],
+        "message": body["message"],
+        "param": body["param"],
+        "error": body | stream_error_hints(error, has_begun=has_begun),
     }
     return named_frame(b"error", msgspec.json.encode(payload))
 
@@ -90,15 +74,12 @@ def response_error(error: UmgError) -> ResponseError:
     """Return the member `error` of a response object that failed; a code that the format does not have becomes
     `invalid_prompt` for blocked content, else `server_error`.
     """
-    body = _error_body(error)
-    if body.code in CODES:
-        return ResponseError(body.code, body.message)
+    body = error_members(error)
+    code, message = str(body["code"]), str(body["message"])
+    if code in CODES:
+        return ResponseError(code, message)
     blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
-    return ResponseError("invalid_prompt" if blocked else "server_error", body.message)
-
-
-def _error_body(error: UmgError) -> ErrorBody:
-    return _BODY.decode(encode_error(error, 500)).error
+    return ResponseError("invalid_prompt" if blocked else "server_error", message)
 
 
 def failure(error: ProviderError) -> UmgError:

@@ -131,13 +131,14 @@ class StreamEncoder:
         """
         if self._passed:
             return self._passed.error(error)
+        has_begun = self._begun
         if not self._closed:
             self._closed = True
             self._begin()
             failure = response_error(error)
             output = [encoded for item in self._items if (encoded := item.encoded or item.unfinished())]
             self._lifecycle("failed", Ending("failed", code=failure.code, message=failure.message), output, self._usage)
-        return self._writer.take() + error_event(error, self._writer.number)
+        return self._writer.take() + error_event(error, self._writer.number, has_begun=has_begun)
 
     def _handle_event(self, event: pb.GenerateEvent) -> None:
         kind = event.WhichOneof("kind")

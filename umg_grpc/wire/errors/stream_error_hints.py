@@ -1,0 +1,18 @@
+"""Facts about an error in a stream that a failed call has in its status line and headers instead."""
+
+import math
+
+from umg_grpc.errors import UmgError
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.errors.http_status import http_status
+
+
+def stream_error_hints(error: UmgError, face: str = "", *, has_begun: bool) -> JsonObject:
+    """Return the members `status`, the HTTP status that the call would have had if no part of the answer was sent
+    (`has_begun` is false), and `retry_after`, the whole seconds to wait before a retry, if they are known.
+    `face`: wire format of the caller, "" for any format.
+    """
+    hints: JsonObject = {} if has_begun else {"status": http_status(error, face)}
+    if (seconds := error.retry_after) is not None:
+        hints["retry_after"] = max(1, math.ceil(seconds))
+    return hints
