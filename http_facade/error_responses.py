@@ -44,6 +44,9 @@ NOT_RETRYABLE = frozenset(
     }
 )
 
+# Statuses by which a provider refuses the gateway's own call until the operator corrects the channel.
+CHANNEL_STATUSES = frozenset({"401", "405", "407"})
+
 # Reasons whose `field` is a canonical path if the service raised them.
 FIELD_REASONS = frozenset(
     {
@@ -91,9 +94,18 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
         headers[hdrs.CONTENT_RANGE] = f"bytes */{error.metadata['total_bytes']}"
     if "retry_after_seconds" in error.metadata:
         headers[hdrs.RETRY_AFTER] = str(max(1, math.ceil(float(error.metadata["retry_after_seconds"]))))
-    if error.reason in NOT_RETRYABLE or (error.reason == pb.ERROR_REASON_RATE_LIMITED and error.retry_after is None):
+    if not _is_worth_retrying(error):
         headers["x-should-retry"] = "false"
     return web.Response(status=status, headers=headers, body=error_encoder(face)(error, status))
+
+
+def _is_worth_retrying(error: UmgError) -> bool:
+    """Return whether a repetition of the call may succeed. SDKs repeat some statuses unless a header forbids it."""
+    if error.reason == pb.ERROR_REASON_RATE_LIMITED:
+        return error.retry_after is not None
+    if error.reason == pb.ERROR_REASON_UPSTREAM_FAILED:
+        return error.metadata.get("upstream_status") not in CHANNEL_STATUSES
+    return error.reason not in NOT_RETRYABLE
 
 
 def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:

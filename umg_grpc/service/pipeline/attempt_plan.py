@@ -10,6 +10,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
+from umg_grpc.wire.dropped_fields_report import header_name
 
 
 class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
@@ -33,6 +34,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     """Whether the call has only one target."""
     encoding_error: UmgError | None = None
     """First error with which the request could not be encoded for a channel; None if there was none."""
+    refusals: tuple[str, ...] = ()
+    """Channels for which it could not be encoded, each with the reason ("name: untranslatable seed")."""
     _again: Target | None = None  # the first of `targets`, if its request is encoded again
     _urgent: list[AttemptT] = []  # to try before all others
     _deferred: list[AttemptT] = []
@@ -61,7 +64,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
                 attempt = await self.encoder.encode(target)
             except UmgError as error:
                 # for this channel only: another one may accept the request
-                self.encoding_error = self.encoding_error or error
+                self.refuse(target, error)
                 continue
             if self.is_single or target is again:  # fields that it loses now are the reason for the repetition
                 return attempt
@@ -97,6 +100,13 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
                 skipped.append(attempt)  # a hedge does not wait; it may be tried after both have failed
         self._deferred.extend(skipped)
         return found
+
+    def refuse(self, target: Target, error: UmgError) -> None:
+        """Record that the request cannot be encoded for a channel, because of `error`."""
+        self.encoding_error = self.encoding_error or error
+        field = error.metadata.get("field")
+        reason = f"{error.name.lower()} {header_name(field)}" if field else error.name.lower()
+        self.refusals += (f"{target.channel.name}: {reason}",)
 
     def defer(self, attempt: AttemptT) -> None:
         """Plan an attempt for later, after the channels that were not tried yet."""

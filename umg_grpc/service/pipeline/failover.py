@@ -67,7 +67,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
                 self.select(attempt)
                 return
         if not self.call.facts.attempts and self._shows_route:
-            reason = ", ".join(self._failures.route) or "none is free"
+            reason = ", ".join((*self._plan.refusals, *self._failures.route)) or "none is free"
             self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None

@@ -73,7 +73,7 @@ class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
         if error.failure in UNKNOWN_OUTCOME:
             return False
         if error.failure is None:  # this provider does not support the request, and another one may
-            self._plan.encoding_error = self._plan.encoding_error or error
+            self._plan.refuse(attempt.target, error)
             return self.has_others
         return super().should_retry(attempt, error)
 
