@@ -33,7 +33,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -164,6 +164,9 @@ memory: $(VENV)/.installed ## measure the memory that large answers take: some m
 
 fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity
+
+errors: $(VENV)/.installed ## write docs/provider-errors.md: statuses and words of providers, and of their callers
+	$(BIN)/python -m scripts.reference.provider_errors
 
 agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
 	$(BIN)/python -m tests.agents $(agents_args)

@@ -70,6 +70,8 @@ class ErrorRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     statuses: tuple[int, ...] = ()
     protocols: tuple[str, ...] = ()
     """Wire formats of the providers; empty for all."""
+    sign: str = ""
+    """Words or codes by which the error is found, for readers; the patterns below decide."""
     codes: str = ""
     words: str = ""
     own_words: str = ""
