@@ -22,6 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
+    "tests.support.checkout_data",
     "tests.support.no_system_authorities",
     "tests.support.forked_workers",
     "tests.support.databases",

@@ -13,6 +13,7 @@ import gc
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -117,13 +118,27 @@ class Output:
     transport: asyncio.ReadTransport
 
 
+@cache
+def _folders(process: int) -> Path:
+    """Return the folder of all new folders of a process, which is deleted at its end."""
+    folder = Path(tempfile.mkdtemp(prefix="umg-folders-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def new_folder() -> Path:
+    """Return an empty folder for a process: it must neither read nor write the data of the checkout's own gateway."""
+    return Path(tempfile.mkdtemp(dir=_folders(os.getpid())))
+
+
 @dataclass(frozen=True)
 class Program:
     """Module that a process runs, with its arguments, environment and folder."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path = field(default_factory=new_folder)
+    """Current folder of the process, below which its data are by default; never that of the checkout."""
     module: str = "umg_grpc.cli"
     """Name of the module whose `main` runs."""
     prepared_by: str = ""
@@ -136,7 +151,7 @@ async def start(
     """Start `umg` with arguments, in a session of its own and without standard input. `prepared_by`: name of a module
     whose function `prepare` the process calls before.
     """
-    program = Program(arguments, environment, folder or Path.cwd(), prepared_by=prepared_by)
+    program = Program(arguments, environment, folder or new_folder(), prepared_by=prepared_by)
     return await start_with_input(b"", program)
 
 
@@ -220,7 +235,7 @@ class ForkedWorker(Forked):
 async def _start_worker(address: str, arguments: Sequence[str], environment: Mapping[str, str]) -> ForkedWorker:
     """Start a worker as `worker_processes.start_worker` does, forked at an address."""
     (its_input, stdin), (stdout, its_output) = os.pipe(), os.pipe()
-    program = Program(arguments, environment)
+    program = Program(arguments, environment, Path.cwd())  # that of the gateway
     started = await _start(address, program, [its_input, its_output, sys.stderr.fileno()])
     for stream in (its_input, its_output):
         os.close(stream)

@@ -106,6 +106,7 @@ async def serve(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=variables,
+            cwd=forked_umg_starts.new_folder(),
             start_new_session=True,
         )
     else:
@@ -156,6 +157,7 @@ async def run(*arguments: str, environment: dict[str, str] | None = None) -> tup
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=variables,
+            cwd=forked_umg_starts.new_folder(),
         )
     out, err = await asyncio.wait_for(process.communicate(), START_SECONDS)
     return process.returncode or 0, out.decode(), err.decode()
