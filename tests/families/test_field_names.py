@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.text import FAMILIES, apply, family_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.model_quirks import has_functions, has_search_option
 
 CHAT = FORMATS["chat"]
 ENABLED, DISABLED, ADAPTIVE = pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE
@@ -116,8 +118,6 @@ CASES = [
     Case("chat rule 2: search of famQ in detail", ("famQ-3-max",), search(mode=pb.SEARCH_MODE_AUTO, region="cn", recency_days=0, return_citations=False), {"parameters": {"search_options": {"region": "cn", "recency_days": 0}, "enable_search": True}}, "search.return_citations"),
     Case("chat rule 2: the rest of famQ's", ("famQ-3-max",), {"temperature": 1, "incremental_output": True, "speech_language": "zh"}, {"parameters": {"temperature": 1, "incremental_output": True, "asr_options": {"language": "zh"}}}),
     Case("the rest of famQ's elsewhere", ALL_BUT_Q, {"incremental_output": True, "speech_language": "zh"}, {}, "incremental_output, speech_language", sources=("",)),
-    Case("chat rule 6: a search tool alone", ("famC-1",), {"tools": [WEB_SEARCH]}, {}, "web_search"),
-    Case("chat rule 6: an option alone", ("famC-1",), search(), {}, "web_search"),
     Case("chat rule 6: beside a tool", ("famC-1",), {"tools": [WEB_SEARCH, FUNCTION]}, {"tools": TOOLS, "web_search_options": {"search_context_size": "low"}}),
     Case("chat rule 6: beside a function", ("famC-1",), {"tools": [FUNCTION], "face_hints": pb.FaceHints(legacy_functions=True), **search()}, {"functions": [{"name": "f"}], "web_search_options": {}}),
     Case("no family: famX's field", ("mine",), search(mode=pb.SEARCH_MODE_ON, return_citations=False), {"search_parameters": {"mode": "on", "return_citations": False}}),
@@ -136,6 +136,12 @@ def test_fields_are_encoded_for_chat_with_the_names_of_the_family(case: Case) ->
             )
 
 
+@pytest.mark.parametrize("fields", [{"tools": [WEB_SEARCH]}, search()], ids=["a tool", "an option"])
+def test_chat_rule_6_a_search_alone_is_refused(fields: Body) -> None:
+    with pytest.raises(UmgError, match="cannot search the web"):
+        encoded("famC-1", "responses", fields, stream=False)
+
+
 def test_a_chat_body_of_the_caller_is_forwarded_unchanged() -> None:
     body: Body = {"temperature": 1, "thinking": {"type": "enabled"}, "search_parameters": {"mode": "on"}}
     whole = {"model": "m", "messages": [{"role": "user", "content": "hi"}]} | body
@@ -151,6 +157,8 @@ def test_an_encoded_body_is_accepted_by_another_gateway(family: str, stream: boo
     for case in CASES:
         request = pb.GenerateRequest(model=model, **case.fields)
         request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "hi"
+        if family == "famC" and has_search_option(request) and not has_functions(request):
+            continue  # chat rule 6: refused
         decoded, _, notes = CHAT.decode_request(CHAT.encode_request(request, model, stream).body, {})
         apply(
             decoded, notes.family, family_model(family, model), None, stream=stream

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.quirks.requests import CLAUDE_USER, decoded_request, encoded
+from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
 SHORT = "user-1"
@@ -106,7 +108,6 @@ CASES = [
         "reasoning.effort=budget_tokens 24576, reasoning=disabled",
         face="responses",
     ),
-    Case("search in chat", "chat", NO_SEARCH, {"tools": [SEARCH]}, {"web_search_options": None}, "web_search"),
     Case(
         "search beside a function in chat",
         "chat",
@@ -114,51 +115,6 @@ CASES = [
         BOTH,
         {"web_search_options": None, "tools": [CHAT_FUNCTION]},
         "web_search",
-    ),
-    Case(
-        "a search that is forced",
-        "chat",
-        NO_SEARCH,
-        BOTH | {"tool_choice": {"type": "tool", "name": "web_search"}},
-        {"web_search_options": None, "tool_choice": None, "tools": [CHAT_FUNCTION]},
-        "web_search, tool_choice",
-    ),
-    Case(
-        "a search that is forced, alone",
-        "chat",
-        NO_SEARCH,
-        {"tools": [SEARCH], "tool_choice": {"type": "any"}},
-        {"web_search_options": None, "tool_choice": None, "tools": None},
-        "web_search, tool_choice",
-    ),
-    Case(
-        "a search that is forced in responses' words",
-        "chat",
-        NO_SEARCH,
-        {
-            "tools": [{"type": "web_search_preview"}, {"type": "function", "name": "look", "parameters": None}],
-            "tool_choice": {"type": "web_search_preview"},
-        },
-        {"web_search_options": None, "tool_choice": None},
-        "web_search, tool_choice",
-        face="responses",
-    ),
-    Case(
-        "search by an option, in messages",
-        "messages",
-        NO_SEARCH,
-        {"web_search_options": {}, "max_tokens": 5},
-        {"tools": None},
-        "web_search",
-        face="chat",
-    ),
-    Case(
-        "search in responses",
-        "responses",
-        NO_SEARCH,
-        BOTH | {"tool_choice": {"type": "tool", "name": "web_search"}},
-        {"tool_choice": None},
-        "web_search, tool_choice",
     ),
     Case(
         "search beside a function in native of generation 2",
@@ -291,6 +247,56 @@ def test_a_request_is_adapted_to_the_limits_of_the_provider(case: Case) -> None:
     body, report = encoded(case.face, case.upstream, case.quirks, **case.fields)
     assert {name: body.get(name) for name in case.sent} == case.sent
     assert report == case.report
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Request for a search that its provider cannot make, and the path of the search in the caller's body."""
+
+    id: str
+    face: str
+    upstream: str
+    fields: dict[str, Any]
+    path: str
+    quirks: Quirks = NO_SEARCH
+
+
+CHOSEN = {"type": "tool", "name": "web_search"}
+NEEDED = [
+    Needed("a tool", "messages", "chat", {"tools": [SEARCH]}, "tools[0]"),
+    Needed("a forced tool", "messages", "chat", {"tools": [SEARCH], "tool_choice": {"type": "any"}}, "tools[0]"),
+    Needed("a choice beside a function", "messages", "chat", BOTH | {"tool_choice": CHOSEN}, "tools[1]"),
+    Needed("a choice in responses", "messages", "responses", BOTH | {"tool_choice": CHOSEN}, "tools[1]"),
+    Needed(
+        "a choice in responses' words",
+        "responses",
+        "chat",
+        {
+            "tools": [{"type": "web_search_preview"}, {"type": "function", "name": "look", "parameters": None}],
+            "tool_choice": {"type": "web_search_preview"},
+        },
+        "tools[0]",
+    ),
+    Needed("an option", "chat", "messages", {"web_search_options": {}, "max_tokens": 5}, "web_search_options"),
+    Needed("an option in the same format", "chat", "chat", {"web_search_options": {}}, "web_search_options"),
+    Needed("a tool in the same format", "responses", "responses", {"tools": [{"type": "web_search"}]}, "tools[0]"),
+    Needed(
+        "a member that the model refuses",
+        "chat",
+        "chat",
+        {"web_search_options": {}},
+        "web_search_options",
+        Quirks(rejects=frozenset({"web_search_options"})),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", NEEDED, ids=lambda case: case.id)
+def test_a_search_that_the_provider_cannot_make_is_refused(case: Needed) -> None:
+    with pytest.raises(UmgError, match="cannot search the web") as caught:
+        encoded(case.face, case.upstream, case.quirks, **case.fields)
+    assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
+    assert FORMATS[case.face].wire_path(caught.value.metadata["field"]) == case.path
 
 
 @pytest.mark.parametrize("upstream", ["chat", "responses"])
@@ -433,15 +439,6 @@ OWN = [
         {"messages": WITH_REASONING},
         {"messages": EARLIER},
         "reasoning",
-    ),
-    Own("search in chat", "chat", NO_SEARCH, {"web_search_options": {}}, {"web_search_options": None}, "web_search"),
-    Own(
-        "search in responses",
-        "responses",
-        NO_SEARCH,
-        {"tools": [{"type": "web_search"}]},
-        {"tools": None},
-        "web_search",
     ),
     Own("search in messages", "messages", NO_SEARCH, {"tools": [FUNCTION, SEARCH]}, {"tools": [FUNCTION]}, "web_search"),
     Own(

@@ -123,7 +123,7 @@ class Quirks:
     max_user_characters: int | None = None
     """Maximum of characters of the end user's id; a longer id is hashed."""
     web_search: bool | None = None
-    """Whether the provider can search the web; if false, no search is requested."""
+    """Whether the provider can search the web; if false, a needed search is refused, another one is left out."""
     search_with_functions: SearchWithFunctions | None = None
     """Handling of a search that is requested together with functions; None is `send`."""
     reasoning: bool | None = None

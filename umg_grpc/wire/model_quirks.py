@@ -15,6 +15,10 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 SAMPLING: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
+SEARCH_TOOL = "web_search"
+"""Name of the search in a tool choice."""
+SEARCH_MEMBER = "web_search_options"
+"""Member of chat bodies that requests a web search, in the `rejects` of models that do not search."""
 SEARCH = ("search", "tools", "tool_choice")
 """Canonical fields in which a request may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
@@ -118,7 +122,8 @@ def fit_request(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
-    UmgError(UNTRANSLATABLE) for more candidates than the model generates, and for media that it does not accept.
+    UmgError(UNTRANSLATABLE) for more candidates than the model generates, for media that it does not accept, and for a
+    search that its provider cannot make.
 
     `notes`: facts about the decoded body; in the result, with the names of the changed fields. `report`: collects the
     changes.
@@ -129,9 +134,32 @@ def fit_request(
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
     if quirks.inputs is not None:
         check_inputs(request, quirks.inputs)
+    if cannot_search(quirks):
+        check_search(request)
     if quirks.tool_choices in {None, "all"} or request.tool_choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
         return DecodedRequest(request, notes)
     return _fit_tool_choice(request, notes, quirks, report)
+
+
+def cannot_search(quirks: Quirks) -> bool:
+    """Return whether the provider is known not to search the web for the model."""
+    if quirks.web_search is not None:
+        return not quirks.web_search
+    return quirks.rejects is not None and SEARCH_MEMBER in quirks.rejects
+
+
+def check_search(request: pb.GenerateRequest) -> None:
+    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs, towards a provider that cannot make it.
+
+    Beside functions a search that the tool choice does not force is one of several ways to an answer, which agents
+    always declare: there it is left out and reported.
+    """
+    if not requests_search(request) or (has_functions(request) and not chooses_search(request)):
+        return
+    searches = (f"tools[{index}].web_search" for index, tool in enumerate(request.tools) if tool.HasField("web_search"))
+    field = next(searches, "search")
+    message = f"`{field}`: the provider of this model cannot search the web; leave it out or use another model"
+    raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
 
 
 def check_inputs(request: pb.GenerateRequest, accepted: Collection[str]) -> None:
@@ -241,6 +269,12 @@ def requests_search(request: pb.GenerateRequest) -> bool:
 def has_search_option(request: pb.GenerateRequest) -> bool:
     """Return whether the field `search`, independent of the tools, requests a web search by the provider."""
     return request.HasField("search") and request.search.mode != pb.SEARCH_MODE_OFF
+
+
+def chooses_search(request: pb.GenerateRequest) -> bool:
+    """Return whether the tool choice forces the provider's web search."""
+    searches = {SEARCH_TOOL, *(tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search"))}
+    return bool(request.tool_choice.names) and searches.issuperset(request.tool_choice.names)
 
 
 def has_functions(request: pb.GenerateRequest) -> bool:

@@ -44,6 +44,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
     THOUGHTS,
     changed_fields,
+    check_search,
     copied_fields,
     fit_request,
     supports_reasoning,
@@ -302,6 +303,7 @@ def _encode_body(
     fields |= encode_search(request, words, report, quirks)
     alone = fields.keys().isdisjoint({"tools", "functions"})
     if alone and not words.searches_alone and fields.pop("web_search_options", None) is not None:
+        check_search(request)
         report.drop("web_search")
     if NEWER_LIMIT.match(model) and "max_tokens" in fields:
         fields["max_completion_tokens"] = fields.pop("max_tokens")

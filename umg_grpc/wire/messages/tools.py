@@ -15,7 +15,7 @@ from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.answer_format import dialect_of
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME
-from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
+from umg_grpc.wire.model_quirks import chooses_search, has_search_option, requests_search, supports_search
 from umg_grpc.wire.request_notes import RequestNotes
 
 SEARCH_TYPE = "web_search_20250305"
@@ -141,7 +141,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     if searches and (search := _encode_option(request, report)):
         tools.append(search)
     fields: JsonObject = {"tools": tools} if tools else {}
-    if tools and not searches and _chooses_search(request):
+    if tools and not searches and chooses_search(request):
         report.drop("tool_choice")
     elif request.HasField("tool_choice") or request.HasField("parallel_tool_calls"):
         choice = _encode_choice(request, names)
@@ -265,12 +265,6 @@ def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | 
     if search.HasField("user_location"):
         encoded["user_location"] = _location(search.user_location)
     return encoded
-
-
-def _chooses_search(request: pb.GenerateRequest) -> bool:
-    """Return whether the tool choice forces the provider's web search."""
-    searches = {SEARCH_NAME, *(tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search"))}
-    return bool(request.tool_choice.names) and searches.issuperset(request.tool_choice.names)
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:
