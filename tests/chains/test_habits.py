@@ -26,7 +26,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import http_status
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -117,7 +117,8 @@ async def test_a_caller_gets_the_content_that_the_server_means(
     if effect.error and got.status != 200:
         reason = pb.ErrorReason.Value(f"ERROR_REASON_{effect.error}")
         assert got.is_error
-        assert (got.status, effect.message in got.body.decode()) == (HTTP_STATUS[reason], True), got.body
+        expected = http_status(UmgError(reason, "", upstream_status=str(habit.status)), face)
+        assert (got.status, effect.message in got.body.decode()) == (expected, True), got.body
         waits = got.headers.get("retry-after")
         assert (None if waits is None else int(waits)) == effect.retry_after
         return

@@ -1,89 +1,74 @@
-"""Repair of defects in passed-through chat answers: several tool calls with one index, and no finish reason."""
+"""Repair of choices in passed-through chat answers: no index, no delta, no finish reason or one of another format."""
 
 from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Protocol
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, UnsetType
 
-from umg_grpc.wire.chat.shared_response_fields import Index
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.chat.passed_calls import Calls
+from umg_grpc.wire.chat.shared_response_fields import FINISH_NAMES, FINISH_REASONS
+from umg_grpc.wire.core.finish_reasons import finish_reason_of
+from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
-CALLED = b'"tool_calls"'
-"""Name of the member with tool calls. It cannot be found inside a text: its quotes would be escaped there."""
-
-NO_ID = b"\0"
-"""Bytes that no chunk has, since JSON has no NUL."""
+NULL = Raw(b"null")
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
-class _Piece(Struct):
-    """Piece of a tool call in a delta, with the members that identify the call."""
+class Choice(Protocol):
+    """Choice of a passed-through chunk, as far as it is decoded."""
 
-    index: Index | None = None
-    id: str | None = None
-
-
-class _Delta(Struct):
-    tool_calls: list[_Piece] | None = None
+    index: int | None
+    finish_reason: str | UnsetType | None
+    delta: Raw
 
 
-_DELTA = msgspec.json.Decoder(_Delta)
-
-
-class _Calls:
-    """Tool calls of one candidate of a stream, by their numbers."""
-
-    def __init__(self) -> None:
-        self._ids: dict[int, str] = {}
-        self._numbers: dict[int, int] = {}  # by the provider's index
-        self._last: int | None = None
-
-    def number(self, piece: _Piece) -> int:
-        """Return the number of the call to which a piece belongs: by its index, or the last call if it has none; an id
-        that differs from that call's id starts a new call.
-        """
-        known = self._last if piece.index is None else self._numbers.get(piece.index)
-        if known is None or (piece.id and self._ids[known] and piece.id != self._ids[known]):
-            own = piece.index
-            known = own if own is not None and own not in self._ids else max(self._ids, default=-1) + 1
-            self._ids[known] = ""
-        self._ids[known] = self._ids[known] or piece.id or ""
-        self._numbers[known if piece.index is None else piece.index] = known
-        self._last = known
-        return known
-
-
-class CallNumbers:
-    """Numbers of the tool calls of one stream. Clients join the pieces of a call by its `index`, so that two calls with
-    the same index, which some providers send, would be one. One instance per stream.
+def is_odd(choice: Choice) -> bool:
+    """Return whether typed clients cannot read a choice of a chunk: it has no index or no delta, or a finish reason
+    that is no word of this format.
     """
+    reason = choice.finish_reason
+    return choice.index is None or len(choice.delta) < len(b"{}") or _is_odd_reason(reason)
 
-    def __init__(self) -> None:
-        self._candidates: dict[int, _Calls] = {}
-        self.last_id = NO_ID
-        """Id of the last call, as JSON without its first quote."""
-        self.is_wrong = False
-        """Whether the provider's indexes are wrong, so that every later piece has to be read."""
 
-    def corrected(self, data: bytes, deltas: Iterable[tuple[int, bytes]]) -> bytes:
-        """Return the data of a chunk with right indexes of its tool calls, unchanged if they are right.
+def _is_odd_reason(reason: str | UnsetType | None) -> bool:
+    return isinstance(reason, str) and reason not in FINISH_REASONS
 
-        `deltas`: (candidate, delta) of each choice in it, in order. Raise ValueError for a delta that cannot be
-        decoded.
-        """
-        numbers = list[int]()
-        for candidate, delta in deltas:
-            pieces = _DELTA.decode(delta).tool_calls or [] if CALLED in delta else []
-            calls = self._candidates.setdefault(candidate, _Calls())
-            for piece in pieces:
-                numbers.append(calls.number(piece))
-                self.is_wrong = self.is_wrong or piece.index != numbers[-1]
-                self.last_id = msgspec.json.encode(piece.id)[1:] if piece.id else self.last_id
-        if not self.is_wrong or not numbers:
-            return data
-        remaining = iter(numbers)
-        path = ("choices", EACH, "delta", "tool_calls", EACH)
-        return bytes(edit_values(Raw(data), path, lambda piece: _with_member(piece, "index", next(remaining))))
+
+def chunk_with_choices(data: bytes) -> bytes:
+    """Return a chunk with choices that typed clients can read: each with its index and a delta, also if the provider
+    sends a complete message instead, and with a finish reason of this format or null; without choices, an empty list.
+    """
+    members = _MEMBERS.decode(data)
+    raw = members.get("choices", NULL)
+    choices = msgspec.json.decode(raw, type=list[dict[str, Raw]] | None) or []
+    members["choices"] = Raw(msgspec.json.encode([_right_choice(*each, "delta") for each in enumerate(choices)]))
+    return msgspec.json.encode(members)
+
+
+def body_with_choices(body: bytes) -> bytes:
+    """Return a complete response whose choices have their index, and a finish reason of this format."""
+    positions = count()
+    return bytes(edit_values(Raw(body), ("choices", EACH), lambda choice: _right(choice, next(positions))))
+
+
+def _right(choice: Raw, position: int) -> Raw:
+    return Raw(msgspec.json.encode(_right_choice(position, _MEMBERS.decode(choice), "message")))
+
+
+def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[str, Raw]:
+    """Return a choice with right members. `content`: name of the member with its content."""
+    if not is_present(choice.get("index", NULL)):
+        choice["index"] = Raw(b"%d" % position)
+    if content == "delta" and not is_present(choice.get(content, NULL)):
+        choice[content] = choice.pop("message", Raw(b"{}"))
+    reason = msgspec.json.decode(choice.get("finish_reason", NULL), type=str | None)
+    if reason is not None and _is_odd_reason(reason):
+        word = FINISH_NAMES.get(finish_reason_of(reason), "stop") if reason else None
+        choice["finish_reason"] = Raw(msgspec.json.encode(word))
+    return choice
 
 
 def finish_chunks(head: JsonObject, reason: str, candidates: Iterable[int]) -> Iterator[bytes]:
@@ -102,7 +87,7 @@ def _finished(choice: Raw) -> Raw:
     members = msgspec.json.decode(choice, type=dict[str, Raw])
     if msgspec.json.decode(members.get("finish_reason", Raw(b"null"))):
         return choice
-    message = msgspec.json.decode(members.get("message", Raw(b"null")), type=_Delta | None)
+    message = msgspec.json.decode(members.get("message", Raw(b"null")), type=Calls | None)
     return _with_member(choice, "finish_reason", "tool_calls" if message and message.tool_calls else "stop")
 
 

@@ -7,7 +7,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_defects import CALLED, CallNumbers, finish_chunks
+from umg_grpc.wire.chat.passed_calls import CALLED, CallNumbers
+from umg_grpc.wire.chat.passed_defects import chunk_with_choices, finish_chunks, is_odd
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_REASONS,
     Head,
@@ -27,6 +28,8 @@ from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 
 CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
+NAME = b'"name"'
+NAMES = b'"name":"', b'"name": "'
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
@@ -102,7 +105,8 @@ class PassthroughDecoder(FrameDecoder):
 
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
     events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
-    out. Tool calls that have the same index get different ones. Additional choices for one candidate are joined
+    out. Tool calls that have the same index get different ones, and choices and calls in forms that typed clients
+    cannot read are repaired. Additional choices for one candidate are joined
     to the first one, and an answer that failed raises an error.
     """
 
@@ -137,6 +141,8 @@ class PassthroughDecoder(FrameDecoder):
         if plain.count(b"\n") != count * lines or plain.count(tail) != count:
             return DECODED
         if self._called:
+            if NAME in plain and (NAMES[0] in plain or NAMES[1] in plain):
+                return DECODED  # a call starts, or repeats its name
             added = plain.count(ids[0]) - count * ids[1]
             if (added or self._numbers.is_wrong) and self._may_start_call(plain, ids[0], added):
                 return DECODED
@@ -169,11 +175,14 @@ class PassthroughDecoder(FrameDecoder):
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk, bool(chunk.choices)):
             raise error
-        if chunk.choices is None:
+        if chunk.choices is None and chunk.usage is None:
             return b""  # not a chunk: JS clients read its choices
+        if chunk.choices is None or any(map(is_odd, chunk.choices)):
+            event, chunk = self._readable(event, chunk)
+            data = event.data or b""
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._start(chunk, events)
-        self._read_choices(chunk.choices, events)
+        self._read_choices(chunk.choices or [], events)
         if chunk.usage is not None:
             counted = pb.GenerateEvent()
             if decode_usage(chunk.usage, counted.usage, chunk.service_tier):
@@ -192,6 +201,16 @@ class PassthroughDecoder(FrameDecoder):
             self._template = Template.learn(event.raw, chunk) or self._template
         frame = self._model.replace(event, chunk.model)
         return frame if self._started else self._hold(frame)
+
+    def _readable(self, event: sse.SseEvent, chunk: PassedChunk) -> tuple[sse.SseEvent, PassedChunk]:
+        """Return the event of a chunk with choices that typed clients can read, and the chunk decoded from it;
+        unchanged for an answer that failed, which its finish reason states.
+        """
+        reasons = [choice.finish_reason for choice in chunk.choices or () if choice.finish_reason]
+        if wants_one(self._request) and any(failed_answer(Ended(reason)) for reason in reasons):
+            return event, chunk
+        data = chunk_with_choices(event.data or b"")
+        return sse.SseEvent(event.name, data, sse.encode_event(event.name, data)), _CHUNK.decode(data)
 
     def _done(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """Return the frames of the end marker, `event`, and of finish reasons that the provider left out before it."""
@@ -263,7 +282,7 @@ class PassthroughDecoder(FrameDecoder):
             for position, choice in enumerate(choices)
         ]
         try:
-            corrected = self._numbers.corrected(data, deltas)
+            corrected = self._numbers.corrected(data, deltas, str(self._head.get("id", "")))
         except ValueError:
             return event  # a form of calls that only the client may know
         return (

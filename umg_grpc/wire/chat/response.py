@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_defects import with_finish_reasons
+from umg_grpc.wire.chat.passed_calls import CALLED, body_with_calls
+from umg_grpc.wire.chat.passed_defects import body_with_choices, with_finish_reasons
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.reasoning_carriers import (
     REASONING_SEPARATOR,
@@ -20,6 +21,7 @@ from umg_grpc.wire.chat.reasoning_carriers import (
     text_of,
 )
 from umg_grpc.wire.chat.shared_response_fields import (
+    FINISH_REASONS,
     REASONING_BEGIN,
     REASONING_END,
     Head,
@@ -182,10 +184,13 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response: its index, finish reason and error, which the gateway decodes."""
+    """Choice of a passed-through response: its index, finish reason and error, which the gateway decodes, and its
+    message, of which only tool calls are decoded.
+    """
 
     index: Index | None = None
     finish_reason: str | None = None
+    message: Raw = Raw(b"null")
     error: Raw = ABSENT
 
 
@@ -236,6 +241,11 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
     if not all(ending.finish_reason for ending in choices):
         body = with_finish_reasons(body)
         choices = decode(PASSED, body).choices or []
+    if any(ending.index is None or ending.finish_reason not in FINISH_REASONS for ending in choices):
+        body = body_with_choices(body)
+        choices = decode(PASSED, body).choices or []
+    if CALLED in body:
+        body = body_with_calls(body, [ending.message for ending in choices], answer.id or "")
     for position, ending in enumerate(choices):
         candidate = response.candidates.add(index=position if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)

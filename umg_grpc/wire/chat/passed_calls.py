@@ -1,0 +1,226 @@
+"""Repair of tool calls in passed-through chat answers: several calls with one index, calls without an id or a list,
+arguments as an object, and a name that each piece of a call repeats.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.shared_response_fields import Index
+from umg_grpc.wire.chat.tool_calls import call_id
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+
+CALLED = b'"tool_calls"'
+"""Name of the member with tool calls. It cannot be found inside a text: its quotes would be escaped there."""
+
+NO_ID = b"\0"
+"""Bytes that no chunk has, since JSON has no NUL."""
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Raw = ABSENT
+
+
+class Piece(Struct):
+    """Tool call of a message, or piece of one in a delta, with the members that are repaired."""
+
+    index: Index | None = None
+    id: str | int | None = None
+    type: str | None = None
+    function: _Function | None = None
+
+    @property
+    def known_id(self) -> str:
+        """The provider's id, "" if it has none; a number (0 at TGI) identifies no call."""
+        return self.id if isinstance(self.id, str) else ""
+
+    @property
+    def name(self) -> str:
+        """Name of the function, "" in a piece without one."""
+        return (self.function.name if self.function else "") or ""
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the arguments are an object instead of its text."""
+        return self.function is not None and bytes(self.function.arguments)[:1] == b"{"
+
+    def changes(self, made_id: str) -> JsonObject:
+        """Return the members of the call that clients cannot read, with right values. `made_id`: id of a call that has
+        none, "" for a later piece of a call.
+        """
+        changes: JsonObject = {}
+        if isinstance(self.id, int) or (made_id and not self.known_id):
+            changes["id"] = made_id or None
+        if self.type == "":
+            changes["type"] = "function"
+        return changes
+
+
+class Calls(Struct):
+    """Member `message` or `delta` of a choice, of which the tool calls are decoded."""
+
+    tool_calls: list[Piece] | Piece | None = None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        calls = self.tool_calls
+        return [calls] if isinstance(calls, Piece) else calls or []
+
+
+class _RightFunction(Struct):
+    arguments: str = ""
+
+
+class _RightCall(Struct):
+    id: Annotated[str, Meta(min_length=1)]
+    type: Annotated[str, Meta(min_length=1)] = "function"
+    function: _RightFunction | None = None
+
+
+class _RightCalls(Struct):
+    tool_calls: list[_RightCall] | None = None
+
+
+_CALLS = msgspec.json.Decoder(Calls)
+_RIGHT_CALLS = msgspec.json.Decoder(_RightCalls)
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+
+
+class _Numbers:
+    """Tool calls of one candidate of a stream, by their numbers."""
+
+    def __init__(self) -> None:
+        self.ids: dict[int, str] = {}
+        self._numbers: dict[int, int] = {}  # by the provider's index
+        self._last: int | None = None
+        self.names: dict[int, str] = {}
+
+    def number(self, piece: Piece) -> int:
+        """Return the number of the call to which a piece belongs: by its index, or the last call if it has none; an id
+        that differs from that call's id starts a new call.
+        """
+        known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
+        if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
+            own = piece.index
+            known = own if own is not None and own not in self.ids else max(self.ids, default=-1) + 1
+            self.ids[known] = ""
+        self.ids[known] = self.ids[known] or own_id
+        self._numbers[known if piece.index is None else piece.index] = known
+        self._last = known
+        return known
+
+
+class CallNumbers:
+    """Numbers of the tool calls of one stream. Clients join the pieces of a call by its `index`, so that two calls with
+    the same index, which some providers send, would be one. One instance per stream.
+    """
+
+    def __init__(self) -> None:
+        self._candidates: dict[int, _Numbers] = {}
+        self.last_id = NO_ID
+        """Id of the last call, as JSON without its first quote."""
+        self.is_wrong = False
+        """Whether calls of the provider have to be repaired, so that every later piece has to be read."""
+
+    def corrected(self, data: bytes, deltas: Iterable[tuple[int, bytes]], response_id: str) -> bytes:
+        """Return the data of a chunk with right tool calls, unchanged if they are right.
+
+        `deltas`: (candidate, delta) of each choice in it, in order. `response_id`: part of the ids of calls without
+        one. Raise ValueError for a delta that cannot be decoded.
+        """
+        changes, is_list = list[JsonObject](), True
+        for candidate, delta in deltas:
+            read = _CALLS.decode(delta) if CALLED in delta else Calls()
+            is_list = is_list and not isinstance(read.tool_calls, Piece)
+            numbers = self._candidates.setdefault(candidate, _Numbers())
+            for piece in read.pieces:
+                changes.append(self._changes(piece, numbers, response_id))
+                self.last_id = msgspec.json.encode(piece.known_id)[1:] if piece.known_id else self.last_id
+        self.is_wrong = self.is_wrong or not is_list or any(changes)
+        if not self.is_wrong or not changes:
+            return data
+        return _with_changes(data, "delta", changes)
+
+    def _changes(self, piece: Piece, numbers: _Numbers, response_id: str) -> JsonObject:
+        number = numbers.number(piece)
+        known_name = numbers.names.get(number)
+        begins = known_name is None and bool(piece.name) and not numbers.ids[number]
+        made_id = call_id(pb.ToolCall(), response_id, number) if begins else ""
+        changes = piece.changes(made_id)
+        if piece.index != number:
+            changes["index"] = number
+        if piece.is_object:
+            changes["function"] = _text_arguments
+        elif known_name and piece.name == known_name:  # clients append the name of each piece
+            changes["function"] = _without_name
+        if piece.name and known_name is None:
+            numbers.names[number] = piece.name
+        return changes
+
+
+def _has_right_calls(message: Raw) -> bool:
+    try:
+        _RIGHT_CALLS.decode(message)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> bytes:
+    """Return a complete response with right tool calls, the same object if they are right. `messages`: of its choices.
+
+    Raise ValueError for a message that cannot be decoded.
+    """
+    if all(map(_has_right_calls, messages)):
+        return body
+    changes, is_list = list[JsonObject](), True
+    for message in messages:
+        read = _CALLS.decode(message) if CALLED in bytes(message) else Calls()
+        is_list = is_list and not isinstance(read.tool_calls, Piece)
+        for position, piece in enumerate(read.pieces):
+            changes.append(piece.changes(call_id(pb.ToolCall(), response_id, position)))
+            if piece.is_object:
+                changes[-1]["function"] = _text_arguments
+    return body if is_list and not any(changes) else _with_changes(body, "message", changes)
+
+
+def _with_changes(data: bytes, content: str, changes: list[JsonObject]) -> bytes:
+    """Return a response or chunk with changed tool calls. `content`: member of a choice with its calls."""
+    remaining = iter(changes)
+    path = ("choices", EACH, content, "tool_calls")
+    return bytes(edit_values(Raw(data), path, lambda calls: _changed_calls(calls, remaining)))
+
+
+def _changed_calls(calls: Raw, changes: Iterator[JsonObject]) -> Raw:
+    if bytes(calls).lstrip()[:1] == b"{":
+        calls = Raw(b"[%b]" % bytes(calls))
+    return edit_values(calls, (EACH,), lambda call: _changed(call, next(changes)))
+
+
+def _changed(call: Raw, changes: JsonObject) -> Raw:
+    members = _MEMBERS.decode(call)
+    for name, value in changes.items():
+        if callable(value):
+            members[name] = value(members[name])
+        else:
+            members[name] = Raw(msgspec.json.encode(value))
+    return Raw(msgspec.json.encode(members)) if changes else call
+
+
+def _text_arguments(function: Raw) -> Raw:
+    """Return the function of a call with its arguments as a text."""
+    members = _MEMBERS.decode(function)
+    members["arguments"] = Raw(msgspec.json.encode(str(members["arguments"], "utf-8")))
+    return Raw(msgspec.json.encode(members))
+
+
+def _without_name(function: Raw) -> Raw:
+    """Return the function of a later piece of a call without its name."""
+    members = _MEMBERS.decode(function)
+    del members["name"]
+    return Raw(msgspec.json.encode(members))
