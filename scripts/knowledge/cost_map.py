@@ -5,34 +5,8 @@ from typing import Any
 
 from umg_grpc.knowledge.model_facts import EFFORT_ORDER
 from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.public_prices.cost_map import MODEL_VENDORS
 
-VENDORS = {
-    "openai": "openai",
-    "azure": "azure",
-    "azure_ai": "azure",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "vertex_ai-language-models": "vertex",
-    "vertex_ai-anthropic_models": "vertex",
-    "bedrock": "bedrock",
-    "bedrock_converse": "bedrock",
-    "bedrock_mantle": "bedrock",
-    "groq": "groq",
-    "cerebras": "cerebras",
-    "together_ai": "together",
-    "fireworks_ai": "fireworks",
-    "mistral": "mistral",
-    "deepseek": "deepseek",
-    "xai": "xai",
-    "moonshot": "moonshot",
-    "zai": "zai",
-    "bigmodel": "zai",
-    "cohere_chat": "cohere",
-    "volcengine": "ark",
-    "dashscope": "dashscope",
-    "minimax": "minimax",
-}
-"""Provider in the cost map -> vendor."""
 COMMON_EFFORTS = frozenset({"low", "medium", "high"})
 """Efforts that each model with efforts accepts, unless a flag excludes them."""
 TEXT_MODES = frozenset({"chat", "responses"})
@@ -74,7 +48,7 @@ def model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for key in sorted(cost_map, key=lambda key: (len(key), key)):
         entry = cost_map[key]
-        vendor = VENDORS.get(entry.get("litellm_provider", ""))
+        vendor = MODEL_VENDORS.get(entry.get("litellm_provider", ""))
         if vendor is None or entry.get("mode") not in TEXT_MODES:
             continue
         model = spellings(key)[0]

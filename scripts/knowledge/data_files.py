@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.knowledge import cost_map_prices
 from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.packages import LICENCE, installed
-from scripts.knowledge.price_table import Rows as PriceRows
-from scripts.knowledge.price_table import merged
-from scripts.knowledge.public_prices import price_rows, providers
+from scripts.knowledge.public_prices import providers
 from umg_grpc.knowledge.packages import PACKAGES, Package
+from umg_grpc.knowledge.public_prices import cost_map, genai_prices
+from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
+from umg_grpc.knowledge.public_prices.merging import merged
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -27,10 +27,10 @@ def generated() -> Mapping[str, str]:
 
 def public_prices() -> tuple[PriceRows, PriceRows]:
     """Return the prices of genai-prices, and those of the cost map of litellm."""
-    cost_map, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
+    models, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
     return (
-        price_rows(providers(_data(prices).read_text()), prices.as_of),
-        cost_map_prices.price_rows(json.loads(_data(cost_map).read_text())),
+        genai_prices.price_rows(providers(_data(prices).read_text()), prices.as_of),
+        cost_map.price_rows(json.loads(_data(models).read_text())),
     )
 
 

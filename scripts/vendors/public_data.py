@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from scripts.knowledge.cost_map import model_rows
-from scripts.knowledge.price_table import MAKERS, is_equal
-from scripts.knowledge.public_prices import price_rows, providers
+from scripts.knowledge.public_prices import providers
 from scripts.vendors.findings import Finding
 from umg_grpc.knowledge.data_files import FOLDER
 from umg_grpc.knowledge.models import find
 from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.public_prices.genai_prices import price_rows
+from umg_grpc.knowledge.public_prices.merging import MAKERS, is_equal
 
 COST_MAP = "litellm"
 PRICES = "genai-prices"

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from scripts.knowledge import cost_map_prices
 from scripts.knowledge.cost_map import model_rows
-from scripts.knowledge.price_table import merged
-from scripts.knowledge.public_prices import price_rows, providers
+from scripts.knowledge.public_prices import providers
+from umg_grpc.knowledge.public_prices import cost_map
+from umg_grpc.knowledge.public_prices.genai_prices import price_rows
+from umg_grpc.knowledge.public_prices.merging import merged
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ PRICED = [
 
 @pytest.mark.parametrize("case", PRICED, ids=lambda case: case.id)
 def test_an_entry_of_the_cost_map_gives_prices(case: Priced) -> None:
-    rows = cost_map_prices.price_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
+    rows = cost_map.price_rows({"m-1": {"litellm_provider": "openai", "mode": "chat", **case.entry}})
     assert rows == {("openai", "m-1"): case.row}
 
 
@@ -216,7 +217,7 @@ def test_a_surcharge_of_a_region_is_a_rate_of_the_worldwide_price() -> None:
         "global.anthropic.claude-x": claude | {"input_cost_per_token": 5e-06},
     }
     rates = [{"region": "regional", "times": "1.1"}]
-    assert cost_map_prices.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
+    assert cost_map.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
 
 
 def test_the_module_is_parsed_and_not_executed() -> None:

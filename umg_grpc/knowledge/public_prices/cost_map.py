@@ -5,11 +5,37 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from scripts.knowledge import cost_map
-from scripts.knowledge.price_rates import Credits, Row, Term, rate_rows, text, texts
+from umg_grpc.knowledge.public_prices.rate_rows import Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.shipped_prices import price_ids
 
-VENDORS = cost_map.VENDORS | {
+MODEL_VENDORS = {
+    "openai": "openai",
+    "azure": "azure",
+    "azure_ai": "azure",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "vertex_ai-language-models": "vertex",
+    "vertex_ai-anthropic_models": "vertex",
+    "bedrock": "bedrock",
+    "bedrock_converse": "bedrock",
+    "bedrock_mantle": "bedrock",
+    "groq": "groq",
+    "cerebras": "cerebras",
+    "together_ai": "together",
+    "fireworks_ai": "fireworks",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+    "xai": "xai",
+    "moonshot": "moonshot",
+    "zai": "zai",
+    "bigmodel": "zai",
+    "cohere_chat": "cohere",
+    "volcengine": "ark",
+    "dashscope": "dashscope",
+    "minimax": "minimax",
+}
+"""Provider of text models in the cost map -> vendor."""
+VENDORS = MODEL_VENDORS | {
     "cohere": "cohere",
     "vertex_ai": "vertex",
     "vertex_ai-image-models": "vertex",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from scripts.knowledge.price_rates import Row
+from umg_grpc.knowledge.public_prices.rate_rows import Row
 from umg_grpc.knowledge.shipped_prices import price_ids
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
@@ -48,7 +48,7 @@ def _common(row: Row) -> tuple[Decimal, Decimal]:
     """Return the members by which rows are compared, since others are often absent in one of them. A model that makes
     images alone may have their price for any output.
     """
-    return Decimal(row.get("input", 0)), Decimal(row.get("output", row.get("image_output", 0)))
+    return Decimal(row.get("input", 0)), Decimal(row.get("output") or row.get("image_output") or 0)
 
 
 def _completed(row: Row, other: Row) -> Row:

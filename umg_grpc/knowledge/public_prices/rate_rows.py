@@ -43,7 +43,7 @@ def rate_rows(stated: Mapping[Term, Credits]) -> Iterator[Row]:
             yield {"tier": tier} | plain
         for above in sorted(longs):
             reset = {unit: scaled[above][unit] for unit in found[0] if unit in longs[above]}
-            if above and (changed := _changed(reset | found[above], scaled[above] | found[0])):
+            if above and (changed := _changed({**reset, **found[above]}, {**scaled[above], **found[0]})):
                 yield {"tier": tier, "above": above} | texts(changed)
 
 
