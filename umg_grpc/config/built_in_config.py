@@ -1,4 +1,7 @@
-"""Text of the built-in config, which is used without a config file."""
+"""Text of the built-in config, which is used without a config file.
+
+Prices of simulated models are examples, so that budgets can be tried: those of real models of their kind.
+"""
 
 BUILT_IN = """\
 channels:
@@ -66,33 +69,55 @@ models:
   wordllama-256: {created: 2024-07-01, display_name: WordLlama 256}
   wordllama-rerank: {created: 2024-07-01, display_name: WordLlama as a reranker}
   famG-2.5-flash: &simulated
-    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: famG 2.5 Flash (simulated), family: famG}
-  famG-2.5-pro: {<<: *simulated, display_name: famG 2.5 Pro (simulated)}
-  famG-3-pro: {<<: *simulated, display_name: famG 3 Pro (simulated)}
-  famG-2.5-flash-image: {<<: *simulated, display_name: famG 2.5 Flash Image (simulated)}
-  famG-3-pro-image-preview: {<<: *simulated, display_name: famG 3 Pro Image (simulated)}
-  famO-5-mini: {<<: *simulated, display_name: famO 5 Mini (simulated), family: famO}
-  famO-5: {<<: *simulated, display_name: famO 5 (simulated), family: famO}
-  famC-sonnet-4-5: {<<: *simulated, display_name: famC Sonnet 4.5 (simulated), family: famC}
-  famQ-3-max: {<<: *simulated, display_name: famQ 3 Max (simulated), family: famQ}
-  famR-1: {<<: *simulated, display_name: famR 1 (simulated), family: famR}
-  famX-4: {<<: *simulated, display_name: famX 4 (simulated), family: famX}
+    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: famG 2.5 Flash (simulated), family: famG,
+     price: {input: 0.3, cache_read: 0.03, output: 2.5}}
+  famG-2.5-pro:
+    {<<: *simulated, display_name: famG 2.5 Pro (simulated),
+     price: {input: 1.25, cache_read: 0.125, output: 10}}
+  famG-3-pro: {<<: *simulated, display_name: famG 3 Pro (simulated), price: {input: 2, cache_read: 0.2, output: 12}}
+  famG-2.5-flash-image:
+    {<<: *simulated, display_name: famG 2.5 Flash Image (simulated),
+     price: {input: 0.3, output: 2.5, image_output: 30}}
+  famG-3-pro-image-preview:
+    {<<: *simulated, display_name: famG 3 Pro Image (simulated),
+     price: {input: 2, output: 12, image_output: 120}}
+  famO-5-mini:
+    {<<: *simulated, display_name: famO 5 Mini (simulated), family: famO,
+     price: {input: 0.25, cache_read: 0.025, output: 2}}
+  famO-5:
+    {<<: *simulated, display_name: famO 5 (simulated), family: famO,
+     price: {input: 1.25, cache_read: 0.125, output: 10}}
+  famC-sonnet-4-5:
+    {<<: *simulated, display_name: famC Sonnet 4.5 (simulated), family: famC,
+     price: {input: 3, cache_read: 0.3, cache_write: 3.75, long_cache_write: 6, output: 15}}
+  famQ-3-max: {<<: *simulated, display_name: famQ 3 Max (simulated), family: famQ, price: {input: 1.2, output: 6}}
+  famR-1:
+    {<<: *simulated, display_name: famR 1 (simulated), family: famR,
+     price: {input: 0.55, cache_read: 0.14, output: 2.19}}
+  famX-4:
+    {<<: *simulated, display_name: famX 4 (simulated), family: famX,
+     price: {input: 3, cache_read: 0.75, output: 15}}
   text-embedding-3-small: &plain
-    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: text-embedding-3-small (simulated)}
-  text-embedding-3-large: {<<: *plain, display_name: text-embedding-3-large (simulated)}
-  text-embedding-ada-002: {<<: *plain, display_name: text-embedding-ada-002 (simulated)}
-  famG-embedding-001: {<<: *simulated, display_name: famG Embedding 001 (simulated)}
-  text-embedding-004: {<<: *plain, display_name: text-embedding-004 (simulated)}
-  rerank-v1: {<<: *plain, display_name: rerank-v1 (simulated)}
-  imgA-3-0-t2i-250415: {<<: *simulated, display_name: imgA 3.0 (simulated), family: imgA}
-  imgA-4-0-250828: {<<: *simulated, display_name: imgA 4.0 (simulated), family: imgA}
-  imgA-4-5-251128: {<<: *simulated, display_name: imgA 4.5 (simulated), family: imgA}
-  imgB-3-0-i2i-250628: {<<: *simulated, display_name: imgB 3.0 (simulated), family: imgB}
-  imgC-1: {<<: *simulated, display_name: imgC 1 (simulated), family: imgC}
-  imgC-1-mini: {<<: *simulated, display_name: imgC 1 mini (simulated), family: imgC}
-  imgD-plus: {<<: *simulated, display_name: imgD plus (simulated), family: imgD}
-  imgD-edit-plus: {<<: *simulated, display_name: imgD edit plus (simulated), family: imgD}
-  imgD-edit: {<<: *simulated, display_name: imgD edit (simulated), family: imgD}
+    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: text-embedding-3-small (simulated),
+     price: {input: 0.02}}
+  text-embedding-3-large: {<<: *plain, display_name: text-embedding-3-large (simulated), price: {input: 0.13}}
+  text-embedding-ada-002: {<<: *plain, display_name: text-embedding-ada-002 (simulated), price: {input: 0.1}}
+  famG-embedding-001: {<<: *simulated, display_name: famG Embedding 001 (simulated), price: {input: 0.15}}
+  text-embedding-004: {<<: *plain, display_name: text-embedding-004 (simulated), price: {input: 0.025}}
+  rerank-v1: {<<: *plain, display_name: rerank-v1 (simulated), price: {search: 0.002}}
+  imgA-3-0-t2i-250415: {<<: *simulated, display_name: imgA 3.0 (simulated), family: imgA, price: {image: 0.03}}
+  imgA-4-0-250828: {<<: *simulated, display_name: imgA 4.0 (simulated), family: imgA, price: {image: 0.03}}
+  imgA-4-5-251128: {<<: *simulated, display_name: imgA 4.5 (simulated), family: imgA, price: {image: 0.04}}
+  imgB-3-0-i2i-250628: {<<: *simulated, display_name: imgB 3.0 (simulated), family: imgB, price: {image: 0.03}}
+  imgC-1:
+    {<<: *simulated, display_name: imgC 1 (simulated), family: imgC,
+     price: {input: 5, image_input: 10, image_output: 40}}
+  imgC-1-mini:
+    {<<: *simulated, display_name: imgC 1 mini (simulated), family: imgC,
+     price: {input: 2, image_input: 2.5, image_output: 8}}
+  imgD-plus: {<<: *simulated, display_name: imgD plus (simulated), family: imgD, price: {image: 0.03}}
+  imgD-edit-plus: {<<: *simulated, display_name: imgD edit plus (simulated), family: imgD, price: {image: 0.03}}
+  imgD-edit: {<<: *simulated, display_name: imgD edit (simulated), family: imgD, price: {image: 0.045}}
   vidA-2:
     {<<: *simulated, family: vidA, display_name: vidA 2 (simulated), price: {video_second: 0.1}}
   vidB-3.0-fast-generate-001:
