@@ -10,7 +10,7 @@ from umg_grpc.knowledge.data_files import FOLDER, read_rows
 from umg_grpc.knowledge.models import GeneratedRow
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.knowledge.shipped_prices import UnitPrices
+from umg_grpc.knowledge.price_rows import UnitPrices
 
 HINT = "run `make knowledge` and commit the result"
 

@@ -12,9 +12,10 @@ from tests.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.models import GeneratedRow
 from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.price_rows import UnitPrices
 from umg_grpc.knowledge.public_prices.merging import is_equal, merged
 from umg_grpc.knowledge.public_prices.rate_rows import Term, rate_rows
-from umg_grpc.knowledge.shipped_prices import TABLE, UnitPrices, price_row
+from umg_grpc.knowledge.shipped_prices import TABLE, price_row
 
 VENDOR_MODELS = Path(__file__).with_name("vendor_models.json")
 UNPRICED = {

@@ -8,6 +8,7 @@ import pytest
 from umg_grpc.config import parse
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
+from umg_grpc.knowledge.price_rows import RateRow, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
@@ -24,16 +25,7 @@ from umg_grpc.knowledge.prices import (
     price_list,
     video_quantities,
 )
-from umg_grpc.knowledge.shipped_prices import (
-    TABLE,
-    RateRow,
-    UnitPrices,
-    messages_of,
-    price_row,
-    rates_of,
-    shipped_price_list,
-    shipped_prices,
-)
+from umg_grpc.knowledge.shipped_prices import TABLE, price_row, shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendors import region_of
 from umg_grpc.routing import Router
 

@@ -95,6 +95,7 @@ class _File(ConfigEntry, frozen=True):
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     shipped_prices: bool = True
+    price_file: str | None = None
     unpriced: str | dict[str, object] | None = None
     discovery: _DiscoveryEntry = _DiscoveryEntry()
     tls: Tls | None = None
@@ -191,6 +192,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         drain=file.drain,
         drain_delay=file.drain_delay,
         shipped_prices=file.shipped_prices,
+        price_file=file.price_file,
         unpriced=unpriced(document, ("unpriced",), file.unpriced) or (),
         discovery=_discovery(document, file.discovery),
         tls=_tls(file.tls, directory) if file.tls is not None else None,

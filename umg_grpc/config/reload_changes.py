@@ -12,7 +12,7 @@ from umg_grpc.config.values import Config
 RELOADED = frozenset(
     {
         *("channels", "models", "aliases", "retries", "breaker", "egress"),
-        *("shipped_prices", "unpriced", "discovery"),
+        *("shipped_prices", "price_file", "public_prices", "unpriced", "discovery"),
     }
 )
 """Keys that a reload applies."""

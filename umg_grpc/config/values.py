@@ -13,6 +13,7 @@ import msgspec
 from umg_grpc.config.address import Address
 from umg_grpc.egress_rules import EgressRules
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
@@ -406,6 +407,12 @@ class Config:
     """
     shipped_prices: bool = True
     """Whether models of providers without a `price` have their public price (`umg_grpc.knowledge.shipped_prices`)."""
+    price_file: str | None = None
+    """Path of a file with public prices that have precedence over shipped ones; None for `prices.json` in the data
+    directory.
+    """
+    public_prices: PriceFile = NO_FILE
+    """Content of that file, which is read with the config."""
     unpriced: tuple[pb.Price, ...] = ()
     """Prices of models that have none, unless the model or its channel states others; empty if they remain without,
     and are refused to keys with a budget.

@@ -48,9 +48,10 @@ def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -
     of models without a price (`unpriced`), as the model, the channel or the config states them.
     """
     info = config.models.get(model)
-    if (set_prices := _set_prices(config, channel, model)) is not None:
-        return set_prices
-    if config.shipped_prices and (public := shipped_prices(upstream, vendor_of(channel.base_url))):
+    if (own_prices := _own_prices(config, channel, model)) is not None:
+        return own_prices
+    vendor = vendor_of(channel.base_url)
+    if config.shipped_prices and (public := shipped_prices(upstream, vendor, config.public_prices)):
         return public
     of_model = info.unpriced if info is not None else None
     written = (of_model, channel.unpriced, config.unpriced)
@@ -59,19 +60,25 @@ def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -
 
 def target_prices(config: Config, channel: Channel, model: str, upstream: str) -> Prices:
     """Return the prices of a model at a channel, with the rates of public ones. Parameters: as in `stated_prices`."""
-    if config.shipped_prices and _set_prices(config, channel, model) is None:
-        region = region_of(channel.base_url, upstream)
-        if (public := shipped_price_list(upstream, vendor_of(channel.base_url), region)) is not FREE:
+    if config.shipped_prices and not has_own_prices(config, channel, model):
+        vendor, region = vendor_of(channel.base_url), region_of(channel.base_url, upstream)
+        public = shipped_price_list(upstream, vendor, region, config.public_prices)
+        if public is not FREE:
             return public
     return price_list(stated_prices(config, channel, model, upstream))
 
 
-def _set_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
+def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
     """Return the prices of a model that have precedence over public ones; None if there are none."""
     info = config.models.get(model)
     if info is not None and info.described.prices:
         return info.described.prices
     return None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else (NOTHING,)
+
+
+def has_own_prices(config: Config, channel: Channel, model: str) -> bool:
+    """Return whether a model has prices that have precedence over public ones."""
+    return _own_prices(config, channel, model) is not None
 
 
 def is_priced(prices: Prices, operation: "pb.ModelOperation.ValueType") -> bool:

@@ -1,0 +1,174 @@
+"""Rows of public prices: prices of units in credits, as text, with the rates under which others apply."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.prices import PRICED_UNITS, Hours, Rate, Unit, Variant
+from umg_grpc.v1 import pb
+
+NO_SIZES: Mapping[str, str] = MappingProxyType({})
+STATE_REGION = frozenset({"anthropic"})
+"""Vendors whose answers state the region of a call. At all others only the channel determines it."""
+DAY_MINUTES = 24 * 60
+TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
+"""Kinds of tokens with prices in `stated_prices`."""
+
+
+class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Prices of kinds of units, in credits for a million tokens unless the field states another unit.
+
+    "" is for kinds without an own price.
+    """
+
+    input: str = ""
+    output: str = ""
+    reasoning: str = ""
+    cache_read: str = ""
+    cache_write: str = ""
+    long_cache_write: str = ""
+    audio_input: str = ""
+    audio_output: str = ""
+    image_input: str = ""
+    image_output: str = ""
+    search: str = ""
+    """Credits of one unit of search."""
+
+
+class RateRow(TokenPrices, frozen=True, kw_only=True):
+    """Prices of a model that apply if all stated conditions hold, as `umg_grpc.knowledge.prices.Rate`."""
+
+    above: int = 0
+    """Number of input tokens above which the whole call has these prices."""
+    tier: str = ""
+    region: str = ""
+    hours: tuple[str, ...] = ()
+    """Times of day in UTC, as `00:00-01:00`."""
+    weekdays: tuple[int, ...] = ()
+    """ISO weekdays in UTC, 1 to 7."""
+    start: str = ""
+    """First day, in UTC."""
+    times: str = "1"
+    """Factor of the prices without the rate."""
+
+    def rate(self) -> Rate:
+        """Return the rate."""
+        return Rate(
+            {price.unit: price.micro_credits_per_million for price in unit_prices(self)},
+            percent=int(Decimal(self.times) * 100),
+            above_tokens=self.above,
+            tier=self.tier,
+            region=self.region,
+            hours=tuple(map(_hours, self.hours)),
+            weekdays=frozenset(self.weekdays),
+            from_seconds=datetime.fromisoformat(self.start).replace(tzinfo=UTC).timestamp() if self.start else 0,
+        )
+
+
+class UnitPrices(TokenPrices, frozen=True, kw_only=True):
+    """Prices of one model."""
+
+    model: str
+    vendor: str = ""
+    """Vendor that sells the model at these prices; "" for all that have no row of their own."""
+    rates: tuple[RateRow, ...] = ()
+    """Prices under conditions, in the order in which they are applied."""
+    image: Mapping[str, str] = NO_SIZES
+    """Credits of one image by `size`, `size/quality` or `/quality`; "" for any other."""
+    video: Mapping[str, str] = NO_SIZES
+    """Credits of one video, likewise; the quality is a mode, or `audio` for a video with sound."""
+    video_second: Mapping[str, str] = NO_SIZES
+    """Credits of one second of video, likewise."""
+    retired: str = ""
+    """Date from which the vendor no longer serves the model; "" if none is known."""
+    package: str = ""
+    """Package that alone has the prices of a generated row; "" if two have the same ones, or for a hand-kept row."""
+
+
+class FilePrice(UnitPrices, frozen=True, kw_only=True):
+    """Row of a file of the operator."""
+
+    note: str = ""
+    source: str = ""
+    as_of: str = ""
+
+
+class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
+    """Hand-kept row, which has precedence over generated ones."""
+
+    note: str
+    """Reason for the row: difference from the generated ones, or their lack."""
+    source: str
+    as_of: str
+    """Date of the report, or its month."""
+
+
+def stated_prices(row: UnitPrices) -> dict[str, str]:
+    """Return the credits for a million units in a row, by the row's names of units."""
+    return {name: value for name in TOKEN_UNITS if (value := getattr(row, name))}
+
+
+def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
+    """Return the rates of a row. `region`: region of the channel, whose rates always apply."""
+    rates = (rate.rate() for rate in row.rates)
+    return [
+        replace(rate, region="") if rate.region == region else rate
+        for rate in rates
+        if rate.region in ("", region) or row.vendor in STATE_REGION
+    ]
+
+
+def messages_of(row: UnitPrices) -> Iterator[pb.Price]:
+    """Yield the price messages of a row, without its rates."""
+    yield from unit_prices(row)
+    media = {
+        pb.BILLABLE_UNIT_IMAGE: row.image,
+        pb.BILLABLE_UNIT_VIDEO: row.video,
+        pb.BILLABLE_UNIT_VIDEO_SECOND: row.video_second,
+    }
+    for unit, prices in media.items():
+        for variant, credits_ in prices.items():
+            yield _price_of_one(unit, credits_, *variant.split("/"))
+
+
+def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
+    """Yield the price messages of the units that models and their rates have in common."""
+    tokens = {
+        pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
+        pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,
+        pb.BILLABLE_UNIT_REASONING_TOKEN: row.reasoning,
+        pb.BILLABLE_UNIT_CACHE_READ_TOKEN: row.cache_read,
+        pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN: row.cache_write,
+        pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN: row.long_cache_write,
+        pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN: row.audio_input,
+        pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN: row.audio_output,
+        pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN: row.image_input,
+        pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN: row.image_output,
+    }
+    for unit, credits_ in tokens.items():
+        if credits_:
+            yield pb.Price(unit=unit, micro_credits_per_million=_micro_credits(credits_))
+    if row.search:
+        yield _price_of_one(pb.BILLABLE_UNIT_SEARCH, row.search)
+
+
+def _price_of_one(unit: Unit, credits_: str, size: str = "", quality: str = "") -> pb.Price:
+    """Return the price message for a unit, given `credits_` for one unit (not a million), with "" for any size or
+    quality.
+    """
+    micro_credits = int(Decimal(credits_).scaleb(6) * PRICED_UNITS)
+    return pb.Price(**Variant(unit, size, quality)._asdict(), micro_credits_per_million=micro_credits)
+
+
+def _hours(text: str) -> Hours:
+    """Return the time of day in a text like `00:00-01:00`; `00:00` as its end is midnight."""
+    start, end = (int(hour) * 60 + int(minute) for hour, _, minute in (part.partition(":") for part in text.split("-")))
+    return Hours(start, end or DAY_MINUTES)
+
+
+def _micro_credits(credits_: str) -> int:
+    return int(Decimal(credits_).scaleb(6))
