@@ -17,6 +17,9 @@ KEY = "sk-umg-of-the-tests-of-reloads"
 ENVIRONMENT = {"UMG_API_KEY": KEY}
 FIGURE = re.compile(r"^umg_reload_(success|time_seconds) (\S+)$", re.MULTILINE)
 MORE = SANDBOX.replace("[famG-2.5-flash", "[one-more, famG-2.5-flash")
+OPENAI = (
+    "channels:\n- {name: main, protocols: [chat], base_url: https://api.openai.com/v1, api_key: k, models: [gpt-7]}\n"
+)
 Figures = dict[str, float]
 
 
@@ -80,6 +83,32 @@ async def test_the_command_reports_the_outcome_of_each_process(tmp_path: Path, w
         assert (code, out.count("reloaded; changed: nothing"), err.count("not reloaded")) == (1, 1, workers)
         assert await served.stop() == 0
     assert list(data.glob("*.sock")) == []
+
+
+async def test_newer_prices_are_taken_on_a_reload(tmp_path: Path) -> None:
+    config, data, prices = tmp_path / "config.yaml", tmp_path / "data", tmp_path / "newer.json"
+    config.write_text(OPENAI)
+    prices.write_text('[{"model": "gpt-7", "vendor": "openai", "input": "4"}]')
+    async with serve(data, "--config", str(config), environment=ENVIRONMENT) as served:
+        assert await _price_of(served, "gpt-7") == {}
+        assert (await run("prices", "update", str(prices), "--config", str(config), "--data", str(data)))[0] == 0
+        code, out, _ = await run("reload", "--data", str(data))
+        assert (code, out.partition(": ")[2]) == (0, "reloaded; changed: public_prices\n")
+        assert await _price_of(served, "gpt-7") == {"input_token": 4_000_000}
+        (data / "prices.json").write_text("{}")
+        code, _, err = await run("reload", "--data", str(data))
+        assert (code, "the old config stays" in err, "prices.json" in err) == (1, True, True)
+        assert await _price_of(served, "gpt-7") == {"input_token": 4_000_000}
+
+
+async def _price_of(served: Served, model: str) -> dict[str, int]:
+    """Return the prices of a model in the list of channels, by unit."""
+    headers = {"authorization": f"Bearer {KEY}"}
+    url = f"{served.http}/admin/v1/channels"
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        found = (await response.json())["models"]
+    prices = next(each for each in found if each["model"] == model).get("prices", [])
+    return {price["unit"]: int(price["micro_credits_per_million"]) for price in prices}
 
 
 async def test_the_command_names_a_directory_without_a_gateway(tmp_path: Path) -> None:

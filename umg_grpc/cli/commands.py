@@ -15,6 +15,7 @@ from umg_grpc.cli import (
     image_commands,
     import_commands,
     key_commands,
+    price_commands,
     provider_commands,
     usage_commands,
     video_commands,
@@ -30,6 +31,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 app.add_typer(key_commands.app, name="keys")
 app.command()(provider_commands.init)
 app.command()(provider_commands.providers)
+app.add_typer(price_commands.app, name="prices")
 app.add_typer(import_commands.app, name="import")
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
@@ -105,7 +107,7 @@ def serve(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    raise typer.Exit(run(options, load(options.config)))
+    raise typer.Exit(run(options, load(options.config, options.data)))
 
 
 @app.command()
@@ -134,7 +136,7 @@ def doctor(
         addresses = Address.parse(http), Address.parse(grpc)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    machine = Machine(load(config), data, *addresses)
+    machine = Machine(load(config, data), data, *addresses)
 
     async def run_checks() -> None:
         if code := await examine(machine, as_json=as_json):
@@ -176,6 +178,7 @@ def check(
     ] = None,
     *,
     live: Annotated[bool, typer.Option("--live", help="Also call each provider once, and explain failures.")] = False,
+    data: DataFlag = DATA,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.channel_file_checks import check_files
@@ -187,7 +190,7 @@ def check(
     from umg_grpc.store import StoreError
 
     source = config or FROM_ENVIRONMENT
-    found = load(source)
+    found = load(source, data)
     try:
         check_local_models(found)
         for channel in found.channels:
@@ -266,7 +269,7 @@ def models(
             raise typer.BadParameter("it reads a config: leave out --gateway and UMG_GATEWAY", param_hint=flag)
         run_async(commands.list_remote(AdminTarget(config, data, gateway, api_key_file)))
         return
-    found = load(config)
+    found = load(config, data)
     if forget is not None:
         run_async(commands.forget(found, data, forget))
         return

@@ -6,6 +6,7 @@ YAML and the schema of the file are imported only if a file is given.
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,10 @@ import typer
 
 if TYPE_CHECKING:
     from umg_grpc.config import Config, Storage
+
+
+PRICE_FILE = "prices.json"
+"""Name of the file with public prices in the data directory."""
 
 
 class FromEnvironment:
@@ -28,11 +33,38 @@ ConfigSource = Path | FromEnvironment | None
 """File of a config, or the environment; None for the built-in config."""
 
 
-def read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
-    """Return the config from a source: a file, the environment, or the built-in config (None).
+def read(source: ConfigSource, environment: Mapping[str, str], data: Path) -> "Config":
+    """Return the config from a source: a file, the environment, or the built-in config (None), with the public prices
+    of the file in the data directory `data`, or of the file that it names.
 
     Raises ConfigError, also for an environment without a provider's key, and OSError for a file that cannot be read.
     """
+    return with_price_file(_read(source, environment), data)
+
+
+def with_price_file(config: "Config", data: Path) -> "Config":
+    """Return the config with the rows of its file of prices. Raise ConfigError for a file without usable rows."""
+    from umg_grpc.config import ConfigError, Problem
+
+    path = price_file(config, data)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return config
+    from umg_grpc.knowledge.price_files import read_price_file
+
+    try:
+        return replace(config, public_prices=read_price_file(content))
+    except ValueError as error:
+        raise ConfigError([Problem(str(path), 1, "", f"{error}; write it again with `umg prices update`")]) from None
+
+
+def price_file(config: "Config", data: Path) -> Path:
+    """Return the path of the file with public prices, which need not exist."""
+    return data / PRICE_FILE if config.price_file is None else Path(config.price_file)
+
+
+def _read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
     from umg_grpc.config import ConfigError, Problem, built_in, parse
     from umg_grpc.config.from_environment import config_text, found_providers
 
@@ -55,12 +87,18 @@ def flags(source: ConfigSource) -> tuple[str, ...]:
     return ("--config", str(source)) if source is not None else ()
 
 
-def load(source: ConfigSource) -> "Config":
-    """Return the config from a source: a file, the environment, or the built-in config (None).
+def load(source: ConfigSource, data: Path) -> "Config":
+    """Return the config from a source: a file, the environment, or the built-in config (None), with the public prices
+    of the file in the data directory `data`.
 
     If it is invalid, print its problems to standard error and exit with 2.
     """
-    return _usable(source, lambda: read(source, os.environ))
+    return _usable(source, lambda: read(source, os.environ, data))
+
+
+def load_without_prices(source: ConfigSource) -> "Config":
+    """Return the config as `load` does, without the public prices of a file, which may be unusable."""
+    return _usable(source, lambda: _read(source, os.environ))
 
 
 def load_storage(file: Path | None) -> "Storage":

@@ -201,7 +201,7 @@ def _make_reload(
     def reload() -> Outcome:
         process = os.getpid()
         try:
-            config = served_part(read(options.config, os.environ), local=local is not None)
+            config = served_part(read(options.config, os.environ, options.data), local=local is not None)
             service.check(config)
             if certificates is not None:
                 certificates.reload()

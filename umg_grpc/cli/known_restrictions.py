@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.models import Found, find
+from umg_grpc.knowledge.price_rows import stated_prices
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
-from umg_grpc.knowledge.shipped_prices import price_row, price_source, stated_prices
+from umg_grpc.knowledge.shipped_prices import price_row, price_source
 from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing import Target
 

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+from umg_grpc.knowledge.price_rows import UnitPrices, messages_of
 from umg_grpc.knowledge.prices import MICRO_CREDITS, PRICED_UNITS, TOKENS
 from umg_grpc.v1 import pb
 
@@ -17,3 +18,8 @@ def price_text(price: pb.Price) -> str:
     variant = " ".join(part for part in (price.size, price.quality) if part)
     name = UNIT_NAMES.get(price.unit, "unknown unit").removesuffix(" token")
     return f"{name} {variant + ' ' if variant else ''}{credits_.normalize():f}"
+
+
+def row_text(row: UnitPrices) -> str:
+    """Return the prices of a row as text, without its rates."""
+    return ", ".join(map(price_text, messages_of(row)))

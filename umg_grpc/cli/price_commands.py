@@ -1,0 +1,64 @@
+"""Commands `umg prices` and their flags. The docstrings of the functions are the help texts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List, explain and update the public prices of models."
+)
+
+VendorFlag = Annotated[str, typer.Option(metavar="NAME", help="Only this vendor: a name of `umg providers`.")]
+
+
+@app.command("list")
+def list_(
+    pattern: Annotated[str, typer.Argument(help="Ids of models, with * for any text.")] = "*",
+    *,
+    vendor: VendorFlag = "",
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """List the public prices in credits: for a million tokens, or for one unit of any other kind."""
+    from umg_grpc.cli.config_loading import load
+    from umg_grpc.cli.prices import list_prices
+
+    list_prices(load(config, data).public_prices, pattern, vendor)
+
+
+@app.command()
+def explain(
+    model: Annotated[str, typer.Argument(help="Id of a model in the config, or a provider's id.")],
+    *,
+    vendor: Annotated[
+        str, typer.Option(metavar="NAME", help="Vendor of a provider's id: a name of `umg providers`.")
+    ] = "",
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Print the prices of a model at each of its channels, with their conditions, source and date."""
+    from umg_grpc.cli.config_loading import load
+    from umg_grpc.cli.prices import explain_model
+
+    explain_model(load(config, data), model, vendor)
+
+
+@app.command()
+def update(
+    source: Annotated[
+        str, typer.Argument(help="File or URL: the cost map of LiteLLM, the JSON file of genai-prices, or own rows.")
+    ],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Replace the file of public prices by those of a file or URL, and print the changes."""
+    from umg_grpc.cli.config_loading import load_without_prices, price_file
+    from umg_grpc.cli.prices import update_prices
+
+    found = load_without_prices(config)
+    update_prices(source, price_file(found, Path(data)), dry_run=dry_run)

@@ -1,0 +1,173 @@
+"""Implementation of `umg prices`: public prices, their sources, and their update by a file or URL."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import msgspec
+import typer
+
+from umg_grpc.cli.price_texts import price_text, row_text
+from umg_grpc.cli.text_tables import print_table
+from umg_grpc.config import Config
+from umg_grpc.errors import UmgError
+from umg_grpc.knowledge.price_files import changes, read_price_file, updated_rows
+from umg_grpc.knowledge.price_rates import describe
+from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
+from umg_grpc.knowledge.prices import Rate
+from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile, price_ids, price_row, price_source, shipped_rows
+from umg_grpc.knowledge.vendors import region_of, vendor_of
+from umg_grpc.routing import Router, Target
+from umg_grpc.routing.model_prices import has_own_prices, stated_prices
+from umg_grpc.v1 import pb
+from umg_grpc.wildcard_patterns import matcher
+
+FETCH_SECONDS = 60.0
+MAX_BYTES = 64 * 1024 * 1024
+LISTED_CHANGES = 40
+"""Most changes that are printed."""
+COLUMNS = ("model", "vendor", "prices", "rates", "retired", "as of")
+
+
+def list_prices(file: PriceFile, pattern: str, vendor: str) -> None:
+    """Print the rows of models whose ids match a pattern, of one vendor or ("") all."""
+    fits = matcher([pattern.lower()]).match
+    rows = [
+        (row.model, row.vendor or "maker", row_text(row), str(len(row.rates) or ""), row.retired, price_source(row)[1])
+        for row in _all_rows(file)
+        if fits(row.model.lower()) and vendor in ("", row.vendor)
+    ]
+    if not rows:
+        print(f"umg: no model with a public price fits {pattern}", file=sys.stderr)
+        raise typer.Exit(1)
+    print_table(COLUMNS, rows)
+
+
+def _all_rows(file: PriceFile) -> Iterator[UnitPrices]:
+    """Yield the rows in effect, sorted by vendor and model."""
+    rows: Mapping[tuple[str, str], UnitPrices] = {**shipped_rows(), **file.rows}
+    for key in sorted(rows):
+        yield rows[key]
+
+
+def explain_model(config: Config, model: str, vendor: str) -> None:
+    """Print the prices of a public model at its channels, or else of a provider's id at a vendor ("" for none)."""
+    router = Router(config)
+    targets: list[Target] = []
+    if not vendor:
+        try:
+            targets = list(router.targets(router.resolve(model).model.id))
+        except UmgError:
+            targets = []
+    for target in targets:
+        _explain_target(config, model, target)
+    if not targets:
+        row = price_row(model, vendor, config.public_prices)
+        if row is None:
+            at = f" at {vendor}" if vendor else ""
+            print(f"umg: {model} has no public price{at}; looked up: {', '.join(price_ids(model))}", file=sys.stderr)
+            raise typer.Exit(1)
+        _print_row(row, "")
+
+
+def _explain_target(config: Config, model: str, target: Target) -> None:
+    channel = target.channel
+    vendor, region = vendor_of(channel.base_url), region_of(channel.base_url, target.model)
+    print(f"{target.model} at {channel.name} ({vendor or 'unknown vendor'}{f', region {region}' if region else ''}):")
+    row = price_row(target.model, vendor, config.public_prices) if config.shipped_prices else None
+    if row is not None and not has_own_prices(config, channel, model):
+        _print_row(row, region)
+        return
+    stated = stated_prices(config, channel, model, target.model)
+    if not stated:
+        print("  no price; calls of keys with a budget are refused, unless `unpriced` or `price` is set")
+        return
+    print(f"  prices: {', '.join(map(price_text, stated))}")
+    print("  source: the config, or a model of the gateway itself")
+
+
+def _print_row(row: UnitPrices, region: str) -> None:
+    """Print the prices of a row, each of its rates, and their source. `region`: region of the channel."""
+    source, as_of = price_source(row)
+    print(f"  row: {row.vendor or 'of its maker'}/{row.model}")
+    print(f"  prices: {', '.join(map(price_text, messages_of(row)))}")
+    for rate in rates_of(row, region):
+        print(f"  {describe(rate) or f'region {region}'}: {_rate_text(rate)}")
+    if row.retired:
+        print(f"  retired: {row.retired}")
+    print(f"  source: {source or 'unknown'}; as of {as_of or 'an unknown day'}")
+    if note := getattr(row, "note", ""):
+        print(f"  reason: {note}")
+
+
+def _rate_text(rate: Rate) -> str:
+    """Return the effect of a rate: the factor of all tokens, and the prices that it states."""
+    factor = [f"all tokens x {rate.percent / 100:g}"] if rate.percent != 100 else []
+    prices = (
+        price_text(pb.Price(unit=unit, micro_credits_per_million=price))
+        for unit, price in rate.micro_credits.items()
+        if isinstance(unit, int)
+    )
+    return ", ".join([*factor, *prices])
+
+
+def update_prices(source: str, path: Path, *, dry_run: bool) -> None:
+    """Write the rows of a file or URL to the file of prices, atomically, and print the changes.
+
+    If they cannot be read, or have no known shape, print the reason and exit with 1; the file stays as it is.
+    """
+    try:
+        content = _content(source)
+        rows = updated_rows(content, source, f"{datetime.now(UTC):%Y-%m-%d}")
+        before = _current(path)
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        print(f"umg: {source}: {reason}; the prices stay as they are", file=sys.stderr)
+        raise typer.Exit(1) from None
+    lines = changes(before, rows)
+    gone = [row for key, row in before.rows.items() if key not in {(each.vendor, each.model.lower()) for each in rows}]
+    lines += [f"{row.vendor}/{row.model}: back to the shipped price" for row in gone]
+    for line in lines[:LISTED_CHANGES]:
+        print(line)
+    if len(lines) > LISTED_CHANGES:
+        print(f"... and {len(lines) - LISTED_CHANGES} more")
+    if not dry_run:
+        _write(path, rows)
+    verb = "would change" if dry_run else "changed"
+    print(f"{len(lines)} prices {verb}; {len(rows)} rows that differ from the shipped ones in {path}")
+    if not dry_run:
+        print("a running gateway takes them with `umg reload`, or by SIGHUP")
+
+
+def _current(path: Path) -> PriceFile:
+    """Return the present file of prices; none if it does not exist or cannot be used."""
+    try:
+        return read_price_file(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return NO_FILE
+
+
+def _content(source: str) -> bytes:
+    """Return the content of a file or URL. Raise OSError, or ValueError for one that is too large."""
+    if source.startswith(("http://", "https://")):
+        with urlopen(source, timeout=FETCH_SECONDS) as answer:  # noqa: S310  the scheme is checked
+            content: bytes = answer.read(MAX_BYTES + 1)
+    else:
+        with Path(source).open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes")
+    return content
+
+
+def _write(path: Path, rows: list[FilePrice]) -> None:
+    """Replace the file of prices by rows, one a line."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    lines = (msgspec.json.encode(row) for row in rows)
+    temporary.write_bytes(b"[\n" + b",\n".join(lines) + b"\n]\n")
+    temporary.replace(path)
