@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.knowledge.prices import price_list, quantities_of
+from umg_grpc.knowledge.prices import OUTPUT, Rate, price_list, quantities_of
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.service.pipeline.maximum_cost import CostBound, cost_bound
 from umg_grpc.service.pipeline.token_estimates import UNKNOWN_OUTPUT_TOKENS
@@ -198,3 +198,37 @@ def _sent_limit(name: str, request: pb.GenerateRequest, quirks: Quirks) -> int:
         body = body[member]
     assert isinstance(body, int)
     return body
+
+
+@dataclass(frozen=True)
+class RatedCase:
+    id: str
+    call: pb.GenerateRequest
+    expected: int
+    """Micro-credits of a token of the answer."""
+
+
+RATED = [
+    RatedCase("a short prompt", pb.GenerateRequest(messages=[user(text("Hi"))]), 10),
+    RatedCase("a prompt that may be long", pb.GenerateRequest(messages=[user(text("x" * 200))]), 15),
+    RatedCase("the flex tier, which is not certain", pb.GenerateRequest(service_tier="flex"), 10),
+    RatedCase("the priority tier", pb.GenerateRequest(service_tier="priority"), 20),
+    RatedCase("a tier that the provider chooses", pb.GenerateRequest(service_tier="auto"), 20),
+    RatedCase(
+        "a fast answer",
+        pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b'{"speed":"fast"}')),
+        60,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", RATED, ids=lambda case: case.id)
+def test_a_call_is_bounded_by_the_highest_rate_that_it_may_have(case: RatedCase) -> None:
+    rates = [
+        Rate({OUTPUT: 15 * MILLION}, above_tokens=100),
+        Rate(percent=50, tier="flex"),
+        Rate(percent=200, tier="priority"),
+        Rate(percent=600, tier="fast"),
+    ]
+    listed = price_list(prices(input_token=2, output_token=10), rates)
+    assert cost_bound(DecodedRequest(case.call, NO_NOTES), pb.Model(), listed).token_price == case.expected * MILLION

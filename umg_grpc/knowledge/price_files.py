@@ -41,7 +41,7 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
             found = _of_rows(genai_prices.price_rows(data, as_of), source, as_of)
         case [{"model": _}, *_]:
             return list(read_price_file(content).rows.values())
-        case _:
+        case _:  # any other JSON value
             raise ValueError(f"expected {SHAPES}")
     if not found:
         raise ValueError(f"no prices of known vendors are in it; expected {SHAPES}")

@@ -14,6 +14,8 @@ from umg_grpc.knowledge.prices import TOKENS, Hours, Prices, Rate, Rates, comple
 
 ANY_TIER = "auto"
 """Class of service in a request that leaves the choice to the provider."""
+CHOSEN_TIERS = frozenset({"flex", "priority"})
+"""Classes of service that a provider may choose."""
 HUNDRED = 100
 DAY_SECONDS = 86_400
 MAXIMUM = Rate()
@@ -67,7 +69,7 @@ def highest_prices(prices: Prices, terms: Terms) -> Prices:
         rate
         for rate in rates.rates
         if (not rate.above_tokens or rate.above_tokens < terms.input_tokens)
-        and (not rate.tier or rate.tier == terms.tier or takes_any)
+        and (not rate.tier or rate.tier == terms.tier or (takes_any and rate.tier in CHOSEN_TIERS))
         and rate.from_seconds < terms.seconds + DAY_SECONDS
     )
     if not possible:

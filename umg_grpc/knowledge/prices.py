@@ -9,6 +9,8 @@ from umg_grpc.v1 import pb
 
 MICRO_CREDITS = 1_000_000
 """Micro-credits of a credit."""
+MAX_TOKENS = 2**31 - 1
+NO_TOKENS = -1
 PRICED_UNITS = 1_000_000
 """Number of units for which a price is stated."""
 
@@ -85,6 +87,16 @@ class Rate:
     from_seconds: float = 0
     """Unix time from which it applies."""
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it depends on the time of a call."""
+        return bool(self.hours or self.weekdays or self.from_seconds)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it does not apply to each call."""
+        return bool(self.above_tokens or self.tier or self.region or self.is_timed)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
@@ -93,6 +105,10 @@ class Rates:
     stated: Mapping[Item, int]
     """Prices without rates, without those of units that fall back to others."""
     rates: tuple[Rate, ...]
+    usual_tokens: int
+    """Most input tokens for which no rate applies, apart from rates of a tier, a region or the time."""
+    is_timed: bool
+    """Whether a rate depends on the time."""
     found: dict[tuple[Rate, ...], "Prices"] = field(default_factory=dict, repr=False)
     """Prices by the rates that apply, computed once for each combination."""
 
@@ -169,7 +185,11 @@ def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
     }
     found = completed(stated)
-    return Prices(found, Rates(stated, tuple(rates)) if rates else None) if found else FREE
+    if not rates:
+        return Prices(found) if found else FREE
+    above = [rate.above_tokens for rate in rates if rate.above_tokens]
+    usual_tokens = min(above, default=MAX_TOKENS) if all(rate.is_conditional for rate in rates) else NO_TOKENS
+    return Prices(found, Rates(stated, tuple(rates), usual_tokens, any(rate.is_timed for rate in rates)))
 
 
 def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:

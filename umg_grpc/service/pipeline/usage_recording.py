@@ -3,9 +3,8 @@ its end.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
@@ -47,6 +46,7 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Path of a method that calls a channel -> name of its operation, as `ModelOperation` in lower case."""
+NO_RATES: Sequence[Rate] = ()
 NOTHING: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
@@ -89,7 +89,7 @@ class UsageInFlight(msgspec.Struct, eq=False):
             if isinstance(request, pb.GenerateImageRequest):
                 quantities = estimated_image_quantities(request, estimate.input_tokens)
             usage = pb.Usage(input_tokens=estimate.input_tokens)
-            record.micro_credits = charge_of(prices, quantities, usage).micro_credits
+            record.micro_credits = prices_of_call(prices, usage)[0].cost(quantities)
         self.record, self.slot = record, self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
@@ -102,33 +102,20 @@ class UsageInFlight(msgspec.Struct, eq=False):
             self.slot = NO_SLOT
 
 
-class Charge(NamedTuple):
-    """Cost of a call, and how it came about."""
-
-    micro_credits: int
-    prices: Prices
-    """Prices after the rates."""
-    rates: tuple[Rate, ...] = ()
-    """Rates that apply."""
-
-
-NO_CHARGE = Charge(0, FREE)
-
-
-def charge_of(prices: Prices, quantities: Quantities, usage: pb.Usage) -> Charge:
-    """Return the cost of a call that ends now, by the size of its prompt and the class of service of the answer."""
-    if (rates := prices.rates) is None:
-        return Charge(prices.cost(quantities), prices)
+def prices_of_call(prices: Prices, usage: pb.Usage) -> tuple[Prices, Sequence[Rate]]:
+    """Return the prices of a call that ends now, by its usage, and the rates that apply."""
+    rates = prices.rates
+    if rates is None or (
+        usage.input_tokens <= rates.usual_tokens and not usage.service_tier and not usage.region and not rates.is_timed
+    ):
+        return prices, ()
     applied = applied_rates(rates, Terms(usage.input_tokens, usage.service_tier, usage.region, time.time()))
-    found = prices_with(rates, applied) if applied else prices
-    return Charge(found.cost(quantities), found, applied)
+    return (prices_with(rates, applied) if applied else prices), applied
 
 
-def unit_prices(prices: Prices, quantities: Quantities) -> Iterator[tuple[int, int]]:
-    """Yield each unit of the quantities that has a price, with the price."""
-    for item in quantities:
-        if price := prices.price_of(item):
-            yield unit_of(item), price
+def _unit_prices(prices: Prices, quantities: Quantities) -> list[tuple[int, int]]:
+    """Return each unit of the quantities that has a price, with the price."""
+    return [(unit_of(item), price) for item in quantities if (price := prices.price_of(item))]
 
 
 def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgError | None) -> None:
@@ -139,12 +126,12 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     facts, charges, report = call.facts, call.charges, call.facts.report
     if charges.prices is None:
         return
-    quantities, estimated, charge = NOTHING, False, NO_CHARGE
+    quantities, estimated, prices, rates = NOTHING, False, FREE, NO_RATES
     if (usage := facts.usage) is not None and not facts.is_cached:
         quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
         if charges.prices is not FREE:
-            charge = charge_of(charges.prices, quantities, usage)
-            charges.micro_credits = charge.micro_credits
+            prices, rates = prices_of_call(charges.prices, usage)
+            charges.micro_credits = prices.cost(quantities)
     if log is None:
         return
     record, slot = None, NO_SLOT
@@ -163,8 +150,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         message=message,
         first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
         dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
-        prices=[] if charge.prices is FREE else [*unit_prices(charge.prices, quantities)],
-        price_conditions=[describe(rate) for rate in charge.rates],
+        prices=[] if prices is FREE else _unit_prices(prices, quantities),
+        price_conditions=[describe(rate) for rate in rates],
     )
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
