@@ -131,7 +131,7 @@ def _file_of(text: str, seconds: float | None) -> ProviderResult | None:
 def percent_of(written: Text) -> float | None:
     """Return a progress in percent, written as a number, as text with `%`, or as a fraction below 1; None for none."""
     found = number(written.strip().removesuffix("%") if isinstance(written, str) else written)
-    return found * 100 if found is not None and 0 < found < 1 else found
+    return round(found * 100, 1) if found is not None and 0 < found < 1 else found
 
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
