@@ -56,6 +56,7 @@ def test_the_times_are_those_of_the_protocols() -> None:
 def test_the_times_of_stalls_are_those_of_the_poller() -> None:
     assert f"answered for {stalls.LOST_SECONDS:g} s and at least {LOST_ATTEMPTS} times that it does not have it" in FLAT
     assert f"none after {stalls.NO_VIDEO_SECONDS:g} s and at least {RESULT_ATTEMPTS} polls" in FLAT
+    assert f"refuses for {stalls.REFUSED_SECONDS:g} s" in FLAT
     assert f"changed for {stalls.UNKNOWN_STATE_SECONDS / 60:g} minutes" in FLAT
 
 

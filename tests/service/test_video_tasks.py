@@ -122,6 +122,17 @@ async def test_failures_of_polls_do_not_fail_the_task(stub: Stub, fake: FakeVide
     assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED
 
 
+async def test_a_task_whose_queries_are_refused_fails_with_the_reason(
+    stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "REFUSED_SECONDS", 0.2)
+    refusal = UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, "a person is named").with_failure(Failure.CALLER)
+    fake.script = [RUNNING, refusal]
+    done = await ended(stub, (await create(stub)).task_id)
+    assert (done.state, done.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "content_policy_violation")
+    assert done.error.message == "a person is named"
+
+
 async def test_an_unknown_state_counts_as_running_for_a_time_and_then_fails_the_task(
     gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,8 +159,8 @@ class Outcomes:
         now = self._tasks.now()
         if status is None or isinstance(status, UmgError):
             self._tasks.metrics.polled(claim.channel, "failed")
-            stall = stalls.lost(claim, status, now)
-            if await self._expire(claim) or await self._is_lost(claim, stall):
+            stall = stalls.failed_poll(claim, status, now)
+            if await self._is_lost(claim, status, stall) or await self._expire(claim):
                 return None
             return self._again(upstream, claim, status, stall)
         self._tasks.metrics.polled(claim.channel, "ok")
@@ -283,15 +283,21 @@ class Outcomes:
         after = self._next(TAIL_POLL_SECONDS)
         return Poll(claim, after if after < end else None)
 
-    async def _is_lost(self, claim: Claim, stall: Stall | None) -> bool:
-        """Fail a task of which its provider has answered for some time that it does not have it. Return whether it was
-        failed.
+    async def _is_lost(self, claim: Claim, error: UmgError | None, stall: Stall | None) -> bool:
+        """Fail a task of which its provider has answered for some time that it does not have it, or whose queries it
+        has refused. Return whether it was failed. `error`: error of the last poll.
         """
-        is_over = stalls.has_lasted(stall, stalls.LOST, stalls.LOST_SECONDS, self._tasks.now())
-        if not is_over or claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS:
+        now = self._tasks.now()
+        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS or error is None:
             return False
-        error = failure("task_expired", "the provider does not have the task any more")
-        await self._end(claim, FAILED, error, tail=True)
+        if stalls.has_lasted(stall, stalls.LOST, stalls.LOST_SECONDS, now):
+            found = failure("task_expired", "the provider does not have the task any more")
+        elif stalls.has_lasted(stall, stalls.REFUSED, stalls.REFUSED_SECONDS, now):
+            is_blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
+            found = failure("content_policy_violation" if is_blocked else "task_failed", error.message)
+        else:
+            return False
+        await self._end(claim, FAILED, found, tail=True)
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:

@@ -2,14 +2,16 @@
 that a caller does not wait for the task's deadline, and not earlier, since the provider may still charge for the video.
 """
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.store.video_task_table import Claim, Stall
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus
 
-LOST, NO_VIDEO, UNKNOWN_STATE = "lost", "no_video", "state"
+LOST, REFUSED, NO_VIDEO, UNKNOWN_STATE = "lost", "refused", "no_video", "state"
 LOST_SECONDS = 60.0
 """Time for which a provider has to answer that it does not have the task: a relay may not know a new task yet."""
+REFUSED_SECONDS = 600.0
+"""Time for which a provider has to refuse the queries of a task: some relays state so that the task has failed."""
 NO_VIDEO_SECONDS = 300.0
 """Time for which a task that succeeded is polled for its video: a relay may still copy the file to its own storage."""
 UNKNOWN_STATE_SECONDS = 1800.0
@@ -18,14 +20,16 @@ longer than almost all videos take; most protocols give a task up after this tim
 """
 
 
-def lost(claim: Claim, answer: ProviderStatus | UmgError | None, now: int) -> Stall | None:
-    """Return the stall of a task after a poll that failed. Only the answer that the provider does not have the task
-    begins one; after other failures, for example a rate limit, the stall before the poll continues. `now`: in
-    microseconds since 1970.
+def failed_poll(claim: Claim, answer: ProviderStatus | UmgError | None, now: int) -> Stall | None:
+    """Return the stall of a task after a poll that failed. An answer that the provider does not have the task, or that
+    refuses the query, begins one; after other failures, for example a rate limit, the stall before the poll continues.
+    `now`: in microseconds since 1970.
     """
-    if isinstance(answer, UmgError) and answer.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
+    if not isinstance(answer, UmgError):
+        return claim.stall
+    if answer.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
         return _continued(claim, LOST, now)
-    return claim.stall
+    return _continued(claim, REFUSED, now) if answer.failure is Failure.CALLER else claim.stall
 
 
 def no_video(claim: Claim, now: int) -> Stall:

@@ -92,6 +92,26 @@ def test_an_error_with_a_successful_status_refuses_the_submission(protocol: str)
     assert (caught.value.failure is Failure.AMBIGUOUS) == (protocol == "vidE")
 
 
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        ({"error": {"message": REASON}}, Failure.CALLER),
+        ({"error": {"message": "internal error, try again"}}, Failure.TRANSIENT),
+        ({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, Failure.OVERLOADED),
+    ],
+    ids=["a refusal", "a failed server", "a rate limit"],
+)
+@pytest.mark.parametrize("protocol", ["vidA", "vidB", "vidD", "vidF"])
+def test_an_error_without_a_state_is_a_refusal_unless_it_is_that_of_a_server(
+    protocol: str, error: Mapping[str, object], failure: Failure
+) -> None:
+    task = ProviderTask(id="t-1", model="m")
+    found = VIDEO_PROTOCOLS[protocol].decode_status(200, {}, msgspec.json.encode(error), [task])["t-1"]
+    assert isinstance(found, UmgError)
+    assert found.failure is failure
+    assert (REASON in found.message) == (failure is Failure.CALLER)
+
+
 @dataclass(frozen=True)
 class Real:
     """Answer of a relay, from a public source."""

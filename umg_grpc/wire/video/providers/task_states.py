@@ -11,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.task_words import Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.errors.classification import ProviderError, Table
+from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.relayed_tasks import RelayedTask, is_ok, read_relayed
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
@@ -45,6 +45,8 @@ class OwnTask:
     progress: Text = None
 
 
+_OF_SERVER = re.compile(r"\b50\d\b|internal|server|time[d_ -]?out|unavailable|busy|overload|try again", re.IGNORECASE)
+"""Pattern for codes and messages of a server that could not answer the query."""
 NOTHING_OWN = OwnTask()
 NOTHING_RELAYED = RelayedTask()
 VIDEO = "video/mp4"
@@ -64,7 +66,7 @@ def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_O
         return _status(own, own.word, meaning, relayed)
     word = relayed.word or own.word
     if not word and not files_of(relayed):
-        return refused(200, {}, _error_of(body, relayed)) if relayed.has_error else unreadable()
+        return _error_without_state(protocol, body, relayed) if relayed.has_error else unreadable()
     return _status(own, word, relayed.meaning if word else "done", relayed)
 
 
@@ -160,6 +162,18 @@ def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes)
 def is_lost_code(protocol: str, status: int, body: bytes) -> bool:
     """Return whether a failed query has a code by which relays state that they do not have the task."""
     return status >= 400 and meaning_of(text(read_error(body).code), protocol) == "lost"
+
+
+def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> UmgError:
+    """Return the error of an answer with a successful HTTP status that states an error and no state: a refusal, unless
+    its words are those of a failed server.
+    """
+    if meaning_of(relayed.code, protocol) == "lost":
+        return unknown_task()
+    error = _error_of(body, relayed)
+    status = stated_status(error)
+    is_refusal = status == 500 and not _OF_SERVER.search(f"{error.codes} {error.message}")
+    return refused(400 if is_refusal else status, {}, error)
 
 
 def _error_of(body: bytes, relayed: RelayedTask) -> ProviderError:
