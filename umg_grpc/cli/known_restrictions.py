@@ -7,7 +7,7 @@ from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.models import Found, find
 from umg_grpc.knowledge.price_rows import stated_prices
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
-from umg_grpc.knowledge.shipped_prices import price_row, price_source
+from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing import Target
 
@@ -25,8 +25,8 @@ ORIGINS = {"hand": "model", "generated": "model, generated", "inherited": "model
 COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
 
 
-def print_restrictions(target: Target) -> None:
-    """Print the restrictions of a target's model, and the further facts about it."""
+def print_restrictions(target: Target, prices: PriceFile) -> None:
+    """Print the restrictions of a target's model, and the further facts about it. `prices`: file of the operator."""
     members = list(_members_of_vectors(target))
     if not target.quirks.by_protocol and not members:
         return
@@ -42,7 +42,7 @@ def print_restrictions(target: Target) -> None:
     print_table(COLUMNS, rows)
     if others:
         print(f"further facts: {', '.join(others)}")
-    if (price := price_row(target.model, vendor)) is not None and (stated := stated_prices(price)):
+    if (price := price_row(target.model, vendor, prices)) is not None and (stated := stated_prices(price)):
         source, as_of = price_source(price)
         units = ", ".join(f"{name} {credits_}" for name, credits_ in stated.items())
         print(f"shipped price: {units} ({source}; {as_of})")

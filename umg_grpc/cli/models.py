@@ -148,6 +148,8 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
         router = _router(config, data)
         _explain(router, model, face, caller, states)
         served = router.targets(_resolve(router, model, caller).model.id)
+        for target in served:
+            print_restrictions(target, config.public_prices)
         await _print_learned(config, data, {target.model for target in served})
     except (UmgError, CommandError) as error:
         print(f"umg: {error}", file=sys.stderr)
@@ -251,8 +253,6 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
             print_table(("channel", "upstream model", "state", "reasons"), rows)
     if len(refusals) == len(operations):
         raise refusals[0]
-    for target in router.targets(model):
-        print_restrictions(target)
 
 
 def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:

@@ -122,8 +122,13 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
         yield "tokens counted by", "the gateway" if record.tokens_estimated else "the provider"
     yield "credits", credits_text(record.micro_credits)
     if record.prices:
-        conditions = f" ({'; '.join(record.price_conditions)})" if record.price_conditions else ""
-        yield "prices", ", ".join(map(price_text, record.prices)) + conditions
+        yield "prices", charged_text(record)
+
+
+def charged_text(record: pb.RequestRecord) -> str:
+    """Return the prices by which a call was charged as text, with the conditions that applied."""
+    conditions = f" ({'; '.join(record.price_conditions)})" if record.price_conditions else ""
+    return ", ".join(map(price_text, record.prices)) + conditions
 
 
 def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str, ...]:
