@@ -104,6 +104,11 @@ STARTS = [
     ),
     Start("providers", ("init", "providers", "providers openai"), SERVING | DATABASE | CODECS | GRPC),
     Start(
+        "prices",
+        ("prices list gpt-6*", "prices explain gpt-6-sol", "prices update newer.json --dry-run"),
+        SERVING | DATABASE | CODECS | GRPC,
+    ),
+    Start(
         "conversions",
         ("import litellm litellm.yaml", "import new-api channels.json"),
         SERVING | DATABASE | CODECS | GRPC | {"rich"},
@@ -173,6 +178,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "sandbox.yaml").write_text(SANDBOX)
     (folder / "litellm.yaml").write_text("model_list: [{model_name: m, litellm_params: {model: openai/m}}]")
     (folder / "channels.json").write_text('[{"name": "a", "type": 1, "key": "k", "models": "m"}]')
+    (folder / "newer.json").write_text('[{"model": "m", "vendor": "openai", "input": "1"}]')
     asyncio.run(create_database(folder / ".umg"))
     return folder
 
