@@ -51,5 +51,5 @@ def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str)
             key = query.get(parameter)
         value = None if key is None else f"Bearer {key}"
     if value is not None and not (value.isascii() and value.isprintable()):
-        raise UmgError(pb.ERROR_REASON_INVALID_KEY, "a key has visible ASCII characters only; send yours as it stands")
+        raise UmgError(pb.ERROR_REASON_INVALID_KEY, "a key has visible ASCII characters only; send yours unchanged")
     return value

@@ -147,11 +147,11 @@ def _to_umg_error(failure: Exception, request: web.BaseRequest, face: str, reque
                 return internal(request_id)
             return _with_wire_path(error, face)
         case web.HTTPMethodNotAllowed() | web.HTTPNotFound() if _is_websocket(request):
-            message = f"{request.path} takes no WebSocket; send the request over HTTP"
+            message = f"{request.path} supports no WebSocket; send the request over HTTP"
             return UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, upgrade=HTTP)
         case web.HTTPMethodNotAllowed():
             allow = ", ".join(sorted(failure.allowed_methods))
-            message = f"{request.method} is not for {request.path}, which takes {allow}"
+            message = f"{request.method} is not allowed for {request.path}, which supports {allow}"
             refused = UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, allow=allow)
             return _api_not_served(request, matched=True) or refused
         case web.HTTPNotFound():

@@ -159,7 +159,7 @@ async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body broke off: {why}") from None
     except web.RequestPayloadError:
         exchange.is_body_unread = True
-        message = "the body's transfer encoding is broken: a chunk is not what it says"
+        message = "the body's transfer encoding is broken: a chunk does not have the length that it states"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
     return b"".join(chunks) if size < SLOW_JOIN_BYTES else await asyncio.to_thread(b"".join, chunks)
 

@@ -337,7 +337,7 @@ def unknown_action(method: str, path: str) -> str:
     if method != "POST" or models not in NATIVE_ROOTS or not named or action in UNSERVED_ACTIONS:
         return ""
     if not colon:
-        return f"say what the model is to do: {path}:generateContent, or another of {', '.join(ACTIONS)}"
+        return f"name an action of the model: {path}:generateContent, or another of {', '.join(ACTIONS)}"
     if action in ACTIONS and not model:
         return f"no model is named before `:{action}`; call {models}/models/{{model}}:{action}"
     return f"a model has no action `{action}` here; it has {', '.join(ACTIONS)}"

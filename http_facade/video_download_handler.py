@@ -83,7 +83,7 @@ def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
         wanted.index = int(index)
     if (variant := query.get("variant")) is not None:
         if variant not in VARIANTS:
-            raise invalid("variant", f"{echo(variant)} is none of its values: {', '.join(VARIANTS)}")
+            raise invalid("variant", f"{echo(variant)} is not one of its values: {', '.join(VARIANTS)}")
         wanted.variant = VARIANTS[variant]
     part = RANGE.fullmatch(exchange.request.headers.get(hdrs.RANGE, "").replace(" ", ""))
     if part is not None and exchange.request.method == hdrs.METH_GET:

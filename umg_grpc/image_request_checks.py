@@ -52,7 +52,9 @@ def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields:
 def _check_body(request: pb.GenerateImageRequest, row: ImageRules, body_fields: Collection[str]) -> None:
     for name, owner in _BODY_OWNERS.items():
         if name in body_fields and owner != row.family:
-            raise _unsupported(name, f"only models of family {owner} take it, not those of {row.family}; leave it out")
+            raise _unsupported(
+                name, f"only models of family {owner} accept it, not those of {row.family}; leave it out"
+            )
     is_generation = request.operation in (pb.IMAGE_OPERATION_UNSPECIFIED, pb.IMAGE_OPERATION_GENERATE)
     if row.is_structured and is_generation and request.source.format and "input" not in body_fields:
         message = f"`input` is required by models of family {row.family}; send the prompt in `input.messages`"
@@ -65,8 +67,8 @@ def _check_fields(request: pb.GenerateImageRequest, row: ImageRules) -> None:
         if name in FAMILY_FIELDS and name not in row.fields:
             owners = ", ".join(family for family, other in GENERAL.items() if name in other.fields)
             if row.family in owners:
-                raise _unsupported(name, f"this model of family {row.family} does not take it; leave it out")
-            raise _unsupported(name, f"only models of {owners} take it, not those of {row.family}; leave it out")
+                raise _unsupported(name, f"this model of family {row.family} does not accept it; leave it out")
+            raise _unsupported(name, f"only models of {owners} accept it, not those of {row.family}; leave it out")
     if request.operation == pb.IMAGE_OPERATION_VARIATION and not row.has_variations:
         raise _unsupported("operation", f"models of family {row.family} make no variations; send an edit with a prompt")
 

@@ -124,10 +124,10 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
         at = f"parameters.media[{position}]"
         if medium.kind not in rules.kinds or (medium.kind == IMAGE and rules.max_images == 0):
             kind = pb.VideoMediaKind.Name(medium.kind).rpartition("_")[2].lower()
-            raise _unsupported(at, f"`{at}`: model {model} takes no {kind} input; leave it out")
+            raise _unsupported(at, f"`{at}`: model {model} accepts no {kind} input; leave it out")
         if medium.role not in rules.roles:
             role = pb.VideoMediaRole.Name(medium.role).removeprefix("VIDEO_MEDIA_ROLE_").lower()
-            raise _unsupported(at, f"`{at}`: model {model} takes no medium of role {role}; leave it out")
+            raise _unsupported(at, f"`{at}`: model {model} accepts no media of role {role}; leave it out")
     images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
     roles = [image.role for image in images]
     for frame, name in ((FIRST, "first"), (LAST, "last")):
@@ -142,7 +142,7 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
     if rules.max_images and len(images) > rules.max_images:
         raise _invalid(
             "parameters.media",
-            f"`parameters.media`: model {model} takes at most {rules.max_images} image(s); send fewer",
+            f"`parameters.media`: model {model} accepts at most {rules.max_images} image(s); send fewer",
         )
     if rules.needs_image and not images:
         raise _missing("parameters.media", f"`parameters.media`: model {model} makes a video of an image; add one")
@@ -165,12 +165,12 @@ def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia])
         raise _invalid("model", f"`model`: {request.model} is not of the kind of this path; call the path of its kind")
     if request.kind == TEXT and images:
         raise _unsupported(
-            "parameters.media[0]", "`parameters.media[0]`: text to video takes no image; submit it as image to video"
+            "parameters.media[0]", "`parameters.media[0]`: text to video accepts no image; submit it as image to video"
         )
     if request.kind == IMAGES and not images:
         raise _missing("parameters.media", "`parameters.media`: image to video needs an image; add one")
     if request.kind in (TEXT, IMAGES) and request.entry in (E_V1, E_3) and any(item.kind == VIDEO for item in media):
-        raise _unsupported("parameters.media", "`parameters.media`: only omni video takes reference videos")
+        raise _unsupported("parameters.media", "`parameters.media`: only omni video accepts reference videos")
     if request.entry == E_3 and (request.kind == OMNI or omni):
         videos = sum(item.kind == VIDEO for item in media)
         others, allowed = len(media) - videos, _OMNI_OTHERS_WITH_VIDEO if videos else _OMNI_OTHERS
@@ -200,7 +200,7 @@ def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) 
             raise _invalid(path, f"the fast model {model} does not support 1080p")
         if name in rules.values and value not in rules.values[name]:
             allowed = ", ".join(str(choice) for choice in rules.values[name])
-            raise _invalid(path, f"`{path}`: {_shown(value)} is none of its values on model {model}: {allowed}")
+            raise _invalid(path, f"`{path}`: {_shown(value)} is not one of its values on model {model}: {allowed}")
         if name in rules.ranges and not rules.ranges[name][0] <= value <= rules.ranges[name][1]:
             low, high = rules.ranges[name]
             raise _invalid(path, f"{RANGE_NAMES.get(name, name)} must be between {low} and {high}")

@@ -81,4 +81,4 @@ async def test_a_dropped_field_of_another_format_keeps_its_name(
             assert (answer.status, answer.headers["x-umg-dropped"]) == (200, unknown)
         async with session.post(path, json=body, headers={"x-umg-strict": "true"}) as refusal:
             assert refusal.status == 400
-            assert f"cannot be told: {unknown};" in await refusal.text()
+            assert f"to the provider of this model: {unknown};" in await refusal.text()

@@ -316,7 +316,7 @@ async def test_a_wrong_method_is_an_error_too(face: Face, caller: Caller) -> Non
     async with face.client.post(face.url(f"{caller.root}/models"), headers=KEY | caller.headers, json={}) as answer:
         assert answer.status == 405
         assert answer.headers["allow"] == "GET, HEAD"
-        assert "takes GET, HEAD" in (await answer.json())["error"]["message"]
+        assert "supports GET, HEAD" in (await answer.json())["error"]["message"]
 
 
 # --- pages, of a real gateway

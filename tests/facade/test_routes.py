@@ -81,9 +81,9 @@ MISSES = [
     Miss(id="an action that no model has", path="/v1beta/models/a/b:c:nope", message="a model has no action `nope` here; it has generateContent, streamGenerateContent, countTokens, embedContent, batchEmbedContents"),
     Miss(id="an action that no model has, at the other root", path="/v1/models/m:predict", message="no action `predict`"),
     Miss(id="an action of no model", path="/v1beta/models/:generateContent", message="no model is named before `:generateContent`; call /v1beta/models/{model}:generateContent"),
-    Miss(id="another method on the model list", path="/v1/models", status=405, message="takes GET, HEAD"),
+    Miss(id="another method on the model list", path="/v1/models", status=405, message="supports GET, HEAD"),
     Miss(id="a stored completion", path="/v1/chat/completions/1", method="GET", message="stored chat completions"),
-    Miss(id="OPTIONS without CORS", path="/v1/chat/completions", method="OPTIONS", status=405, message="takes POST"),
+    Miss(id="OPTIONS without CORS", path="/v1/chat/completions", method="OPTIONS", status=405, message="supports POST"),
     Miss(id="OPTIONS on an unknown path", path="/nothing", method="OPTIONS"),
     Miss(id="a method that no path has", path="/v1/chat/completions", method="PURGE", status=405, message="PURGE"),
 ]  # fmt: skip
@@ -226,7 +226,7 @@ class NearlyRight:
 NEARLY_RIGHT = [
     NearlyRight("a slash too many", "/v1/embeddings/", "call /v1/embeddings, without the slash"),
     NearlyRight("a slash too many behind another version", "/v2/rerank/", "call /v2/rerank, without the slash"),
-    NearlyRight("a model without an action", "/v1/models/wordllama-256", "say what the model is to do"),
+    NearlyRight("a model without an action", "/v1/models/wordllama-256", "name an action of the model"),
 ]
 
 

@@ -29,7 +29,7 @@ async def test_a_handshake_is_refused_at_once_with_426_and_a_json_body(face: Fac
     lines = head.decode().lower().split("\r\n")
     assert lines[0] == "http/1.1 426 upgrade required"
     assert {"connection: close", "upgrade: http/1.1", "content-type: application/json"} <= set(lines)
-    assert "takes no WebSocket; send the request over HTTP" in str(json.loads(body)["error"])
+    assert "supports no WebSocket; send the request over HTTP" in str(json.loads(body)["error"])
 
 
 async def test_a_websocket_client_gets_the_status(face: Face) -> None:

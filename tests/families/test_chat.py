@@ -81,7 +81,7 @@ REFUSALS = [
     ),
     Refusal("chat rule 6, readings 12: a search option alone", "famC-sonnet-4-5", {"web_search_options": {}}, "web_search_options", "`tools`"),
     *(
-        Refusal(f"readings 1: {path} is for famQ", model, {path: value}, path, f"famQ take it, not those of {model[:4]}")
+        Refusal(f"readings 1: {path} is for famQ", model, {path: value}, path, f"famQ accept it, not those of {model[:4]}")
         for path, value in {"enable_thinking": False, "parameters": {"enable_search": True}}.items()
         for model in ("famO-5", "famX-4", PRO, "famC-sonnet-4-5", "famR-1")
     ),

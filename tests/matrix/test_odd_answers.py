@@ -134,7 +134,7 @@ async def test_a_body_without_an_answer_is_a_failure(
 ) -> None:
     got = await call(gateway, face, upstream, answer)
     assert (got.status, got.is_error) == (502, True)
-    assert "cannot be read: it holds no answer" in got.body.decode()
+    assert "cannot be read: it contains no answer" in got.body.decode()
 
 
 @pytest.mark.parametrize("face", FACES)

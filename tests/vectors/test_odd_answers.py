@@ -117,6 +117,6 @@ async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: Vector
 async def test_vectors_of_another_length_than_requested_are_a_failure(odd: Odd, gateway: VectorCaller) -> None:
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
     assert result.status == 502, result
-    assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in result.message
+    assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were requested" in result.message
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
     assert result.vectors == [vector(text, LENGTH - 1) for text in TEXTS], result

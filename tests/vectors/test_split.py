@@ -206,7 +206,7 @@ async def test_a_part_with_another_length_than_requested_is_no_answer(protocol: 
     async with gateway("http, in process", protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
         result = await made.embed(Embed(inputs=TEN, dimensions=4))
         assert result.status == 502, result
-        assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in result.message
+        assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were requested" in result.message
 
 
 async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_the_choices_of_a_field_are_looked_up_once_for_all_its_positions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = refusal("x", 0)
-    assert first == "`modalities[0]`: 'x' is none of its values; send one of `audio`, `image`, `text`"
+    assert first == "`modalities[0]`: 'x' is not one of its values; send one of `audio`, `image`, `text`"
 
     def unwanted(_: object) -> object:
         raise AssertionError("the type is described again")

@@ -62,7 +62,7 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))
     _check_patterns("channels", "channel's name", "`openai`, `azure-*`", fields.get("channels", ()))
     if unknown := set(fields.get("operations", ())) - set(OPERATIONS):
-        raise _invalid("operations", f"`{min(unknown)}` is no operation; name some of {', '.join(OPERATIONS)}")
+        raise _invalid("operations", f"`{min(unknown)}` is not an operation; choose from {', '.join(OPERATIONS)}")
     _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
     _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
     _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
@@ -98,7 +98,7 @@ def _check_expiry(expire_time: datetime | None, now: datetime) -> None:
     if expire_time is not None and expire_time.tzinfo is None:
         raise _invalid("expire_time", "the time of expiry needs a zone: 2027-01-31T12:00:00Z")
     if expire_time is not None and expire_time < now:
-        raise _invalid("expire_time", "the time of expiry is over; give a later one")
+        raise _invalid("expire_time", "the time of expiry is in the past; give a later one")
 
 
 def _check_patterns(field: str, noun: str, examples: str, patterns: Collection[str]) -> None:

@@ -63,7 +63,7 @@ def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset
         f" {texts['needed']}. "
     )
     if reset is None:
-        message += "The budget does not begin anew; ask the operator for a larger one"
+        message += "The budget is not renewed; ask the operator for a larger one"
         return UmgError(pb.ERROR_REASON_QUOTA_EXHAUSTED, message, **texts)
     time = reset.strftime("%Y-%m-%dT%H:%M:%SZ")
     return UmgError(

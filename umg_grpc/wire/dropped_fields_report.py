@@ -129,7 +129,8 @@ class Report(msgspec.Struct, eq=False):
             dropped = self.header()
             if name != header_name(name):
                 dropped += f" (`{name}`)"
-            message = f"the provider of this model cannot be told: {dropped}; leave it out, or send no x-umg-strict"
+            problem = "this request cannot be sent unchanged to the provider of this model"
+            message = f"{problem}: {dropped}; leave that out, or send no x-umg-strict"
             path = name if wire_path is None else body_path(name, wire_path)
             raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=path)
 
@@ -147,12 +148,12 @@ def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
     does not have. `at`: canonical path of the part.
     """
     kind = echo(opaque.type) or "of no type"
-    problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
+    problem = f"`{kind}` of the {opaque.format} format cannot be translated for this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 
 
-NOTHING_LEFT = "nothing of them can be said; send results together with the calls that they answer"
+NOTHING_LEFT = "no part of them can be translated; send results together with the calls that they answer"
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:

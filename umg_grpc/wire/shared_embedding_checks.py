@@ -123,7 +123,7 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
     `other`: length of the other vectors.
     """
     if requested:
-        problem = f"not of the {requested} that were asked for; leave the length out or choose another model"
+        problem = f"not of the {requested} that were requested; leave the length out or choose another model"
         message = f"the provider made vectors of {length} numbers, {problem}"
     else:
         message = f"the provider made vectors of {other} and of {length} numbers in one answer; try again"

@@ -41,7 +41,9 @@ def report_unsupported(
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]
     for field in [*unknown, *(field for field in indispensable if field in present)]:
-        raise untranslatable(echo(field), "this model's provider cannot be told; leave it out or choose another model")
+        raise untranslatable(
+            echo(field), "this model's provider has no equivalent; leave it out or choose another model"
+        )
     for field in [*notes.uncarried, *(field for field in unsupported if field in present)]:
         if not _has_no_effect(field, request):
             report.drop(field)
@@ -56,7 +58,7 @@ def reject_several_candidates(request: pb.GenerateRequest) -> None:
     one candidate.
     """
     if request.candidate_count > 1:
-        message = "`candidate_count`: this model's provider makes one answer; ask several times"
+        message = "`candidate_count`: this model's provider makes one answer; call it several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
 
 

@@ -37,7 +37,7 @@ def fit_members(encoded: UpstreamRequest, request: object, dialect: EmbeddingDia
 def _require_only_length(value: Raw, length: int) -> None:
     """Raise UmgError(UNTRANSLATABLE) unless a JSON value is the length of all vectors of the model."""
     if bytes(value) != b"%d" % length:
-        problem = f"this model makes vectors of {length} numbers alone; leave it out or choose another model"
+        problem = f"this model makes vectors of {length} numbers only; leave it out or choose another model"
         raise untranslatable("dimensions", problem)
 
 

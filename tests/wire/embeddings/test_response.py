@@ -152,6 +152,7 @@ class Unreadable:
     inputs: int = 1
     seen: bool = True
     """Whether passthrough finds the fault, too, without decoding the vectors."""
+    reason: "pb.ErrorReason.ValueType" = FAILED
 
 
 def vectors(id_: str, *data: object, inputs: int = 1, seen: bool = True) -> Unreadable:
@@ -169,7 +170,9 @@ UNREADABLE = [
     Unreadable("no vectors", b'{"object":"list","model":"theirs"}'),
     Unreadable("null as vectors", b'{"data":null}'),
     Unreadable("vectors of another type", b'{"data":{"embedding":[1.0]}}'),
-    Unreadable("an error", b'{"error":{"message":"overloaded","code":503}}'),
+    Unreadable(
+        "an error", b'{"error":{"message":"overloaded","code":503}}', reason=pb.ERROR_REASON_UPSTREAM_OVERLOADED
+    ),
     Unreadable("an error beside vectors", b'{"data":[{"embedding":[1.0]}],"error":"overloaded"}'),
     vectors("a vector too few", {"embedding": [1.0]}, inputs=2),
     vectors("a vector too many", {"embedding": [1.0]}, {"embedding": [1.0]}),
@@ -211,7 +214,7 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pas
         return
     with pytest.raises(UmgError) as caught:
         EMBEDDINGS.decode_response(case.body, make_request(case.inputs), pass_)
-    assert caught.value.reason == FAILED
+    assert caught.value.reason == case.reason
 
 
 LENGTHS = [
@@ -220,8 +223,8 @@ LENGTHS = [
     ((1, 2), 0, (1, 2), ""),
     ((0, 2), 1, (1, 2), ""),
     ((0, 2, 0), 0, (4, 2, 4), ""),
-    ((0, 0), 3, (2, 2), "2 numbers, not of the 3 that were asked for"),
-    ((0, 2), 1, (1, 1), "1 numbers, not of the 2 that were asked for"),
+    ((0, 0), 3, (2, 2), "2 numbers, not of the 3 that were requested"),
+    ((0, 2), 1, (1, 1), "1 numbers, not of the 2 that were requested"),
     ((0, 0), 0, (4, 5), "4 and of 5 numbers in one answer"),
     ((0, 2, 0), 0, (4, 2, 3), "4 and of 3 numbers in one answer"),
 ]

@@ -211,7 +211,7 @@ def test_an_error_with_a_success_status_is_an_error(pass_: bool) -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     with pytest.raises(UmgError, match="Overloaded") as caught:
         MESSAGES.decode_response(body, ANSWERED, pass_)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_OVERLOADED
 
 
 def test_halves_of_characters_do_not_break_an_answer() -> None:

@@ -199,7 +199,7 @@ def test_a_character_split_between_deltas_is_joined(pieces: list[str], kind: str
 
 
 ERRORS = [
-    ("an error event", frame("error", error={"type": "overloaded_error", "message": "Overloaded"}), pb.ERROR_REASON_UPSTREAM_FAILED),
+    ("an error event", frame("error", error={"type": "overloaded_error", "message": "Overloaded"}), pb.ERROR_REASON_UPSTREAM_OVERLOADED),
     ("a rate limit", frame("error", error={"type": "rate_limit_error", "message": "slow down"}), pb.ERROR_REASON_UPSTREAM_RATE_LIMITED),
     ("an error without a name", b'data: {"type":"error","error":{"type":"api_error","message":"x"}}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),
     ("an error of another shape", b'event: error\ndata: {"message":"x"}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),

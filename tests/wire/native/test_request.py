@@ -420,7 +420,7 @@ def test_blank_turns_are_refused(messages: list[pb.Message]) -> None:
     with pytest.raises(UmgError) as caught:
         NATIVE.encode_request(pb.GenerateRequest(messages=messages), "m", False)
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "messages"})
-    assert caught.value.message == "`messages`: all of them are blank; say something"
+    assert caught.value.message == "`messages`: all of them are blank; send some text"
 
 
 @pytest.mark.parametrize(

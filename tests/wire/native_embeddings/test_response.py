@@ -101,6 +101,7 @@ class Unreadable:
     inputs: int = 1
     seen: bool = True
     """Whether passthrough finds the fault, too, without decoding the vectors."""
+    reason: "pb.ErrorReason.ValueType" = pb.ERROR_REASON_UPSTREAM_FAILED
 
 
 UNREADABLE = [
@@ -110,7 +111,11 @@ UNREADABLE = [
     Unreadable("a list", b'[{"embedding":{"values":[1.0]}}]'),
     Unreadable("no vectors", b"{}"),
     Unreadable("null as vectors", b'{"embeddings":null,"embedding":null}'),
-    Unreadable("an error", b'{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}'),
+    Unreadable(
+        "an error",
+        b'{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}',
+        reason=pb.ERROR_REASON_UPSTREAM_OVERLOADED,
+    ),
     Unreadable("a vector too few", b'{"embeddings":[{"values":[1.0]}]}', 2),
     Unreadable("one vector for two inputs", b'{"embedding":{"values":[1.0]}}', 2),
     Unreadable("a vector too many", b'{"embeddings":[{"values":[1.0]},{"values":[1.0]}]}'),
@@ -132,7 +137,7 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pas
         return
     with pytest.raises(UmgError) as caught:
         NATIVE_EMBEDDINGS.decode_response(case.body, request, pass_)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+    assert caught.value.reason == case.reason
 
 
 FORMS = {
@@ -173,7 +178,7 @@ def test_vectors_of_another_length_than_requested_are_the_providers_failure() ->
     good, bad = (b'{"embeddings":[{"values":[1.0]},{"values":%b}],%b}' % (each, USAGE) for each in (b"[1.0,2]", b"[1]"))
     for pass_ in (False, True):
         assert NATIVE_EMBEDDINGS.decode_response(good, request, pass_).HasField("source") == pass_
-        with pytest.raises(UmgError, match="1 numbers, not of the 2 that were asked for"):
+        with pytest.raises(UmgError, match="1 numbers, not of the 2 that were requested"):
             NATIVE_EMBEDDINGS.decode_response(bad, request, pass_)
 
 

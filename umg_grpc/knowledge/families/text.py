@@ -210,13 +210,13 @@ def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
 def _reject_fields(written: Iterable[str], family: str) -> None:
     for path in written:
         if _FILE_PART.fullmatch(path):
-            message = f"`{path}`: files are not taken here; send them to /v1/responses as `input_file`"
+            message = f"`{path}`: files are not accepted here; send them to /v1/responses as `input_file`"
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=path)
         owner = OWNERS.get(path) or next((OWNERS[prefix] for prefix in _prefixes(path) if prefix in OWNERS), "")
         if owner not in ("", family):
-            raise _unsupported(path, f"only models of family {owner} take it, not those of {family}; leave it out")
+            raise _unsupported(path, f"only models of family {owner} accept it, not those of {family}; leave it out")
         if family == "famQ" and path in INSIDE_PARAMETERS:
-            problem = f"models of family famQ take it inside `parameters` only; send it as `parameters.{path}`"
+            problem = f"models of family famQ accept it inside `parameters` only; send it as `parameters.{path}`"
             raise _invalid(path, problem)
 
 
@@ -235,7 +235,7 @@ def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: 
     if "thinking" not in fields or request.face_hints.enable_thinking:
         return
     if reasoning.mode == pb.REASONING_MODE_ENABLED:
-        problem = f"models of family {model.family} are not switched by it; leave it out or choose another model"
+        problem = f"models of family {model.family} cannot be switched by it; leave it out or choose another model"
         raise _unsupported("thinking", problem)
     reasoning.ClearField("mode")
     if _caller_path(fields, "thinking_budget", "thinkingBudget") is None:
@@ -290,10 +290,10 @@ def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model
     """
     if model.levels and request.reasoning.HasField("budget_tokens"):
         path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
-        raise _unsupported(path, "this model takes no budget; set its thinking level to LOW or HIGH")
+        raise _unsupported(path, "this model supports no budget; set its thinking level to LOW or HIGH")
     if not model.levels and request.reasoning.level:
         path = _caller_path(fields, "thinking_level", "thinkingLevel") or "reasoning.level"
-        raise _unsupported(path, "this model takes no level; set its thinking budget")
+        raise _unsupported(path, "this model supports no level; set its thinking budget")
 
 
 def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix) -> None:
@@ -310,7 +310,7 @@ def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffi
     request.face_hints.ClearField("enable_thinking")
     if suffix.form == "budget":
         if model.levels:
-            problem = "this model takes no budget; use the suffix -thinking-low or -thinking-high"
+            problem = "this model supports no budget; use the suffix -thinking-low or -thinking-high"
             raise _invalid("model", problem)
         if suffix.budget > MAX_COUNT:
             raise _invalid("model", f"its budget is larger than {MAX_COUNT}, the maximum; send a smaller one")

@@ -96,8 +96,8 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
             shown = name[:SHOWN_CHARACTERS]
             at = f"`{field}`: " if field else ""
             message = (
-                f"{at}this key has no object '{shown}' at the provider; leave it out, or send the content itself. What "
-                "lies in the provider's account can be named only where the operator says `shared_objects: true` of "
+                f"{at}this key has no object '{shown}' at the provider; leave it out, or send the content itself. "
+                "Objects of the provider's account can be named only if the operator sets `shared_objects: true` for "
                 "the channel"
             )
             error = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=shown)

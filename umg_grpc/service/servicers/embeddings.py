@@ -105,7 +105,7 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
         message = f"`{field}`: the vectors of {model.id} always have {own} numbers; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=field)
     if known.any_dimensions and length > own:
-        raise invalid(field, f"{model.id} makes vectors of at most {own} numbers; ask for no more")
+        raise invalid(field, f"{model.id} makes vectors of at most {own} numbers; request no more")
     if choices and length not in choices:
         raise invalid(field, f"{model.id} makes vectors of {', '.join(map(str, choices))} numbers; choose one of them")
 
@@ -120,7 +120,7 @@ def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
         if given.HasField("tokens"):
             field = f"inputs[{position}].tokens.ids"
             if max_tokens and len(given.tokens.ids) > max_tokens:
-                message = f"{field} is too long: {model.id} takes at most {max_tokens} tokens of a text; split it"
+                message = f"{field} is too long: {model.id} accepts at most {max_tokens} tokens of a text; split it"
                 raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field)
             try:
                 given.text = decode(given.tokens.ids, model.tokenizer)

@@ -50,7 +50,9 @@ def position_of(token: str, kind: type[PositionT]) -> PositionT:
 
 def unknown_token() -> UmgError:
     """Return the error for a page token that does not belong to this request."""
-    return invalid("page_token", "it is of another request; send the request with which it came, or no token")
+    return invalid(
+        "page_token", "it belongs to another request; send it with the request that returned it, or send no token"
+    )
 
 
 def selected(request: Selection) -> CallFilter:

@@ -24,7 +24,7 @@ class Inflater:
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
-            raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not asked for")
+            raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not requested")
 
     def feed(self, data: bytes) -> Iterable[bytes]:
         """Return an iterator over the decompressed parts of received bytes, each decompressed when it is requested;

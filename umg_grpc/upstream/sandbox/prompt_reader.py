@@ -93,7 +93,7 @@ def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, 
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(name, request.source) for name in notes.indispensable]
     for name in [*unknown, *(name for name in INDISPENSABLE if name in present)]:
-        raise untranslatable(name, "the sandbox cannot be told; leave it out or choose another model")
+        raise untranslatable(name, "the sandbox has no equivalent; leave it out or choose another model")
     for name in [*notes.uncarried, *(name for name in NOT_HONOURED if name in present)]:
         report.drop(name)
     note_nested(request.source, report)

@@ -77,7 +77,7 @@ def busy() -> UmgError:
 
 def cut() -> UmgError:
     """Return the error for a stream that broke off."""
-    message = "the provider's stream broke off before its end (simulated); the answer is not whole, try again"
+    message = "the provider's stream broke off before its end (simulated); the answer is incomplete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 

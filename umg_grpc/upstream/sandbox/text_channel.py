@@ -188,7 +188,7 @@ def _check_draws(model: str) -> None:
 def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> None:
     max_tokens = context_tokens(model)
     if prompt.tokens > max_tokens and request.truncation != pb.TRUNCATION_AUTO:
-        text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {max_tokens}; shorten it"
+        text = f"the prompt is too long: {prompt.tokens} tokens, and {model} accepts at most {max_tokens}; shorten it"
         raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").with_failure(Failure.CONTEXT)
 
 

@@ -156,7 +156,7 @@ def _decode_file(file: schema.FileSource, media: pb.MediaPart, at: str) -> None:
             raise missing(f"{at}.file_data")
         media.file_id = file.file_id
     elif file.file_id is not None:
-        raise invalid(f"{at}.file_id", "`file_data` is given as well; send one of them")
+        raise invalid(f"{at}.file_id", "`file_data` is present, too; send one of them")
     else:
         decode_file(file.file_data, media, f"{at}.file_data")
 

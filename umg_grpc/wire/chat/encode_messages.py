@@ -383,7 +383,7 @@ class MessageEncoder:
             }
         kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
         raise untranslatable(
-            at, f"chat cannot say this {kind} ({media.mime_type or source}); send its bytes in another form"
+            at, f"chat cannot express this {kind} ({media.mime_type or source}); send its bytes in another form"
         )
 
 

@@ -97,7 +97,7 @@ def _level(value: str, field: str) -> str:
     """
     if value.lower() not in LEVELS:
         known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
-        raise invalid(field, f"{echo(repr(value))} is none of its values; send one of {known}")
+        raise invalid(field, f"{echo(repr(value))} is not one of its values; send one of {known}")
     return value.lower()
 
 

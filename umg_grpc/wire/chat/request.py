@@ -380,7 +380,7 @@ def _encode_output(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
         case "enum_text":
             raise UmgError(
                 pb.ERROR_REASON_UNTRANSLATABLE,
-                "`response_format`: chat has no bare enum; ask for JSON",
+                "`response_format`: chat has no bare enum; request JSON",
                 field="response_format",
             )
         case None:

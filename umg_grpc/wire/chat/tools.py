@@ -43,7 +43,7 @@ def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
         _decode_tool(raw, request.tools.add(), f"tools[{index}]")
     if body.functions:
         if body.tools:
-            raise invalid("functions", "`tools` is given as well; move the functions there")
+            raise invalid("functions", "`tools` is present, too; move the functions there")
         request.face_hints.legacy_functions = True
         for index, function in enumerate(body.functions):
             decode_function(function, request.tools.add().function, f"functions[{index}]")

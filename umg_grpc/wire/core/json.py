@@ -230,7 +230,7 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
         return UmgError(pb.ERROR_REASON_MALFORMED_BODY, "the body is not a JSON object; send one")
     if value := _ENUM.match(problem):
         known = ", ".join(f"`{choice}`" for choice in _choices(kind, local))
-        return invalid(path, f"{echo(value[1])} is none of its values; send one of {known}")
+        return invalid(path, f"{echo(value[1])} is not one of its values; send one of {known}")
     if got := _GOT.match(problem):
         return invalid(path, f"expected {_expected_types(got[1])}, got {_type_name(got[2])}; correct its type")
     if bound := _BOUND.match(problem):

@@ -17,7 +17,7 @@ SLOW_MARKS = 4096
 """Number of commas and colons from which a body takes milliseconds to decode, even if it has few bytes."""
 
 NO_MEMORY = "the gateway has not the memory to read this body"
-MALFORMED = "the body is not what its format says, and no field of it can be named; compare it with the format"
+MALFORMED = "the body does not have the form of its format; compare it with the format's documentation"
 
 
 def is_slow(body: bytes) -> bool:

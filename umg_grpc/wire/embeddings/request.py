@@ -140,7 +140,7 @@ def _encode_inputs(request: pb.EmbedRequest) -> list[str] | list[list[int]]:
     if all(tokens):
         return tokens
     index = next(index for index, text in enumerate(texts) if bool(text) != bool(texts[0]))
-    problem = "this model's provider takes texts or tokens in one call; send the others in another"
+    problem = "this model's provider accepts texts or tokens in one call; send the others in another"
     raise untranslatable(f"inputs[{index}]", problem)
 
 

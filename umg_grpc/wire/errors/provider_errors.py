@@ -40,7 +40,7 @@ def is_error(raw: Raw) -> bool:
     return bytes(raw) not in NO_ERRORS
 
 
-NO_ANSWER = ": it holds no answer"
+NO_ANSWER = ": it contains no answer"
 
 
 def unreadable(why: str = "") -> UmgError:
@@ -62,6 +62,8 @@ def failure_in_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "m
     """Return the error that a body or an event without an answer states by a code and a message; None if it states
     none.
     """
+    if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either
+        return None
     error = read_error(body)
     if not error.message or error.code in (None, *NO_ERROR_CODES):
         return None
@@ -70,7 +72,7 @@ def failure_in_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "m
 
 def cut_off() -> UmgError:
     """Return the error UPSTREAM_CUT for a stream that ended before its end marker."""
-    message = "the provider's stream broke off before its end; the answer is not whole, try again"
+    message = "the provider's stream broke off before its end; the answer is incomplete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 

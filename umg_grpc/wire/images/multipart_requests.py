@@ -35,7 +35,7 @@ def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPa
         elif part.name == "mask":
             masks.append(part)
         elif part.file_name is not None:
-            raise invalid(part.name, "it is no field for a file; send images as `image`, `image[]` or `mask`")
+            raise invalid(part.name, "it is not a field for a file; send images as `image`, `image[]` or `mask`")
         else:
             name = part.name.removesuffix("[]")
             if name in fields:

@@ -233,7 +233,7 @@ def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
             raise missing(f"{at}.type")
         case _:  # a source of an unknown type is no file that any provider could be sent
             known = "`base64`, `url`, `file`" if image else "`base64`, `text`, `url`, `file`, `content`"
-            raise invalid(f"{at}.type", f"it is none of its values; send one of {known}")
+            raise invalid(f"{at}.type", f"it is not one of its values; send one of {known}")
 
 
 def _inline(source: schema.Base64Source, media: pb.MediaPart, at: str) -> None:

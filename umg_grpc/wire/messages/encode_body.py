@@ -68,7 +68,7 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
                 turns.append_instruction(instruction)
             return config
         case "enum_text":
-            raise untranslatable("response_format", "this model's provider has no bare enum; ask for JSON")
+            raise untranslatable("response_format", "this model's provider has no bare enum; request JSON")
         case "text" | None:
             pass
         case unhandled:

@@ -221,7 +221,7 @@ class MessageEncoder:
             return  # the thread has the turns
         if not self._turns:
             if not self._system:
-                raise untranslatable("messages", "all of them are blank; say something")
+                raise untranslatable("messages", "all of them are blank; send some text")
             self._report.drop("role", "user")  # only instructions: providers want a question
             self._turns.append(("user", [dict(block) for block in self._system]))
             self._system.clear()
@@ -389,7 +389,7 @@ class MessageEncoder:
         if encoded is None:
             kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
             form = media.mime_type or media.WhichOneof("source")
-            raise untranslatable(at, f"this model's provider does not take this {kind} ({form}); send another form")
+            raise untranslatable(at, f"this model's provider does not accept this {kind} ({form}); send another form")
         return encoded
 
     # --- cache marks

@@ -32,7 +32,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
     """
     after, before = query.get("after_id", ""), query.get("before_id", "")
     if after and before:
-        raise invalid("before_id", "a page stands behind `after_id` or before `before_id`; send one of them")
+        raise invalid("before_id", "a page begins after `after_id` or ends before `before_id`; send one of them")
     request = pb.ListModelsRequest(page_size=page_size(query, ("limit",), DEFAULT_PAGE))
     if after or before:
         request.page_token = encode_token(page_after(after) if after else page_before(before))

@@ -99,7 +99,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
     elif part.thought_signature:
         target.text.SetInParent()
     else:
-        raise invalid(at, "the part says nothing; send text, inlineData, fileData, functionCall or functionResponse")
+        raise invalid(at, "the part is empty; send text, inlineData, fileData, functionCall or functionResponse")
 
 
 def kind_of(part: Raw) -> str:

@@ -52,7 +52,7 @@ def decode_instructions(content: schema.Content, request: pb.GenerateRequest, no
 def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
     kinds = [name for name in schema.KINDS if _is_given(getattr(part, name))]
     if len(kinds) > 1:
-        raise invalid(at, f"one part is one thing, this is {' and '.join(kinds)}; make them several parts")
+        raise invalid(at, f"a part has one kind of content, this one has {' and '.join(kinds)}; send several parts")
     decode_part(part, target, at)
     if _is_given(part.video_metadata):
         notes.record_uncarried("videoMetadata")

@@ -105,7 +105,7 @@ class ContentEncoder:
         ]
         if not contents:
             if not system:
-                raise untranslatable("messages", "all of them are blank; say something")
+                raise untranslatable("messages", "all of them are blank; send some text")
             self._report.drop("instructions", "a user turn")  # rejected without one
             return {"contents": [{"role": USER, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
@@ -284,7 +284,7 @@ class ContentEncoder:
             return
         encoded = encode_media(media)
         if encoded is None:
-            raise untranslatable(at, "the file lives at another provider; send its bytes or its address")
+            raise untranslatable(at, "the file is stored at another provider; send its bytes or its address")
         if media.detail in ("", "auto"):
             pass
         elif media.detail not in DETAILS or 0 < self._generation < 3:  # older models reject it

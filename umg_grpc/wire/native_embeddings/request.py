@@ -173,7 +173,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, name: str) -> JsonObject:
     text = item.text
     if not text:
-        raise untranslatable(f"{at}.tokens", "this model's provider takes no tokens; send the text itself")
+        raise untranslatable(f"{at}.tokens", "this model's provider accepts no tokens; send the text itself")
     fields: JsonObject = {"model": name, "content": {"parts": [{"text": text}]}}
     if task_type := item.task_type or request.task_type:
         fields["taskType"] = task_type

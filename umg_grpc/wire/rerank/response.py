@@ -137,7 +137,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     places = _places(results, len(request.documents))
     wanted = min(request.top_n or len(request.documents), len(request.documents))
     if len(places) < wanted:
-        raise unreadable(f": it has {len(places)} of the {wanted} results that it was asked for")
+        raise unreadable(f": it has {len(places)} of the {wanted} results that were requested")
     for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
         decoded = response.results.add()
         decoded.index, decoded.relevance_score = index, score

@@ -165,7 +165,7 @@ def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO
             if form := encode_json_format(request.response_format, report, quirks):
                 fields["format"] = form
         case "enum_text":
-            raise untranslatable("response_format", "responses has no bare enum; ask for JSON")
+            raise untranslatable("response_format", "responses has no bare enum; request JSON")
         case None:
             pass
         case unhandled:

@@ -66,7 +66,7 @@ def read_content(
             body.medium(_url(members, kind, path), f"{path}.{kind}.url", kinds[kind], role)
         else:
             known = ", ".join(f"`{name}`" for name in ("text", *kinds))
-            raise invalid(f"{path}.type", f"{echo(kind) or 'nothing'} is none of its values; send one of {known}")
+            raise invalid(f"{path}.type", f"{echo(kind) or 'nothing'} is not one of its values; send one of {known}")
     prompt = "\n".join(text for text in texts if text.strip())
     if texts:
         body.set("prompt", prompt, at)
@@ -95,5 +95,5 @@ def _role(members: Members, path: str, roles: Mapping[str, Role], kind: "pb.Vide
     known = {key: role for key, role in roles.items() if _KIND_OF_ROLE.get(role, pb.VIDEO_MEDIA_KIND_IMAGE) == kind}
     if name not in known:
         names = ", ".join(f"`{key}`" for key in known) or "none"
-        raise invalid(f"{path}.role", f"{echo(name)} is none of its values for this item; send one of {names}")
+        raise invalid(f"{path}.role", f"{echo(name)} is not one of its values for this item; send one of {names}")
     return known[name]

@@ -84,7 +84,7 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
     content = metadata.pop("content", None)
     if content is not None:
         if family not in {"", "vidD"}:
-            raise invalid("metadata.content", "only family D takes its prompt in it; send `prompt`")
+            raise invalid("metadata.content", "only family D accepts its prompt in it; send `prompt`")
         body.take("prompt")  # "not used by family D 1.x"
         read_content(
             body,

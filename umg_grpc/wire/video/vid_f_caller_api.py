@@ -43,7 +43,7 @@ def _action(parameters: Mapping[str, str]) -> str:
     if not action:
         raise missing("Action")
     if action not in {SUBMIT, QUERY}:
-        raise invalid("Action", f"{echo(action)} is none of its values; send {SUBMIT} or {QUERY}")
+        raise invalid("Action", f"{echo(action)} is not one of its values; send {SUBMIT} or {QUERY}")
     if parameters.get("Version", VERSION) != VERSION:
         raise invalid("Version", f"expected {VERSION}; correct it or leave it out")
     return action

@@ -217,7 +217,7 @@ def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[
     if (longest := max(lengths, default=0)) > maximum:
         place = lengths.index(longest)
         field = f"inputs[{place}].dimensions" if request.inputs[place].dimensions else "dimensions"
-        raise invalid(field, f"{request.model} makes vectors of at most {maximum} numbers; ask for no more")
+        raise invalid(field, f"{request.model} makes vectors of at most {maximum} numbers; request no more")
     return lengths
 
 

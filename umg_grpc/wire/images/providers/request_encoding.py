@@ -86,7 +86,7 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
     would change the whole image.
     """
     if request.HasField("mask"):
-        raise untranslatable("mask", "this model's provider takes no mask; leave it out or choose another model")
+        raise untranslatable("mask", "this model's provider accepts no mask; leave it out or choose another model")
     if request.operation == pb.IMAGE_OPERATION_VARIATION:
         raise untranslatable("operation", "this model's provider makes no variations; send an edit with a prompt")
 

@@ -45,11 +45,11 @@ def content_items(
     media = submission.request.parameters.media
     for position, medium in enumerate(media):
         if medium.kind in only_urls and medium.WhichOneof("source") == "data":
-            problem = f"this model's provider takes {only_urls[medium.kind]} by its URL only; send an https URL"
+            problem = f"this model's provider accepts {only_urls[medium.kind]} by its URL only; send an https URL"
             raise untranslatable(at(position), problem)
         kind = TYPES.get(medium.kind)
         if kind is None or medium.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
-            raise untranslatable(at(position), "this model's provider takes no medium of this kind; leave it out")
+            raise untranslatable(at(position), "this model's provider accepts no media of this kind; leave it out")
         item: JsonObject = {"type": kind, kind: {"url": address_or_data_url(medium, position, schemes)}}
         if role := ROLES.get(medium.role):
             item["role"] = role

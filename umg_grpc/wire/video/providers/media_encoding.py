@@ -52,7 +52,7 @@ def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP
     scheme, separator, _ = media.url.partition("://")
     if not separator or scheme.lower() not in schemes:
         shown = "an asset of a library" if scheme.lower() == "asset" else "an address of this scheme"
-        raise untranslatable(at(position), f"this model's provider does not take {shown}; send an https URL or bytes")
+        raise untranslatable(at(position), f"this model's provider does not accept {shown}; send an https URL or bytes")
     return media.url
 
 
@@ -84,5 +84,5 @@ def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
     neither http nor https, since the channel has downloaded these before. `position`: index in the list of media.
     """
     if media.WhichOneof("source") == "url":
-        raise untranslatable(at(position), "this model's provider takes only bytes; send an https URL or bytes")
+        raise untranslatable(at(position), "this model's provider accepts only bytes; send an https URL or bytes")
     return media

@@ -112,7 +112,9 @@ def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> 
     medium); `supported`: description of the media that the provider accepts, for the message.
     """
     for position, _ in media:
-        raise untranslatable(f"parameters.media[{position}]", f"this model's provider takes {supported}; leave it out")
+        raise untranslatable(
+            f"parameters.media[{position}]", f"this model's provider accepts {supported}; leave it out"
+        )
 
 
 RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}

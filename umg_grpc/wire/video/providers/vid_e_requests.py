@@ -176,7 +176,7 @@ def _contents(submission: Submission, inputs: Inputs, *, is_omni: bool) -> list[
 def _video_url(numbered: Numbered) -> str:
     position, media = numbered
     if media.WhichOneof("source") == "data":
-        raise untranslatable(at(position), "this model's provider takes a video by its URL only; send an https URL")
+        raise untranslatable(at(position), "this model's provider accepts a video by its URL only; send an https URL")
     return address_or_base64(media, position)
 
 

@@ -93,13 +93,13 @@ def _images(parameters: pb.VideoParameters) -> JsonObject:
     media = list(enumerate(parameters.media))
     for position, item in media:
         if item.kind != pb.VIDEO_MEDIA_KIND_IMAGE or item.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
-            raise untranslatable(at(position), "this model's provider takes images only; leave it out")
+            raise untranslatable(at(position), "this model's provider accepts images only; leave it out")
     by_address = [(position, item) for position, item in media if item.WhichOneof("source") == "url"]
     if not by_address:
         return {"binary_data_base64": [base64_of(item) for _, item in media]} if media else {}
     if len(by_address) < len(media):
         position = next(position for position, item in media if item.WhichOneof("source") == "data")
-        problem = "this model's provider takes all images by URL or all as bytes; send them in one form"
+        problem = "this model's provider accepts all images by URL or all as bytes; send them in one form"
         raise untranslatable(at(position), problem)
     return {"image_urls": [address(item, position) for position, item in by_address]}
 
