@@ -15,6 +15,7 @@ from tests.support.callers.vector_callers import (
     channel,
     vector_callers,
 )
+from tests.support.providers.embeddings import MATRYOSHKA
 from tests.support.providers.vector_providers import EMBEDDING, provider
 from tests.support.providers.vectors import LENGTH, vector
 
@@ -27,12 +28,17 @@ BROKEN = (
 NUMBERED = ("twice", "beyond", "worded", "half")
 """Answers that only a format with numbered vectors, or vectors in base64, can express."""
 UNCOUNTED = ("uncounted", "owed", "nonsense")
-WHOLE = ("shuffled", "unplaced", *UNCOUNTED, "half-counted", "numbers", "marked")
-STUBBORN = ("stubborn",)
-"""Model whose vectors have one length, for any requested length."""
+WHOLE = ("shuffled", "unplaced", "texts", "urlsafe", *UNCOUNTED, "half-counted", "numbers", "marked")
+STUBBORN = ("stubborn", MATRYOSHKA)
+"""Models whose vectors have one length, for any requested length."""
 MODELS = {
     "embeddings": BROKEN + WHOLE + STUBBORN,
-    "native_embeddings": (*(each for each in BROKEN if each not in NUMBERED), *UNCOUNTED, "marked", *STUBBORN),
+    "native_embeddings": (
+        *(each for each in BROKEN if each not in NUMBERED),
+        *UNCOUNTED,
+        *("marked", "texts"),
+        *STUBBORN,
+    ),
 }
 TWO_TRANSPORTS = ("http, in process", "grpc")
 TEXTS = tuple(f"text number {number}" for number in range(5))
@@ -113,7 +119,15 @@ async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: Vector
         assert result.estimated == (odd.model in UNCOUNTED)
 
 
-@every_way([odd for odd in ODD if odd.model in STUBBORN])
+@every_way([odd for odd in ODD if odd.model == MATRYOSHKA])
+async def test_vectors_of_a_model_that_allows_it_are_cut_to_the_requested_length(
+    odd: Odd, gateway: VectorCaller
+) -> None:
+    result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
+    assert result.vectors == [vector(text, 4) for text in TEXTS], result
+
+
+@every_way([odd for odd in ODD if odd.model == "stubborn"])
 async def test_vectors_of_another_length_than_requested_are_a_failure(odd: Odd, gateway: VectorCaller) -> None:
     result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
     assert result.status == 502, result

@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import struct
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -17,9 +18,11 @@ from umg_grpc.wire.core.embedding_vectors import (
     count_either,
     count_numbers,
     elements,
+    from_either,
     json_pieces,
     json_with_numbers,
     pack,
+    shorten,
     slices,
 )
 
@@ -112,3 +115,39 @@ def test_the_pieces_of_a_body_join_to_the_body() -> None:
         body = bytes(range(256)) * (size // 256 + 1)
         assert b"".join(slices(body[:size])) == body[:size]
         assert len(list(slices(body[:size]))) == math.ceil(size / SLICE_BYTES)
+
+
+@dataclass(frozen=True)
+class Form:
+    id: str
+    written: object
+    numbers: list[float]
+
+
+FORMS = [
+    Form("numbers", [0.5, -1, 2], [0.5, -1.0, 2.0]),
+    Form("base64", base64.b64encode(pack([0.5, -1.0])).decode(), [0.5, -1.0]),
+    Form("base64 for URLs, without padding", base64.urlsafe_b64encode(pack([-1e-9, 3.0])).decode().rstrip("="), [-1e-9, 3.0]),
+    Form("texts", ["0.5", "-1", "2e0"], [0.5, -1.0, 2.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.id)
+def test_a_vector_is_read_in_each_form_that_providers_write(form: Form) -> None:
+    assert from_either(msgspec.Raw(json.dumps(form.written).encode())) == pack(form.numbers)
+
+
+@pytest.mark.parametrize(
+    "written", [[[1.0]], ["x"], [1.0, "2"], "zz zz", "A", None, {"float": [1.0]}, [None], [True, "1"]]
+)
+def test_any_other_value_is_no_vector(written: object) -> None:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011  # errors of JSON, of base64 and of numbers
+        from_either(msgspec.Raw(json.dumps(written).encode()))
+    assert str(raised.value)
+
+
+def test_a_normalized_vector_is_normalized_again_when_it_is_cut() -> None:
+    cut = elements(shorten(pack([0.6, 0.0, 0.8]), 2))
+    assert cut.tolist() == pytest.approx([1.0, 0.0])
+    assert elements(shorten(pack([3.0, 4.0, 5.0]), 2)).tolist() == [3.0, 4.0]
+    assert elements(shorten(pack([0.0, 0.0, 1.0]), 2)).tolist() == [0.0, 0.0]

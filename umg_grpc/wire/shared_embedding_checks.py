@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.matryoshka_models import shortest_vector
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole
+from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole, shorten
 from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
@@ -71,8 +72,12 @@ def is_valid_count(tokens: Count) -> bool:
     return type(tokens) is int and 0 <= tokens <= MAX_JSON_INTEGER
 
 
-def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest) -> None:
-    """Set the vectors of a response in place. `vectors`: for each input little-endian float32 bytes.
+def fill_vectors(
+    response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest, model: str | None = None
+) -> None:
+    """Set the vectors of a response in place. `vectors`: for each input little-endian float32 bytes. `model`: the
+    provider's id of the model, if it states one. Vectors that are longer than requested are cut where the model is
+    known to allow it.
 
     Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty or broken vector, and for a vector
     whose length (count of numbers) is not the requested one.
@@ -81,10 +86,20 @@ def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: 
     if not are_whole(vectors):
         raise unreadable(": a vector in it is empty or broken")
     if wrong := wrong_length([len(vector) // ELEMENT_BYTES for vector in vectors], request):
-        raise wrong
+        shortest = (model and shortest_vector(model)) or shortest_vector(request.model)
+        lengths = [item.dimensions or request.dimensions for item in request.inputs]
+        if shortest is None or not all(_can_cut(*pair, shortest) for pair in zip(vectors, lengths, strict=True)):
+            raise wrong
+        vectors = [shorten(vector, length) for vector, length in zip(vectors, lengths, strict=True)]
     add = response.embeddings.add
     for vector in vectors:
         add().values = vector
+
+
+def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
+    """Return whether a vector has the requested length, or may be cut to it."""
+    length = len(vector) // ELEMENT_BYTES
+    return bool(requested) and (length == requested or shortest <= requested < length)
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:

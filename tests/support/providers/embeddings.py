@@ -9,12 +9,14 @@ from tests.support.providers.common import bracketed
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
 from tests.support.providers.strict_vector_server import VectorRequest
 from tests.support.providers.typed_dict_validation import Leniency, check
-from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
+from tests.support.providers.vectors import LENGTH, numbers, packed, tokens, vector
 
 MAX_INPUTS = 2048
 VOCABULARY = 200_000  # token ids below it are known; this vocabulary is none of the gateway's own
 FIXED = "fixed"
 """Model whose vectors cannot be shortened."""
+MATRYOSHKA = "text-embedding-3-small-stubborn"
+"""Model with Matryoshka vectors, at a server that ignores the requested length."""
 LENIENT = ("lenient", "verbatim")
 """Models that take unknown fields."""
 VERBATIM = (
@@ -57,6 +59,8 @@ class Embeddings:
         length = request.body.get("dimensions", LENGTH)
         if request.model == "stubborn" or (request.model == "uneven" and len(request.texts) == 1):
             length = LENGTH - 1
+        if request.model == MATRYOSHKA:
+            length = LENGTH
         vectors = [vector(text, length) for text in request.texts]
         encode = _base64 if request.body.get("encoding_format") == "base64" and request.model != "numbers" else numbers
         items = [{"object": "embedding", "index": at, "embedding": encode(each)} for at, each in enumerate(vectors)]
@@ -85,6 +89,13 @@ class Embeddings:
             case "beyond":  # numbered from 1
                 for item in items:
                     item["index"] += 1
+            case "texts":
+                for item in items:
+                    item["embedding"] = [str(number) for number in _unpacked(item["embedding"])]
+            case "urlsafe":
+                for item in items:
+                    written = packed(_unpacked(item["embedding"]))
+                    item["embedding"] = base64.urlsafe_b64encode(written).decode().rstrip("=")
             case "worded":
                 for item in items:
                     item["index"] = str(item["index"])
@@ -113,6 +124,10 @@ class Embeddings:
             case "no-vectors":
                 body["data"] = []
         return body
+
+
+def _unpacked(embedding: Any) -> list[float]:
+    return numbers(base64.b64decode(embedding)) if isinstance(embedding, str) else list(embedding)
 
 
 def _inputs(value: Any) -> list[str]:

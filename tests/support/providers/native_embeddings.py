@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from tests.support.providers.embeddings import MATRYOSHKA
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
 from tests.support.providers.strict_vector_server import VectorRequest
 from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
@@ -65,10 +66,11 @@ class NativeEmbeddings:
         if request.model == "verbatim":
             return VERBATIM if batch else VERBATIM_ONE
         stubborn = request.model == "stubborn" or (request.model == "uneven" and len(request.texts) == 1)
+        fixed = request.model == MATRYOSHKA
         vectors = [
             vector(
                 text,
-                LENGTH - 1 if stubborn else item.get("outputDimensionality", LENGTH),
+                LENGTH - 1 if stubborn else LENGTH if fixed else item.get("outputDimensionality", LENGTH),
                 item.get("taskType", ""),
                 item.get("title", ""),
             )
@@ -92,6 +94,9 @@ class NativeEmbeddings:
                 body["usageMetadata"] = {"promptTokenCount": -5}
             case "nonsense":
                 body["usageMetadata"] = {"promptTokenCount": "x", "totalTokenCount": [1]}
+            case "texts":
+                for item in items:
+                    item["values"] = [str(number) for number in item["values"]]
             case "empty":
                 items[0]["values"] = []
             case "null":

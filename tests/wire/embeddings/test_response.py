@@ -368,3 +368,57 @@ def test_a_refusal_keeps_the_providers_explanation() -> None:
     body = b'{"error":{"message":"no such dimensions","type":"invalid_request_error","param":"dimensions"}}'
     error = EMBEDDINGS.decode_error(400, {}, body)
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UPSTREAM_REJECTED, "dimensions")
+
+
+# --- vectors of other numbers, and models with vectors that may be cut
+
+
+@dataclass(frozen=True)
+class OtherNumbers:
+    id: str
+    selected: dict[str, object]
+    embedding: object
+    passes: bool
+
+
+OTHER_NUMBERS = [
+    OtherNumbers("bits as bytes", {"output_dtype": "ubinary", "dimensions": 16}, [1, 255], passes=True),
+    OtherNumbers("bytes in base64", {"output_dtype": "int8", "encoding_format": "base64"}, "AQIDBAUG", passes=True),
+    OtherNumbers("another vendor's member", {"embedding_type": "binary", "dimensions": 16}, [1, 2], passes=True),
+    OtherNumbers("floats", {"output_dtype": "float", "encoding_format": "base64"}, [0.5, -1.0], passes=False),
+]
+
+
+@pytest.mark.parametrize("case", OTHER_NUMBERS, ids=lambda case: case.id)
+def test_vectors_of_other_numbers_that_a_caller_selects_pass_unchanged(case: OtherNumbers) -> None:
+    body = msgspec.json.encode({"model": "ours", "input": "a", **case.selected})
+    request = EMBEDDINGS.decode_request(body, {}).canonical
+    provided = answered({"index": 0, "embedding": case.embedding}, usage={"prompt_tokens": 1, "total_tokens": 1})
+    response = EMBEDDINGS.decode_response(provided, request, True)
+    assert (response.source.format == "embeddings") == case.passes
+    if not case.passes:
+        assert msgspec.json.decode(EMBEDDINGS.encode_response(response, request, SHAPE))["data"][0]["embedding"] == b64(
+            0.5, -1.0
+        )
+
+
+@pytest.mark.parametrize(
+    ("model", "requested", "length"),
+    [
+        ("openai/text-embedding-3-small", 2, 2),
+        ("text-embedding-ada-002", 2, None),
+        ("embeddinggemma-300m", 2, None),
+        ("text-embedding-3-small", 4, None),
+    ],
+    ids=["a model that allows it", "another model", "shorter than its vendor documents", "longer than the vector"],
+)
+def test_a_longer_vector_is_cut_where_the_model_allows_it(model: str, requested: int, length: int | None) -> None:
+    provided = msgspec.json.encode({"data": [{"index": 0, "embedding": [0.6, 0.0, 0.8]}], "model": model})
+    request = request_of_lengths(0, every=requested)
+    if length is None:
+        with pytest.raises(UmgError) as raised:
+            EMBEDDINGS.decode_response(provided, request, False)
+        assert f"not of the {requested} that were asked for" in raised.value.message
+    else:
+        response = EMBEDDINGS.decode_response(provided, request, False)
+        assert len(response.embeddings[0].values) == 4 * length

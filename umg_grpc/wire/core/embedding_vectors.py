@@ -3,6 +3,7 @@
 In JSON they are numbers or base64. msgspec reads and writes `bytes` as base64 directly from the buffer.
 """
 
+import binascii
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ ELEMENT_BYTES = 4
 PIECE_BYTES = 96 * 2**10
 """Bytes of packed vectors that are encoded at a time: about 300 KB of numbers, in less than a millisecond."""
 SLICE_BYTES = 512 * 2**10
+UNIT_TOLERANCE = 0.01
+"""Deviation from 1 up to which a vector counts as normalized; some providers round its numbers."""
 BLOCK = 64
 """Number of vectors that are checked at a time."""
 
@@ -72,22 +75,46 @@ def elements(packed: bytes) -> "NDArray[np.float32]":
 # --- from JSON
 
 _NUMBERS = msgspec.json.Decoder(list[float])
-_EITHER = msgspec.json.Decoder(bytes | list[float])
+_TEXTS = msgspec.json.Decoder(list[str])
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
 def from_numbers(vector: Raw | list[float]) -> bytes:
-    """Return a JSON array of numbers as packed little-endian float32. Raise ValueError for any other JSON, and for a
-    number that is too large.
+    """Return a JSON array of numbers, or of numbers as texts, as packed little-endian float32. Raise ValueError for any
+    other JSON, and for a number that is too large.
     """
-    return pack(vector if isinstance(vector, list) else _NUMBERS.decode(vector))
+    if isinstance(vector, list):
+        return pack(vector)
+    try:
+        return pack(_NUMBERS.decode(vector))
+    except msgspec.ValidationError:
+        return pack(list(map(float, _TEXTS.decode(vector))))
 
 
 def from_either(vector: Raw | list[float] | bytes) -> bytes:
-    """Return a vector as packed little-endian float32: a JSON array of numbers, or base64 (as JSON or as its decoded
-    bytes). Raise ValueError for any other value.
+    """Return a vector as packed little-endian float32: an array as in `from_numbers`, or base64 (as JSON, in either
+    alphabet and with or without padding, or as its decoded bytes). Raise ValueError for any other value.
     """
-    read = _EITHER.decode(vector) if isinstance(vector, Raw) else vector
-    return read if isinstance(read, bytes) else pack(read)
+    if not isinstance(vector, Raw):
+        return from_numbers(vector) if isinstance(vector, list) else vector
+    if not bytes(vector).startswith(b'"'):
+        return from_numbers(vector)
+    letters = msgspec.json.decode(vector, type=str).translate(_STANDARD_ALPHABET).rstrip("=")
+    return binascii.a2b_base64(letters + "=" * (-len(letters) % 4), strict_mode=True)
+
+
+def shorten(vector: bytes, length: int) -> bytes:
+    """Return the first `length` numbers of a packed vector, with the length (Euclidean norm) 1 again if the vector has
+    it.
+    """
+    import numpy as np  # imported here as in `elements`
+
+    numbers = elements(vector)
+    first = numbers[:length]
+    norm = np.linalg.norm(first)
+    if abs(np.linalg.norm(numbers) - 1) < UNIT_TOLERANCE and norm > 0:
+        first = first / norm
+    return first.astype("<f4").tobytes()
 
 
 def pack(numbers: Sequence[float]) -> bytes:

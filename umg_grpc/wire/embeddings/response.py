@@ -1,6 +1,7 @@
 """Embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence, Sized
+from contextlib import suppress
 
 import msgspec
 from msgspec import Raw
@@ -61,6 +62,9 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 # --- provider -> canonical
 
+TYPE_MEMBERS = ("output_dtype", "embedding_type", "embedding_types")
+"""Members by which callers of Voyage and Mistral, Jina, and Cohere select the type of the numbers."""
+
 _DECODED_VECTORS = msgspec.json.Decoder(ProviderAnswer[Numbers])
 _RAW_VECTORS = msgspec.json.Decoder(ProviderAnswer[Raw])
 _USAGE = msgspec.json.Decoder(ProviderUsage)
@@ -77,13 +81,22 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        # a large response is decoded vector by vector: a single call would block the interpreter
-        answer = decode(_DECODED_VECTORS, body) if len(body) < BIG_BYTES else decode(_RAW_VECTORS, body)
+        answer = _read(body)
         response = _decode_head(answer, _usage(answer), answer.data, request, body)
-        fill_vectors(response, _in_order(answer.data or ()), request)
+        fill_vectors(response, _in_order(answer.data or ()), request, answer.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _read(body: bytes) -> ProviderAnswer[Numbers] | ProviderAnswer[Raw]:
+    """Return a response with its vectors. Those of a large one, which would block the interpreter, and vectors in a
+    form that only some providers write, are not decoded.
+    """
+    if len(body) < BIG_BYTES:
+        with suppress(msgspec.ValidationError):
+            return decode(_DECODED_VECTORS, body)
+    return decode(_RAW_VECTORS, body)
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
@@ -100,12 +113,22 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
         return None
     vectors = [bytes(item.embedding) for item in data]
     form = b'"' if request.encoding == pb.EMBEDDING_ENCODING_BASE64 else b"["
-    if not all(vector.startswith(form) for vector in vectors):
-        return None
-    if not have_requested_length([count_either(vector) for vector in vectors], request):
+    is_right = all(vector.startswith(form) for vector in vectors)
+    is_right = is_right and have_requested_length([count_either(vector) for vector in vectors], request)
+    if not is_right and not _has_other_numbers(request.source.body):
         return None
     response.source.format, response.source.body = NAME, _renamed(body, answer.model, request.model)
     return response
+
+
+def _has_other_numbers(body: bytes) -> bool:
+    """Return whether a caller's body selects vectors of other numbers than floats by a member of its vendor (`int8`,
+    `binary`). The gateway does not convert these.
+    """
+    if not any(b'"%b"' % name.encode() in body for name in TYPE_MEMBERS):
+        return False
+    members = msgspec.json.decode(body, type=dict[str, Raw])
+    return any(b'"float"' not in bytes(members.get(name, b'"float"')) for name in TYPE_MEMBERS)
 
 
 def _decode_head(

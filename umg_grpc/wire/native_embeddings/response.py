@@ -1,6 +1,7 @@
 """Native embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -95,8 +96,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        # a large body vector by vector: one long call would block the event loop
-        answer = decode(_DECODED, body) if len(body) < BIG_BYTES else decode(_RAW, body)
+        answer = _read(body)
         raise_error(answer.error)
         response = pb.EmbedResponse(model=request.model)
         _decode_usage(answer, response)
@@ -105,6 +105,16 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def _read(body: bytes) -> ProviderAnswer[list[float]] | ProviderAnswer[Raw]:
+    """Return a response with its vectors. Those of a large one, which would block the event loop, and vectors in a form
+    that only some providers write, are not decoded.
+    """
+    if len(body) < BIG_BYTES:
+        with suppress(msgspec.ValidationError):
+            return decode(_DECODED, body)
+    return decode(_RAW, body)
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:

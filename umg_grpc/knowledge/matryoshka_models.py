@@ -1,0 +1,39 @@
+"""Embedding models whose vectors may be cut to a shorter length (Matryoshka representation learning): the first numbers
+of a vector are a vector of the model, too. The rows are in `data/matryoshka_models.json`.
+
+Pure: no I/O and no clock.
+"""
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class MatryoshkaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: models with the shortest length that their vendor documents."""
+
+    models: str
+    """Pattern of a part of the model id in lower case, after the beginning, a slash, a colon or a hyphen."""
+    shortest: int = 1
+    source: str
+    """Document of the vendor, or report."""
+    as_of: str
+    """Date on which the source was read."""
+
+
+ROWS = tuple(read_rows("matryoshka_models", MatryoshkaModel))
+"""Rows of the data file; the first that matches applies."""
+
+
+@lru_cache(maxsize=1024)
+def shortest_vector(model: str) -> int | None:
+    """Return the shortest length to which vectors of a model may be cut; None for a model that is not known to have
+    vectors of this kind.
+    """
+    for row in ROWS:
+        if re.search(rf"(?:^|[/:-])(?:{row.models})(?![a-z0-9])", model.lower()):
+            return row.shortest
+    return None
