@@ -22,7 +22,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_used,
 )
 from umg_grpc.wire.responses.response import mark_states
-from umg_grpc.wire.responses.stream_events import BEGINNINGS, ENDS, HEAD, AnyEvent, stated_error
+from umg_grpc.wire.responses.stream_events import BEGINNINGS, ENDS, HEAD, RENAMED_ENDS, AnyEvent, stated_error
 from umg_grpc.wire.responses.tool_calls import CALLS
 
 EVENT, DELTA, BLANK = b"event: response.", b".delta\ndata: {", b"\n\n"
@@ -118,8 +118,10 @@ class PassthroughDecoder(FrameDecoder):
 
     def _end_frame(self, event: sse.SseEvent, passed: PassedEvent, kind: str, events: list[pb.GenerateEvent]) -> bytes:
         response = decode(_RESPONSE, bytes(passed.response)) if is_present(passed.response) else PassedResponse()
-        response.status = response.status or kind.removeprefix("response.")
+        response.status = response.status or RENAMED_ENDS.get(kind, kind).removeprefix("response.")
         check_status(response)
+        if kind in RENAMED_ENDS:
+            event = _with_type(event, f"response.{response.status}")
         if not self._started:
             raise cut_off()
         if response.output:
@@ -141,3 +143,10 @@ class PassthroughDecoder(FrameDecoder):
         """
         marked = sse.SseEvent(event.name, mark_states(event.data or b""), mark_states(event.raw))
         return self._model.replace(marked, provider_model)
+
+
+def _with_type(event: sse.SseEvent, kind: str) -> sse.SseEvent:
+    """Return an event with another type, which is its name too."""
+    value = Raw(msgspec.json.encode(kind))
+    data = bytes(edit_values(Raw(event.data or b""), ("type",), lambda _: value))
+    return sse.SseEvent(kind.encode(), data, sse.encode_event(kind.encode(), data))

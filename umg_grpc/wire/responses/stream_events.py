@@ -15,7 +15,9 @@ from umg_grpc.wire.errors.provider_errors import as_error, is_error
 from umg_grpc.wire.responses.decode_output import ContentPart, Head, ProviderResponse
 from umg_grpc.wire.responses.errors import failure
 
-ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+RENAMED_ENDS = {"response.done": "response.completed", "response.canceled": "response.cancelled"}
+"""Name of a last event at relays -> its name in this format, unless the status of the response is another one."""
+ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", *RENAMED_ENDS)
 BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 
 
