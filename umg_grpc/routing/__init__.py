@@ -19,6 +19,7 @@ from umg_grpc.routing.channel_target import (
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, letters_of, model_not_found
+from umg_grpc.routing.unpriced_models import REMEDY, is_unpriced, shortened, unpriced_models
 
 __all__ = [
     "ANY",
@@ -28,6 +29,7 @@ __all__ = [
     "MAKE_IMAGE",
     "MAX_ID_LENGTH",
     "PROTOCOLS",
+    "REMEDY",
     "REMIX_VIDEO",
     "RERANK",
     "VERBS",
@@ -41,7 +43,10 @@ __all__ = [
     "distinct",
     "has_costs",
     "is_priced",
+    "is_unpriced",
     "letters_of",
     "model_not_found",
+    "shortened",
     "under_name",
+    "unpriced_models",
 ]

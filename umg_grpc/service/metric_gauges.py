@@ -31,6 +31,9 @@ CALLS_QUEUED = Level("umg_gate_queue", "Calls that wait for a place in the proce
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
+UNPRICED_MODELS = Level(
+    "umg_unpriced_models", "1 for a model without a price; `other` for the number of the rest.", ("model",), "livemax"
+)
 KNOWN_KEYS = Level("umg_known_keys", "Callers' keys in memory, valid without the database.", (), "livemin")
 MODEL_LIST_SUCCESS = Level(
     "umg_model_list_success",

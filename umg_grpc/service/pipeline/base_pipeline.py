@@ -6,6 +6,7 @@ and cost.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -54,6 +55,8 @@ class PipelineContext:
     cache: CacheLookup
     usage: UsageLog | None = None
     """Log of usage records; None if the operator disabled usage records."""
+    note_unpriced: Callable[[str], None] = lambda _: None
+    """Function that is called with the id of a called model without a price."""
 
 
 class Admitted(msgspec.Struct, Generic[RequestT], kw_only=True, eq=False):
@@ -75,7 +78,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
         self._context = context
         self._operation = operation
-        self._access = ModelAccess(context.channels, operation)
+        self._access = ModelAccess(context.channels, operation, context.note_unpriced)
         self._response_type: type[ResponseT] = response_type
 
     async def read(

@@ -6,7 +6,7 @@ a wrong model id), so that a restricted key cannot discover models. An operation
 before, for every model alike (403), which reveals no model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
@@ -76,8 +76,12 @@ class ModelAccess:
     config or the key changes.
     """
 
-    def __init__(self, channels: Channels, operation: Operation) -> None:
+    def __init__(
+        self, channels: Channels, operation: Operation, note_unpriced: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Create the look-up. `note_unpriced`: called with the id of a model without a price for the operation."""
         self._channels = channels
+        self._note_unpriced = note_unpriced
         self._operation = operation
         self._router = channels.router
         self._resolved: dict[tuple[str, str], Access] = {}
@@ -104,6 +108,8 @@ class ModelAccess:
         model, is_budgeted = resolved.model, caller.budget_micro_credits is not None
         priced = [target for target in targets if is_priced(target.prices, self._operation)]
         usable = priced if is_budgeted and priced else targets
+        if not priced:
+            self._note_unpriced(model.id)
         price_lists = distinct(target.prices for target in usable)
         access = self._resolved[caller.key_id, name] = Access(
             caller=caller,

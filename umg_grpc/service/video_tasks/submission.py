@@ -122,9 +122,11 @@ class Submissions:
         if not served:
             message = f"no channel of the model `{model.id}` makes videos here; use another model"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        if not (priced := [target for target in served if is_priced(target.prices, operation)]):
+            self._context.note_unpriced(model.id)
         if call.caller.budget_micro_credits is None:
             return served
-        if not (priced := [target for target in served if is_priced(target.prices, operation)]):
+        if not priced:
             raise model_unpriced(model.id)
         return priced
 

@@ -1,0 +1,40 @@
+"""Models without a price, as they are reported to operators."""
+
+from collections.abc import Collection, Sequence
+
+from umg_grpc.routing.channel_order import allowed
+from umg_grpc.routing.channel_target import Operation
+from umg_grpc.routing.model_prices import CHARGED, is_priced
+from umg_grpc.routing.router import Router
+
+SHOWN = 10
+"""Maximum number of names in a text; the others are counted."""
+REMEDY = "set `price` of the models, or `unpriced` to `free` or a default price"
+
+
+def unpriced_models(router: Router) -> Sequence[str]:
+    """Return the ids of the models in the list of models that have an operation without a price at any channel, in the
+    order of the list. Other ids that a pattern of the config serves are not known.
+    """
+    return tuple(model.id for model in router.models() if is_unpriced(router, model.id))
+
+
+def is_unpriced(
+    router: Router, model: str, pins: tuple[str, ...] = (), operations: Collection[Operation] | None = None
+) -> bool:
+    """Return whether a model has an operation without a price at any channel. `pins`: patterns of the names of the
+    channels that count; empty counts all. `operations`: operations that count; None counts all.
+    """
+    targets = [each for each in router.targets(model) if not pins or allowed(pins, each.channel.name)]
+    done = {operation for target in targets for operation in target.operations}
+    for operation in CHARGED.keys() & done if operations is None else CHARGED.keys() & done & set(operations):
+        able = [target for target in targets if operation in target.operations]
+        if not any(is_priced(target.prices, operation) for target in able):
+            return True
+    return False
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return names as a text of bounded length: `a, b and 3 more`."""
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
