@@ -64,6 +64,7 @@ from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
+from umg_grpc.service.unpriced_models import UnpricedModels
 from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.service.video_tasks.background_work import Tasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
@@ -151,7 +152,11 @@ class Service:
         self._add_discovered(config, channels)
         self._shared = shared = Resilience(config, self.metrics, process.failures)
         cache = CacheLookup(process.cache, self.metrics, channels)
-        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache, process.usage)
+        self.unpriced = UnpricedModels(channels, self.metrics)
+        context = PipelineContext(
+            *(channels, process.limits, config.body_limit, shared, cache, process.usage),
+            note_unpriced=self.unpriced.note,
+        )
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
             UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),
@@ -251,6 +256,7 @@ class Service:
         self._add_discovered(config, channels)
         self._channels.replace(channels)
         self._shared.take(config)
+        self.unpriced.log()
         self.fetcher.configure(config.egress)
         found = changes(self._started_config, self._config, config)
         self._config = config
@@ -381,4 +387,6 @@ async def open_service(
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
         await service.start()
+        service.unpriced.log()
+        await service.unpriced.name_keys(Keys(store), data)
         yield service

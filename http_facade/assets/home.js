@@ -41,13 +41,16 @@ async function showModels() {
     return;
   }
   byId("model-list").replaceChildren(...models.map(modelItem));
-  byId("models-title").textContent = `Models of this key: ${models.length}`;
+  const unpriced = models.filter((model) => !model.prices?.length).length;
+  const note = unpriced ? `, ${unpriced} without a price: keys with a budget are refused` : "";
+  byId("models-title").textContent = `Models of this key: ${models.length}${note}`;
   byId("models").hidden = false;
   offer(models);
 }
 
 function modelItem(model) {
   const can = (model.operations ?? []).map((name) => name.replace("MODEL_OPERATION_", "").replaceAll("_", " ").toLowerCase());
+  if (!model.prices?.length) can.push("no price");
   return element("li", {}, element("code", {}, model.id), " ", element("span", { class: "faint" }, can.join(", ")));
 }
 

@@ -190,6 +190,16 @@ async def test_the_key_stays_in_the_page_unless_it_is_to_be_kept(site: Site) -> 
     assert await site.page.evaluate(stored) == [0, 0, 0, 0]
 
 
+async def test_models_without_a_price_are_named(site: Site) -> None:
+    await site.open()
+    await site.use_key()
+    await site.page.until("!document.getElementById('models').hidden")
+    title = await site.page.evaluate("document.getElementById('models-title').textContent")
+    assert title == "Models of this key: 4, 1 without a price: keys with a budget are refused"
+    items = await site.page.evaluate("[...document.querySelectorAll('#model-list li')].map(li => li.textContent)")
+    assert [item.split()[0] for item in items if "no price" in item] == [WAITING]
+
+
 async def test_all_is_reached_by_the_keyboard(site: Site) -> None:
     await site.open()
     reached = []
