@@ -93,8 +93,19 @@ def _places(value: object, protocol: str, task_id: str) -> list[object]:
             for each in level
             if isinstance(each, dict)
             for name in names
-            if isinstance(inner := each.get(name), dict | list)
+            if isinstance(inner := _opened(each.get(name)), dict | list)
         ]
+    return found
+
+
+def _opened(value: object) -> object:
+    """Return the object in a text that is JSON, as some relays write the results; other values unchanged."""
+    if not isinstance(value, str) or value[:1] != "{":
+        return value
+    try:
+        found: object = msgspec.json.decode(value)
+    except (ValueError, RecursionError):
+        return value
     return found
 
 
@@ -131,14 +142,10 @@ def _reasons(places: Sequence[object], protocol: str) -> Iterator[str]:
 
 def _unpacked(text: str) -> str:
     """Return the message in a text that is an error in JSON, as relays of relays write it; other texts unchanged."""
-    text = text.strip()
-    if text[:1] != "{":
-        return text
-    try:
-        value: object = msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return text
-    return as_error(value.get("error", value) if isinstance(value, dict) else value).message or text
+    value = _opened(text.strip())
+    if not isinstance(value, dict):
+        return text.strip()
+    return as_error(value.get("error", value)).message or text.strip()
 
 
 def _codes(places: Sequence[object], protocol: str) -> Iterator[str]:

@@ -177,6 +177,21 @@ REAL = [
         [ProviderResult(url=URL)],
     ),
     Real(
+        "KIE (KIE API, GET /api/v1/jobs/recordInfo)",
+        {
+            "code": 200,
+            "msg": "success",
+            "data": {"taskId": "t", "state": "success", "resultJson": f'{{"resultUrls":["{URL}"]}}', "failMsg": None},
+        },
+        [ProviderResult(url=URL)],
+    ),
+    Real(
+        "Runway (Runway API, GET /v1/tasks/{id})",
+        {"id": "t", "status": "SUCCEEDED", "createdAt": "2026-01-01T00:00:00Z", "output": [URL]},
+        [ProviderResult(url=URL)],
+    ),
+    Real("a queue at Runway", {"id": "t", "status": "THROTTLED"}, state=pb.VIDEO_TASK_STATE_QUEUED),
+    Real(
         "a maker's answer behind two relays (QuantumNous/new-api service/task_polling.go)",
         {
             "code": "success",
