@@ -13,8 +13,10 @@ from scripts.vendors.findings import Finding
 from umg_grpc.knowledge.data_files import FOLDER
 from umg_grpc.knowledge.models import find
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.knowledge.public_prices.genai_prices import price_rows
-from umg_grpc.knowledge.public_prices.merging import MAKERS, is_equal
+from umg_grpc.knowledge.public_prices import genai_prices
+from umg_grpc.knowledge.public_prices.cost_map import price_rows as prices_of_cost_map
+from umg_grpc.knowledge.public_prices.merging import MAKERS, Rows, is_equal
+from umg_grpc.knowledge.shipped_prices import price_ids
 
 COST_MAP = "litellm"
 PRICES = "genai-prices"
@@ -43,6 +45,7 @@ def of_cost_map(data: bytes, today: date) -> Iterator[Finding]:
     """Yield the differences of the newest cost map from our rows, and models of ours that it states as retired."""
     cost_map = msgspec.json.decode(data, type=dict[str, dict[str, Any]])
     yield from _of_rows("facts of models", COST_MAP, model_rows(cost_map), "generated_models")
+    yield from _of_prices(prices_of_cost_map(cost_map), COST_MAP)
     for model in sorted(_named_models()):
         dates = {
             str(entry.get("deprecation_date", NEVER))
@@ -56,15 +59,7 @@ def of_cost_map(data: bytes, today: date) -> Iterator[Finding]:
 
 def of_prices(source: str, today: date) -> Iterator[Finding]:
     """Yield the prices for input and output in the newest price list, on a day, that differ from our rows."""
-    theirs = price_rows(providers(source), today.isoformat())
-    ours = {(row["vendor"], row["model"]): row for row in _committed("generated_prices")}
-    for (vendor, model), row in sorted(theirs.items()):
-        known = [ours[key] for key in ((each, model) for each in (vendor, *MAKERS)) if key in ours]
-        if not any(is_equal(each, row) for each in known):
-            verb = _changes(known[0], row) if known else "new"
-            yield Finding("prices", PRICES, f"{vendor}/{model}: {verb}", KEPT)
-    for key in sorted(key for key, row in ours.items() if row.get("package") == PRICES and key not in theirs):
-        yield Finding("prices", PRICES, f"{'/'.join(key)}: gone", KEPT)
+    yield from _of_prices(genai_prices.price_rows(providers(source), today.isoformat()), PRICES)
 
 
 def of_ai_sdk(package: str, sources: Mapping[str, str]) -> Iterator[Finding]:
@@ -78,6 +73,22 @@ def model_ids(sources: Mapping[str, str]) -> set[str]:
     """Return the ids of text models that TypeScript files name in the types of model ids."""
     declared = (found[1] for text in sources.values() for found in MODEL_TYPE.finditer(text))
     return {found[1] for text in declared for found in MODEL_ID.finditer(text)}
+
+
+def _of_prices(theirs: Rows, package: str) -> Iterator[Finding]:
+    """Yield the prices for input and output in a package that differ from our rows. A row of the other package alone
+    was chosen against this one.
+    """
+    ours = {(row["vendor"], row["model"]): row for row in _committed("generated_prices")}
+    for (vendor, model), row in sorted(theirs.items()):
+        keys = ((each, id_) for each in (vendor, *MAKERS) for id_ in price_ids(model))
+        known = [ours[key] for key in keys if key in ours]
+        if not known:
+            yield Finding("prices", package, f"{vendor}/{model}: new", KEPT)
+        elif known[0].get("package", package) == package and not any(is_equal(each, row) for each in known):
+            yield Finding("prices", package, f"{vendor}/{model}: {_changes(known[0], row)}", KEPT)
+    for key in sorted(key for key, row in ours.items() if row.get("package") == package and key not in theirs):
+        yield Finding("prices", package, f"{'/'.join(key)}: gone", KEPT)
 
 
 def _of_rows(group: str, source: str, rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Finding]:
