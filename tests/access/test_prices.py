@@ -146,6 +146,14 @@ def media_price(unit: Unit, micro_credits: int, size: str = "", quality: str = "
 BY_SIZE = [media_price(IMAGE, 40, "1024x1024"), media_price(IMAGE, 10, "1024x1024", "low")]
 BY_QUALITY = [media_price(IMAGE, 7, quality="low")]
 OTHERS = [media_price(IMAGE, 3)]
+WITH_SOUND = [
+    *(media_price(SECOND, 4, quality="std"), media_price(SECOND, 6, quality="pro")),
+    *(
+        media_price(SECOND, 9, quality="pro+audio"),
+        media_price(SECOND, 7, "1080p"),
+        media_price(SECOND, 8, "1080p", "audio"),
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,9 @@ FOUND = [
     Found("neither, where all prices are of a size: the highest", BY_SIZE + BY_QUALITY, variant_of(IMAGE, "512x512", "high"), 40),
     Found("an unknown size: the highest", BY_SIZE, IMAGE, 40),
     Found("one price for all", OTHERS, variant_of(IMAGE, "512x512", "high"), 3),
+    Found("a mode with sound", WITH_SOUND, variant_of(SECOND, "", "pro+audio"), 9),
+    Found("a mode with sound, of which the mode has a price", WITH_SOUND, variant_of(SECOND, "", "std+audio"), 4),
+    Found("a mode with sound, of which the size has a price with sound", WITH_SOUND, variant_of(SECOND, "1080p", "pro+audio"), 8),
     Found("another unit", BY_SIZE, variant_of(SECOND, "720p"), 0),
 ]  # fmt: skip
 

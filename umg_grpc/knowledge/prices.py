@@ -1,6 +1,6 @@
 """Prices of a model, and the cost of a call by them, in integers of micro-credits; only the total is rounded, up."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -142,12 +142,12 @@ class Prices:
     def price_of(self, item: Item) -> int:
         """Return the micro-credits for a million of a unit or variant; 0 if it is free.
 
-        For a variant without a price of its own it is the price of its size, else of its quality, else of its unit.
+        For a variant without a price of its own it is the price of its size, else of its quality, else of its unit. A
+        mode with sound (`pro+audio`) without a price has that of the mode, else that of sound.
         """
         prices = self.micro_credits
         if isinstance(item, Variant) and item not in prices:
-            by_size, by_quality = item._replace(quality=""), item._replace(size="")
-            return next((prices[each] for each in (by_size, by_quality, item.unit) if each in prices), 0)
+            return next((prices[each] for each in _fallbacks(item) if each in prices), 0)
         return prices.get(item, 0)
 
     def highest(self, *units: Unit) -> int:
@@ -157,6 +157,16 @@ class Prices:
         if not MEDIA.isdisjoint(units):
             found += [price for item, price in prices.items() if isinstance(item, Variant) and item.unit in units]
         return max(found)
+
+
+def _fallbacks(item: Variant) -> Iterator[Item]:
+    """Yield the items whose price a variant without one of its own has, the first that has one."""
+    parts = item.quality.split("+")
+    for size in dict.fromkeys((item.size, "")):
+        for quality in (item.quality, *parts):
+            yield Variant(item.unit, size, quality)
+        yield Variant(item.unit, size, "")
+    yield item.unit
 
 
 FREE = Prices()

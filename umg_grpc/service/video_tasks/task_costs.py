@@ -79,7 +79,7 @@ def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
     """Return (size, quality) of the requested videos, on which a price may depend; "" for one that the request leaves
     open.
     """
-    quality = parameters.mode or (AUDIO if parameters.generate_audio else "")
+    quality = "+".join(part for part in (parameters.mode, AUDIO if parameters.generate_audio else "") if part)
     return parameters.resolution or parameters.size, quality
 
 

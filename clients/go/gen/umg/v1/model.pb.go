@@ -798,7 +798,7 @@ type Price struct {
 	// unit applies.
 	Size string `protobuf:"bytes,3,opt,name=size,proto3" json:"size,omitempty"`
 	// Quality of the images or videos that the price is for, in lower case: `low`, `high`, `hd`; of videos the mode
-	// (`std`, `pro`), or `audio` for videos with sound. Empty for any quality.
+	// (`std`, `pro`), or `audio` for videos with sound, or both, `pro+audio`. Empty for any quality.
 	Quality       string `protobuf:"bytes,4,opt,name=quality,proto3" json:"quality,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
