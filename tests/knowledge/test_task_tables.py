@@ -40,5 +40,5 @@ def test_every_path_of_a_role_is_there_once() -> None:
     counts = Counter((row.role, row.path) for row in MEMBERS)
     assert counts.most_common(1)[0][1] == 1
     assert ("videos", "[]", "url", "[]") in paths_of("file", "vidA")
-    assert ("request_id",) in paths_of("id", "vidA")
-    assert ("request_id",) not in paths_of("id", "vidC")
+    assert paths_of("request_id", "vidA") == (("request_id",),)
+    assert paths_of("request_id", "vidC") == ()

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
 
-Role = Literal["wrapper", "status", "id", "progress", "reason", "code", "file", "bytes", "seconds"]
-"""`wrapper`: object, or list with one object, around the task; `reason`, `code`: those of a failure; `file`: address of
-a video; `bytes`: a video in base64; `seconds`: its length.
+Role = Literal["wrapper", "status", "id", "request_id", "progress", "reason", "code", "file", "bytes", "seconds"]
+"""`wrapper`: object, or list with one object, around the task; `request_id`: id of the request, which some makers use
+as id of the task; `reason`, `code`: those of a failure; `file`: address of a video; `bytes`: a video in base64;
+`seconds`: its length.
 """
 Path = tuple[str, ...]
 """Names of members from the outside in; `EACH` for all items of a list."""

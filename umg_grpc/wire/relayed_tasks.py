@@ -32,6 +32,8 @@ class RelayedTask:
     """Task as an answer of any shape states it; "" and None for facts that it does not state."""
 
     id: str = ""
+    request_id: str = ""
+    """Id of the request, which is that of the task if the answer has no other and no error."""
     word: str = ""
     meaning: Meaning | None = None
     progress: Written = None
@@ -64,6 +66,7 @@ def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
     code = next(_codes(nearest, protocol), "")
     return RelayedTask(
         id=next(_texts(places, paths_of("id", protocol)), ""),
+        request_id=next(_texts(places, paths_of("request_id", protocol)), ""),
         word=word,
         meaning=meaning_of(word, protocol),
         progress=next(_numbers(nearest, paths_of("progress", protocol)), None),

@@ -83,6 +83,15 @@ def test_the_id_of_a_new_task_is_found_in_every_member(protocol: str, path: str)
         assert codec.decode_created(200, {}, msgspec.json.encode(body), made).id == "t-1", body
 
 
+def test_the_id_of_a_request_is_that_of_the_task_unless_there_is_an_error() -> None:
+    """Source: docs.x.ai, video generation; tigerowo/infinite-canvas handler/video_task.go."""
+    codec, made = VIDEO_PROTOCOLS["vidA"], submission("sora-2")
+    assert codec.decode_created(200, {}, b'{"request_id":"r-1"}', made).id == "r-1"
+    with pytest.raises(UmgError) as caught:
+        codec.decode_created(200, {}, b'{"request_id":"r-1","code":"invalid","message":"no"}', made)
+    assert caught.value.failure is Failure.CALLER
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_error_with_a_successful_status_refuses_the_submission(protocol: str) -> None:
     body = msgspec.json.encode({"code": "quota_not_enough", "message": "no quota", "data": None})

@@ -149,6 +149,8 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
         return relayed.id
     if relayed.has_error:
         raise refused_submission(400, headers, body, _error_of(body, relayed), table)
+    if relayed.request_id:
+        return relayed.request_id
     raise unreadable()
 
 
