@@ -80,7 +80,7 @@ EXPLAINED = [
         ("best",),
         (
             "gpt-6-sol-2026-09-22 at openai (openai):",
-            "  row: openai/gpt-6-sol",
+            "  row: openai/gpt-6-sol (generated; looked up: gpt-6-sol-2026-09-22, gpt-6-sol)",
             "  prices: input 2, output 10, cache read 0.2, cache write 2.5, long cache write 5, search 0.01",
             "  above 272000 input tokens: input 4, output 15, cache read 0.4, cache write 5, long cache write 10",
             "  flex tier: all tokens x 0.5",

@@ -19,7 +19,15 @@ from umg_grpc.knowledge.price_files import changes, read_price_file, updated_row
 from umg_grpc.knowledge.price_rates import describe
 from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.prices import Rate
-from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile, price_ids, price_row, price_source, shipped_rows
+from umg_grpc.knowledge.shipped_prices import (
+    NO_FILE,
+    TABLE,
+    PriceFile,
+    price_ids,
+    price_row,
+    price_source,
+    shipped_rows,
+)
 from umg_grpc.knowledge.vendors import region_of, vendor_of
 from umg_grpc.routing import Router, Target
 from umg_grpc.routing.model_prices import has_own_prices, stated_prices
@@ -71,7 +79,7 @@ def explain_model(config: Config, model: str, vendor: str) -> None:
             at = f" at {vendor}" if vendor else ""
             print(f"umg: {model} has no public price{at}; looked up: {', '.join(price_ids(model))}", file=sys.stderr)
             raise typer.Exit(1)
-        _print_row(row, "")
+        _print_row(model, row, "")
 
 
 def _explain_target(config: Config, model: str, target: Target) -> None:
@@ -80,7 +88,7 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
     print(f"{target.model} at {channel.name} ({vendor or 'unknown vendor'}{f', region {region}' if region else ''}):")
     row = price_row(target.model, vendor, config.public_prices) if config.shipped_prices else None
     if row is not None and not has_own_prices(config, channel, model):
-        _print_row(row, region)
+        _print_row(target.model, row, region)
         return
     stated = stated_prices(config, channel, model, target.model)
     if not stated:
@@ -90,10 +98,13 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
     print("  source: the config, or a model of the gateway itself")
 
 
-def _print_row(row: UnitPrices, region: str) -> None:
-    """Print the prices of a row, each of its rates, and their source. `region`: region of the channel."""
+def _print_row(model: str, row: UnitPrices, region: str) -> None:
+    """Print the prices of a row for a provider's model, each of its rates, and their source. `region`: region of the
+    channel.
+    """
     source, as_of = price_source(row)
-    print(f"  row: {row.vendor or 'of its maker'}/{row.model}")
+    origin = "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in TABLE else "generated"
+    print(f"  row: {row.vendor or 'of its maker'}/{row.model} ({origin}; looked up: {', '.join(price_ids(model))})")
     print(f"  prices: {', '.join(map(price_text, messages_of(row)))}")
     for rate in rates_of(row, region):
         print(f"  {describe(rate) or f'region {region}'}: {_rate_text(rate)}")
