@@ -39,6 +39,7 @@ ENCRYPTED = {"type": "reasoning.encrypted", "data": "RU5D", "id": "call_77", "fo
 SIGNED = {"type": "reasoning.text", "text": "I think", "signature": "U0lH", "format": "anthropic-claude-v1", "index": 0}
 THINKING = {"type": "thinking", "thinking": "I think", "signature": "U0lH"}
 SIGNED_CALL = CALL | {"provider_specific_fields": {"thought_signature": "U0lH"}}
+G_CALL = CALL | {"extra_content": {"google": {"thought_signature": "U0lH"}}}
 CARRIERS = [
     Carrier(
         id="encrypted reasoning",
@@ -69,6 +70,11 @@ CARRIERS = [
         id="a signature of the call",
         message={"tool_calls": [SIGNED_CALL]},
         required={"tool_calls": [SIGNED_CALL]},
+    ),
+    Carrier(
+        id="vendor G's signature of the call",
+        message={"tool_calls": [G_CALL]},
+        required={"tool_calls": [G_CALL]},
     ),
 ]
 
@@ -132,20 +138,26 @@ async def answer(
     return list(accumulate(messages).candidates[0].message.parts), dropped
 
 
-def without_reasoning(parts: Sequence[pb.Part]) -> list[pb.Part]:
-    """Return the calls alone, as clients keep them that do not know reasoning."""
-    calls = [pb.Part(tool_call=part.tool_call) for part in parts if part.HasField("tool_call")]
-    assert calls
-    return calls
+def without_states(parts: Sequence[pb.Part], *, text: bool) -> list[pb.Part]:
+    """Return the calls, as clients keep them that do not know reasoning state. `text`: whether they keep the text of
+    the reasoning.
+    """
+    kept = list[pb.Part]()
+    for part in parts:
+        if part.HasField("tool_call"):
+            kept.append(pb.Part(tool_call=part.tool_call))
+        elif text and any(part.reasoning.texts):
+            kept.append(pb.Part(reasoning=part.reasoning))
+    return kept
 
 
-PAIRS = list(itertools.product(FACES, [False, True], [False, True]))
+PAIRS = list(itertools.product(FACES, [False, True], ["everything", "texts", "calls"]))
 
 
-@pytest.mark.parametrize(("face", "stream", "forgets"), PAIRS)
+@pytest.mark.parametrize(("face", "stream", "returned"), PAIRS)
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.id)
 async def test_the_next_request_has_the_state_of_the_answer(
-    tmp_path: Path, carrier: Carrier, face: str, *, stream: bool, forgets: bool
+    tmp_path: Path, carrier: Carrier, face: str, returned: str, *, stream: bool
 ) -> None:
     codec = FORMATS[face]
     async with (
@@ -153,8 +165,8 @@ async def test_the_next_request_has_the_state_of_the_answer(
         running("channels:\n" + channel("c", "chat", provider.url, "m"), tmp_path) as gateway,
     ):
         parts, _ = await answer(gateway, codec, conversation(), stream=stream)
-        returned = without_reasoning(parts) if forgets else parts
-        _, dropped = await answer(gateway, codec, conversation(returned), stream=stream)
+        kept = parts if returned == "everything" else without_states(parts, text=returned == "texts")
+        _, dropped = await answer(gateway, codec, conversation(kept), stream=stream)
     sent = provider.received[-1].json["messages"][1]
     assert {name: sent.get(name) for name in carrier.required} == carrier.required
     assert "state" not in dropped

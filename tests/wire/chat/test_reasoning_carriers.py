@@ -262,6 +262,25 @@ def test_a_provider_of_another_format_does_not_get_the_state(upstream: str) -> N
     assert "state" in encoded.report.header()
 
 
+@pytest.mark.parametrize(
+    ("channel", "signatures", "sent"),
+    [("", None, True), ("", False, False), ("c", False, True)],
+    ids=["to any provider", "to a provider that is known to have none", "to the provider that made it"],
+)
+def test_a_state_is_sent_unless_the_provider_can_not_have_made_it(
+    channel: str, signatures: bool | None, sent: bool
+) -> None:
+    call = CALL | {"provider_specific_fields": {"thought_signature": "U0lH"}}
+    parts = whole({"content": "Hi", "reasoning_details": [ENCRYPTED], "tool_calls": [call]}).candidates[0].message.parts
+    for part in parts:
+        if part.HasField("state"):
+            part.state.channel = channel
+    message, report = sent_back(pb.Message(parts=parts), Quirks(signatures=signatures))
+    assert ("reasoning_details" in message) == sent
+    assert ("provider_specific_fields" in message["tool_calls"][0]) == sent
+    assert ("state" in report) == (not sent)
+
+
 @pytest.mark.parametrize("data", ["x", "e30", base64.b64encode(b"[1]").decode(), base64.b64encode(b'{"a":1}').decode()])
 def test_data_that_no_answer_had_is_left_out(data: str) -> None:
     part = pb.Part(text=pb.TextPart(text="Hi"), state=pb.ReasoningState(data=data, format="chat"))

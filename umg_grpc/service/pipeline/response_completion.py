@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 import structlog
@@ -101,11 +101,11 @@ class Answer(msgspec.Struct, eq=False):
         self.stores_response = self.stores_reasoning = self.stores_ids = self.stores_any = False
         self.thread = self.has_reasoning = None
 
-    def find_reasoning(self, passed: bytes) -> None:
+    def find_reasoning(self, passed: Iterable[bytes]) -> None:
         """Decide that the reasoning is stored if a passed-through body contains reasoning that clients do not send
-        back. `passed`: bytes of the body.
+        back. `passed`: the body, or the frames of its stream.
         """
-        if self.has_reasoning is not None and self.has_reasoning(passed):
+        if self.has_reasoning is not None and any(map(self.has_reasoning, passed)):
             self.stores_reasoning = self.stores_any = True
             self.has_reasoning = None
 
@@ -121,7 +121,7 @@ class Answer(msgspec.Struct, eq=False):
         else:
             self._complete_passed_calls(response)
             if self.has_reasoning is not None:
-                self.find_reasoning(response.source.body)
+                self.find_reasoning([response.source.body])
         call, facts = self.admitted.call, self.admitted.call.facts
         call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):

@@ -64,12 +64,14 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             self._passed_call_ids.replace_in(message)
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
+        called = False
         for event in message.events or ():  # cheaper than a loop over no events
             admitted, kind = answer.admitted, event.WhichOneof("kind")
             if kind == "usage":
                 admitted.call.facts.usage = event.usage
             elif kind == "finished":
                 self._unfinished -= 1
+                called = called or event.finished.finish_reason == pb.FINISH_REASON_TOOL_CALLS
                 if not event.finished.HasField("complete_time"):
                     event.finished.complete_time.seconds = int(time.time())
             elif kind == "started":
@@ -81,8 +83,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES:
             self._reserve(aggregator)
-        if answer.has_reasoning is not None:
-            answer.find_reasoning(message.source_frames)
+        if called:  # reasoning is stored by the ids of calls
+            answer.find_reasoning(aggregator.frames)
         is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
             answer.stores_response
             or answer.thread is not None

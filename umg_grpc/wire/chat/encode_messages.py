@@ -1,6 +1,6 @@
 """Encoding of canonical messages as the `messages` of a chat request to a provider."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -15,7 +15,7 @@ from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
@@ -162,14 +162,13 @@ class MessageEncoder:
         """Return one chat message for assistant messages; None if it would be empty, since providers reject that.
         Raises UmgError(UNTRANSLATABLE) for media other than audio of an earlier response.
         """
-        content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
-        state = joined(from_canonical(part.state) for turn in turns for part, _ in turn.parts)
-        member = text_member(state)
+        content, calls = list[object](), list[JsonObject]()
+        thoughts, states = list[pb.ReasoningPart](), list[State]()
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
         for turn in turns:
             for position, (part, at) in enumerate(turn.parts):
                 if part.HasField("reasoning"):
-                    thoughts.extend(self._reasoning(part.reasoning, state, member))
+                    thoughts.append(part.reasoning)
                 elif (
                     part.HasField("tool_call")
                     and self._request.face_hints.legacy_functions
@@ -184,39 +183,54 @@ class MessageEncoder:
                     raise untranslatable(at, "a chat assistant turn cannot hold it")
                 elif part.text.text or not part.HasField("text"):
                     content += [self._part(part, at)] if self._is_encodable(part, at) else []
-                self._state(part, encoded)
+                states.extend(self._state(part, encoded))
+        state = joined(states)
+        texts = self._reasoning(thoughts, state) if thoughts else {}
         if content:
             encoded["content"] = _compact(content)
         elif not (calls or "audio" in encoded or "function_call" in encoded):
-            if thoughts or state:
+            if any(texts.values()) or state:
                 self._report.drop("reasoning")
             return None
-        encoded[member or "reasoning_content"] = "\n\n".join(thoughts)
+        encoded |= texts
         put(state, encoded, "message")
         if calls:
             encoded["tool_calls"] = calls
         return _without_empty(encoded)
 
-    def _reasoning(self, reasoning: pb.ReasoningPart, state: State, member: str) -> Sequence[str]:
-        """Return the texts of a reasoning part that are sent beside the state of its message, which may have them, too.
-        `member`: name that the provider has for them; "" for the usual one, which it may reject.
+    def _reasoning(self, thoughts: Sequence[pb.ReasoningPart], state: State) -> JsonObject:
+        """Return the text of the reasoning as a member of the message: the usual one, if the provider accepts it, or
+        the one that it writes beside the state.
         """
-        thoughts = reasoning.texts or reasoning.summaries
-        if thoughts and not (self._takes_reasoning or member):
-            if not state:
+        member, texts = text_member(state), list[str]()
+        for part in thoughts:
+            shown = part.texts or part.summaries
+            if member or self._takes_reasoning:
+                texts.extend(shown)
+            elif shown and not state:  # a state has the text, too
                 self._report.drop("reasoning")
-            return ()
-        return thoughts
+        return {member or "reasoning_content": "\n\n".join(texts)}
 
-    def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Add the reasoning state of a part (opaque data of a provider that belongs to its reasoning) to `encoded`, the
-        part's chat message, if it is vendor G's. A state that no chat provider made is reported.
+    def _state(self, part: pb.Part, encoded: JsonObject) -> Iterator[State]:
+        """Yield the reasoning state of a part (opaque data of a provider that belongs to its reasoning) if a chat
+        provider made it. Add vendor G's to `encoded`, the part's chat message. Report a state that is not sent.
         """
-        is_foreign = part.HasField("state") and part.state.format not in {"native", "chat"}
-        if is_foreign or (is_signed(part) and self._signatures is False):
+        if not part.HasField("state"):
+            return
+        if not self._takes_state(part.state):
             self._report.drop("state")
+        elif part.state.format == "chat":
+            yield from_canonical(part.state)
         elif is_signed(part) and not part.HasField("tool_call"):
             encoded["extra_content"] = encode_signature(part.state)
+
+    def _takes_state(self, state: pb.ReasoningState) -> bool:
+        """Return whether the provider accepts a state: any that it made itself, otherwise each state that chat has
+        members for, unless the provider is known to have none.
+        """
+        if state.format == "chat":
+            return bool(state.channel) or self._signatures is not False
+        return state.format == "native" and (self._signatures is not False or is_placeholder(state.data))
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
         """Return a tool call as the value of the older member `function_call`; a text for a custom tool becomes an
@@ -233,9 +247,9 @@ class MessageEncoder:
         if not call.call_id:
             self._unanswered.add(call.name, call_id)
         self._open[call_id] = None
-        encoded = encode_call(part, call_id, self._names.of_call(call))
-        if self._signatures is False:
-            encoded.pop("extra_content", None)
+        accepts = not part.HasField("state") or self._takes_state(part.state)
+        sent = part if accepts else pb.Part(tool_call=call)
+        encoded = encode_call(sent, call_id, self._names.of_call(call))
         if call.HasField("text") and not self._takes_custom:
             encoded = {"id": call_id, "type": "function", "function": self._function_call(call)}
         return encoded

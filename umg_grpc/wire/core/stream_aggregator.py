@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -34,6 +34,11 @@ class AnswerAggregator(ABC):
     def share(self) -> float:
         """Ratio of the received bytes to the kept bytes; 1 if all are kept."""
         return self._seen / self.retained_bytes if self.retained_bytes else 1.0
+
+    @property
+    def frames(self) -> Sequence[bytes]:
+        """Frames that are kept of a passed-through stream."""
+        return ()
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
@@ -141,6 +146,10 @@ class FrameAggregator(AnswerAggregator):
         self._max_bytes = max_bytes
         self._frames: list[bytes] = []
         self._events: list[bytes] = []  # every event where the provider did not stream; otherwise the first ones
+
+    @property
+    def frames(self) -> Sequence[bytes]:
+        return self._frames
 
     @property
     def share(self) -> float:
