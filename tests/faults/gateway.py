@@ -23,6 +23,7 @@ log: {level: error}
 retries: {repeats: 1, backoff: 0.01, budget: 1}
 breaker: {failures: 1000000, share: 1}
 overload: {lag: 60}
+stream_headers_after: 120
 channels:
 """
 """Config in which no call is rejected because of others, nor because the machine is busy."""

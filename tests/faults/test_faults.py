@@ -17,7 +17,7 @@ from tests.faults.table import FORMATS, WAYS, Case, cases
 from tests.soak.callers import Callers, callers
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.server import faulty_upstream
-from umg_grpc.service.pipeline import text_generation
+from umg_grpc.service.pipeline import slow_stream_starts
 
 AT_ONCE = 24
 """Concurrent calls of the faults that end by themselves. Calls of faults that only a deadline ends are all made
@@ -67,9 +67,8 @@ def logged(log: Iterable[EventDict]) -> Iterator[str]:
 async def test_callers_get_a_complete_answer_or_an_error_for_every_fault(
     protocol: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        text_generation, "HOLD_SECONDS", 60.0
-    )  # else a busy machine ends it before the deadlines of a fault
+    # else headers are sent before the deadline of a fault, which has no status of its own then
+    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", 60.0)
     table = cases(protocol, way)
     with capture_logs() as log:
         async with faulty_upstream() as upstream, running(config(upstream, protocol, way, table), tmp_path) as gateway:
