@@ -21,17 +21,35 @@ BODIES: dict[str, Any] = {
     "responses": {"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]},
     "native": {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]},
 }  # fmt: skip
-IN_PART: list[tuple[str, Usage]] = [
-    ("chat", {"prompt_tokens": None, "completion_tokens": 5}),
-    ("chat", {"completion_tokens": 9}),
-    ("chat", {"prompt_tokens": 9, "completion_tokens": None, "total_tokens": 12}),
+# (format, usage, tokens of prompt and answer, whether the gateway counts the rest)
+IN_PART: list[tuple[str, Usage, tuple[int, int], bool]] = [
+    ("chat", {"prompt_tokens": 10, "total_tokens": 15}, (10, 5), False),
+    ("chat", {"completion_tokens": 5, "total_tokens": 15}, (10, 5), False),
+    ("chat", {"prompt_tokens": 9, "completion_tokens": None, "total_tokens": "12"}, (9, 3), False),
+    ("chat", {"prompt_tokens": 9, "total_tokens": 4}, (9, 0), False),
+    ("chat", {"prompt_tokens": None, "completion_tokens": 5}, (0, 5), True),
+    ("chat", {"completion_tokens": 9, "total_tokens": None}, (0, 9), True),
+    ("chat", {"prompt_tokens": 9}, (9, 0), True),
+    ("chat", {"input_tokens": 9, "output_tokens": 2}, (9, 2), False),
+    ("messages", {"output_tokens": 3}, (0, 3), True),
+    ("messages", {"input_tokens": 3, "output_tokens": None}, (3, 0), True),
+    ("messages", {"input_tokens": None, "output_tokens": 3, "total_tokens": 9}, (6, 3), False),
+    ("messages", {"prompt_tokens": 6, "completion_tokens": 3}, (6, 3), False),
+    ("responses", {"input_tokens": None, "output_tokens": 5}, (0, 5), True),
+    ("responses", {"input_tokens": 5}, (5, 0), True),
+    ("responses", {"input_tokens": 5, "output_tokens": None, "total_tokens": 8}, (5, 3), False),
+    ("responses", {"prompt_tokens": 5, "completion_tokens": 3}, (5, 3), False),
+    ("native", {"candidatesTokenCount": 5}, (0, 5), True),
+    ("native", {"promptTokenCount": None, "candidatesTokenCount": 5}, (0, 5), True),
+    ("native", {"candidatesTokenCount": 5, "totalTokenCount": 12}, (7, 5), False),
+    ("native", {"promptTokenCount": 7, "totalTokenCount": 12}, (7, 5), False),
+]
+NOTHING: list[tuple[str, Usage]] = [
+    ("chat", {"prompt_tokens": None, "completion_tokens": None}),
+    ("chat", {"total_tokens": 5}),
     ("messages", {"input_tokens": None, "output_tokens": None}),
-    ("messages", {"output_tokens": 3}),
-    ("messages", {"input_tokens": 3, "output_tokens": None}),
-    ("responses", {"input_tokens": None, "output_tokens": 5}),
-    ("responses", {"input_tokens": 5}),
-    ("native", {"candidatesTokenCount": 5}),
-    ("native", {"promptTokenCount": None, "candidatesTokenCount": 5}),
+    ("responses", {"total_tokens": 5}),
+    ("native", {"totalTokenCount": 5}),
 ]
 WHOLE: list[tuple[str, Usage]] = [
     ("chat", {"prompt_tokens": 3, "completion_tokens": 0}),
@@ -77,9 +95,72 @@ def usages(name: str, usage: Usage, pass_: bool) -> list[pb.Usage]:
 
 
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
-@pytest.mark.parametrize(("name", "usage"), IN_PART)
-def test_a_usage_that_lacks_a_total_is_none(name: str, usage: Usage, pass_: bool) -> None:
+@pytest.mark.parametrize(("name", "usage", "tokens", "estimated"), IN_PART)
+def test_a_number_that_a_usage_lacks_is_the_difference_to_the_total(
+    name: str, usage: Usage, tokens: tuple[int, int], estimated: bool, pass_: bool
+) -> None:
+    expected = pb.Usage(input_tokens=tokens[0], output_tokens=tokens[1], estimated=estimated)
+    assert usages(name, usage, pass_) == [expected] * 2
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(("name", "usage"), NOTHING)
+def test_a_usage_without_numbers_of_prompt_and_answer_is_none(name: str, usage: Usage, pass_: bool) -> None:
     assert usages(name, usage, pass_) == []
+
+
+COUNTED = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+# members of the response or of the last chunk, and of its choice
+PLACES: list[tuple[str, dict[str, object], dict[str, object]]] = [
+    ("the choice (Moonshot)", {}, {"usage": COUNTED | {"cached_tokens": 4}}),
+    ("x_groq", {"x_groq": {"id": "req_1", "usage": COUNTED}}, {}),
+    ("usage_metadata", {"usage_metadata": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}}, {}),
+    ("timings (llama.cpp)", {"timings": {"cache_n": 4, "prompt_n": 6, "prompt_ms": 1.5, "predicted_n": 5}}, {}),
+    ("the usual place before others", {"usage": COUNTED, "timings": {"prompt_n": 1}}, {"usage": None}),
+    ("members of other content", {"usage": COUNTED, "x_groq": "x", "timings": [1]}, {"usage": 7}),
+]
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(("place", "members", "inner"), PLACES, ids=lambda each: each if isinstance(each, str) else "")
+def test_a_usage_is_found_in_the_places_of_all_vendors(
+    place: str, members: dict[str, object], inner: dict[str, object], pass_: bool
+) -> None:
+    choice = {"index": 0, "finish_reason": "stop", **inner}
+    whole = {"choices": [choice | {"message": {"content": "hi"}}], **members}
+    chunks = {"id": "c", "choices": [choice | {"delta": {"content": "hi"}}], **members}
+    answer = FORMATS["chat"].decode_response(msgspec.json.encode(whole), REQUEST, pass_)
+    messages = decoded(FORMATS["chat"], [event(chunks) + b"data: [DONE]\n\n"], REQUEST, pass_=pass_)
+    streamed = [each.usage for each in events_of(messages) if each.HasField("usage")]
+    for usage in (answer.usage, *streamed[-1:]):
+        assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (10, 5, False)
+    assert streamed
+
+
+def test_a_usage_in_every_chunk_is_cumulative() -> None:
+    chunks = [
+        {
+            "id": "c",
+            "choices": [{"index": 0, "delta": {"content": "hi"}}],
+            "usage": COUNTED | {"completion_tokens": done},
+        }
+        for done in (1, 3)
+    ]
+    end = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": COUNTED}
+    stream = b"".join(map(event, [*chunks, end])) + b"data: [DONE]\n\n"
+    for pass_ in (True, False):
+        messages = decoded(FORMATS["chat"], [stream], REQUEST, pass_=pass_)
+        assert [each.usage for each in events_of(messages) if each.HasField("usage")][-1].output_tokens == 5
+
+
+def test_the_usage_of_the_end_marker_of_messages_is_the_last() -> None:
+    start = event({"type": "message_start", "message": {"id": "r", "usage": {"input_tokens": 0, "output_tokens": 0}}})
+    delta = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    stop = event({"type": "message_stop", "usage": {"input_tokens": 3, "output_tokens": 2}})
+    for pass_ in (True, False):
+        messages = decoded(FORMATS["messages"], [start + delta + stop], REQUEST, pass_=pass_)
+        last = [each.usage for each in events_of(messages) if each.HasField("usage")][-1]
+        assert (last.input_tokens, last.output_tokens) == (3, 2)
 
 
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])

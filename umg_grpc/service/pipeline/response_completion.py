@@ -126,10 +126,10 @@ class Answer(msgspec.Struct, eq=False):
         call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
             facts.usage = response.usage
-        if facts.usage is None or self.stores_any:
+        if facts.usage is None or facts.usage.estimated or self.stores_any:
             read = await self._read(response)
-            if facts.usage is None:
-                facts.usage = await self.estimate(read)
+            if facts.usage is None or facts.usage.estimated:
+                facts.usage = with_reported(await self.estimate(read), facts.usage)
                 if not self.passthrough:  # the body of a passthrough stays unchanged
                     response.usage.CopyFrom(facts.usage)
             await self.retain(read, streamed=False)
@@ -254,6 +254,25 @@ class Answer(msgspec.Struct, eq=False):
                 continued=continued if isinstance(continued, Continued) else None,
                 upstream_response_id=response.response_id if self.passthrough else "",
             )
+
+
+def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
+    """Return an estimated usage with the numbers that the provider reported. `reported`: None without any.
+
+    A usage without the tokens of the prompt is final; the tokens of the answer beside them are a minimum, since the
+    provider may have reported them before the end of its stream.
+    """
+    if reported is None:
+        return usage
+    prompt = reported.input_tokens or max(usage.input_tokens, reported.cache_read_tokens)
+    answer = reported.output_tokens
+    if reported.input_tokens:
+        answer = max(answer, usage.output_tokens)
+    reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
+    usage.CopyFrom(reported)
+    usage.input_tokens, usage.output_tokens = prompt, answer
+    usage.reasoning_tokens, usage.estimated = min(reasoning, answer), True
+    return usage
 
 
 def _header_name(part: pb.Part) -> str:

@@ -12,7 +12,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.response_completion import MANY_BYTES, Answer
+from umg_grpc.service.pipeline.response_completion import MANY_BYTES, Answer, with_reported
 from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
@@ -120,7 +120,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             response = await _aggregate(self._aggregator)
             if is_incomplete:
                 estimated = _scale(await answer.estimate(response), self._aggregator)
-                call.facts.usage = _with_reported(estimated, call.facts.usage)
+                call.facts.usage = with_reported(estimated, call.facts.usage)
                 if self._held and not answer.passthrough:
                     self._insert_usage(call.facts.usage)
             await answer.retain(response, streamed=True)
@@ -175,7 +175,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         await self._memory.abandoned.take(1)
         aggregator.limit(SAMPLE_BYTES)
         usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
-        call.facts.usage = _with_reported(usage, call.facts.usage)
+        call.facts.usage = with_reported(usage, call.facts.usage)
 
     def _insert_usage(self, usage: pb.Usage) -> None:
         """Add an event with the usage to the held messages, before the end of the response, where providers send it."""
@@ -187,22 +187,10 @@ class StreamedAnswer(msgspec.Struct, eq=False):
 
 
 def _is_incomplete(usage: pb.Usage | None) -> bool:
-    """Return whether the provider did not report the usage, or only before the gateway ended its stream at a local stop
-    sequence.
+    """Return whether the provider did not report the usage, or only a part of it, or only before the gateway ended its
+    stream at a local stop sequence.
     """
     return usage is None or usage.estimated
-
-
-def _with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
-    """Return an estimated usage with the numbers that the provider reported before the end of its stream, which are
-    minimums. `reported`: None without any.
-    """
-    if reported is not None:
-        output = max(reported.output_tokens, usage.output_tokens)
-        reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
-        usage.CopyFrom(reported)
-        usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
-    return usage
 
 
 def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:

@@ -19,7 +19,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 )
 from umg_grpc.wire.chat.split_answers import joined_chunk, joint_reason, wants_one
 from umg_grpc.wire.chat.stream_decoder import event_error
-from umg_grpc.wire.chat.usage import decode_usage
+from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT, JsonObject
@@ -42,6 +42,7 @@ class PassedChoice(Struct):
     finish_reason: str | UnsetType | None = UNSET
     delta: Raw = ABSENT
     error: Raw = ABSENT
+    usage: Raw = ABSENT
 
 
 class PassedChunk(Head, kw_only=True):
@@ -177,15 +178,16 @@ class PassthroughDecoder(FrameDecoder):
             raise error
         if chunk.choices is None and chunk.usage is None:
             return b""  # not a chunk: JS clients read its choices
+        stated = chunk.choices or []
         if chunk.choices is None or any(map(is_odd, chunk.choices)):
             event, chunk = self._readable(event, chunk)
             data = event.data or b""
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._start(chunk, events)
-        self._read_choices(chunk.choices or [], events)
-        if chunk.usage is not None:
+        self._read_choices(stated, events)
+        if (usage := chunk.usage or find_usage(chunk, stated)) is not None:
             counted = pb.GenerateEvent()
-            if decode_usage(chunk.usage, counted.usage, chunk.service_tier):
+            if decode_usage(usage, counted.usage, chunk.service_tier):
                 self._usage = counted.usage
                 events.append(counted)
             if not chunk.choices and not self._request.face_hints.include_usage:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import groupby
+from operator import attrgetter
 from typing import assert_never
 
 import msgspec
@@ -48,7 +49,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 from umg_grpc.wire.chat.split_answers import joined_body, joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
-from umg_grpc.wire.chat.usage import decode_usage, encode_usage
+from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage
 from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode
@@ -184,14 +185,15 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response: its index, finish reason and error, which the gateway decodes, and its
-    message, of which only tool calls are decoded.
+    """Choice of a passed-through response: its index, finish reason, error and usage, which the gateway decodes, and
+    its message, of which only tool calls are decoded.
     """
 
     index: Index | None = None
     finish_reason: str | None = None
     message: Raw = Raw(b"null")
     error: Raw = ABSENT
+    usage: Raw = ABSENT
 
 
 class PassedResponse(Head, kw_only=True):
@@ -200,6 +202,7 @@ class PassedResponse(Head, kw_only=True):
     choices: list[Ending] | None = None
 
 
+FINISH_REASON = attrgetter("finish_reason")
 RESPONSE = msgspec.json.Decoder(ProviderResponse)
 PASSED = msgspec.json.Decoder(PassedResponse)
 
@@ -219,8 +222,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise no_answer(body)
         response = pb.GenerateResponse()
         decode_head(answer, request.model, response)
-        if answer.usage is not None:
-            decode_usage(answer.usage, response.usage, answer.service_tier)
+        if (usage := answer.usage or find_usage(answer, answer.choices)) is not None:
+            decode_usage(usage, response.usage, answer.service_tier)
         if (error := choices_error(answer.choices)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
         if isinstance(answer, PassedResponse):
@@ -238,17 +241,18 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
     if len(choices) > 1 and wants_one(request):
         body = joined_body(body)
         choices = decode(PASSED, body).choices or []
-    if not all(ending.finish_reason for ending in choices):
+    if not all(map(FINISH_REASON, choices)):
         body = with_finish_reasons(body)
         choices = decode(PASSED, body).choices or []
+    reasons = list(map(FINISH_REASON, choices))
     if any(ending.index is None or ending.finish_reason not in FINISH_REASONS for ending in choices):
         body = body_with_choices(body)
         choices = decode(PASSED, body).choices or []
     if CALLED in body:
         body = body_with_calls(body, [ending.message for ending in choices], answer.id or "")
-    for position, ending in enumerate(choices):
+    for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
         candidate = response.candidates.add(index=position if ending.index is None else ending.index)
-        decode_finish(ending.finish_reason, candidate)
+        decode_finish(reason, candidate)
     response.source.format = "chat"
     response.source.body = replace_model_id(body, answer.model, request.model)
 

@@ -15,7 +15,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
-from umg_grpc.wire.chat.usage import ProviderUsage
+from umg_grpc.wire.chat.usage import UsagePlaces
 from umg_grpc.wire.core.finish_reasons import Ended, failed_answer, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
@@ -123,9 +123,10 @@ class ProviderChoice(Struct):
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
     error: Raw = ABSENT
+    usage: Raw = ABSENT
 
 
-class Head(Struct, kw_only=True):
+class Head(UsagePlaces, kw_only=True):
     """Fields that a response body and a chunk have beside their choices."""
 
     id: str | None = None
@@ -133,7 +134,6 @@ class Head(Struct, kw_only=True):
     model: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
-    usage: ProviderUsage | None = None
     error: Raw = ABSENT
     citations: list[Raw] | None = None  # addresses without a position in the text
 
@@ -220,7 +220,10 @@ def choices_error(choices: Sequence[End]) -> UmgError | None:
     """Return the error of a complete response in which a choice states an error, or all choices failed; None for any
     other response.
     """
-    if all(choice.finish_reason in FINISH_REASONS and choice.error is ABSENT for choice in choices):
+    for choice in choices:
+        if choice.finish_reason not in FINISH_REASONS or choice.error is not ABSENT:
+            break
+    else:
         return None  # nearly every response
     for choice in choices:
         if is_error(choice.error):

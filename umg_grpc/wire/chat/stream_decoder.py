@@ -37,7 +37,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 from umg_grpc.wire.chat.split_answers import joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state, provider_id
-from umg_grpc.wire.chat.usage import decode_usage
+from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT
@@ -60,6 +60,7 @@ class ChunkChoice(Struct):
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
     error: msgspec.Raw = ABSENT
+    usage: msgspec.Raw = ABSENT
 
 
 class Chunk(Head, kw_only=True):
@@ -419,7 +420,8 @@ class TranslatingDecoder(EventDecoder):
             yield from self._choice(choice, position)
         self._citations = chunk.citations or self._citations
         counted = pb.GenerateEvent()
-        if chunk.usage is not None and decode_usage(chunk.usage, counted.usage, chunk.service_tier):
+        usage = chunk.usage or find_usage(chunk, chunk.choices or ())
+        if usage is not None and decode_usage(usage, counted.usage, chunk.service_tier):
             self._usage = counted.usage
             yield counted
 

@@ -1,10 +1,14 @@
 """Token usage in chat responses, encoded for a caller and decoded from a provider's response."""
 
-from msgspec import Struct
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
+from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
 
@@ -21,14 +25,77 @@ class TokenDetails(Struct):
 
 
 class ProviderUsage(Struct):
-    """Member `usage` of a response."""
+    """Member `usage` of a response. The members of the second group are those of some providers in place of, or beside,
+    the first.
+    """
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
     total_tokens: Count = None
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
-    prompt_cache_hit_tokens: Count = None  # the field for cached tokens at some providers
+
+    input_tokens: Count = None  # relays that write the names of other formats
+    output_tokens: Count = None
+    prompt_cache_hit_tokens: Count = None  # DeepSeek
+    cached_tokens: Count = None  # Moonshot
+    cache_read_input_tokens: Count = None  # relays of Claude
+    reasoning_tokens: Count = None  # Perplexity
+
+
+class Timings(Struct):
+    """Member `timings` of llama.cpp's server: the tokens that were processed, reused and generated."""
+
+    prompt_n: Count = None
+    cache_n: Count = None
+    predicted_n: Count = None
+
+
+class Carrier(Struct):
+    """Object with a member `usage`."""
+
+    usage: ProviderUsage | None = None
+
+
+class UsagePlaces(Struct, kw_only=True):
+    """Members of a response or chunk that have its usage. Those of single vendors are raw, since others may use their
+    names for other content.
+    """
+
+    usage: ProviderUsage | None = None
+    x_groq: Raw = ABSENT
+    usage_metadata: Raw = ABSENT
+    timings: Raw = ABSENT
+
+
+class Choice(Protocol):
+    """Choice of a response or chunk, which has the usage at some providers (Moonshot)."""
+
+    usage: Raw
+
+
+_USAGE = msgspec.json.Decoder(ProviderUsage)
+_CARRIER = msgspec.json.Decoder(Carrier)
+_TIMINGS = msgspec.json.Decoder(Timings)
+
+
+def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage | None:
+    """Return the usage of a response or chunk from the first place that has one; None if there is none."""
+    if places.usage is not None:
+        return places.usage
+    for choice in choices:
+        if choice.usage is not ABSENT and (usage := decode_or_none(_USAGE, choice.usage)) is not None:
+            return usage
+    if places.x_groq is not ABSENT and (carrier := decode_or_none(_CARRIER, places.x_groq)) is not None:
+        return carrier.usage
+    if places.usage_metadata is not ABSENT:
+        return decode_or_none(_USAGE, places.usage_metadata)
+    if places.timings is ABSENT or (timings := decode_or_none(_TIMINGS, places.timings)) is None:
+        return None
+    if timings.prompt_n is None:
+        return None
+    prompt = count(timings.prompt_n) + count(timings.cache_n)
+    return ProviderUsage(prompt, timings.predicted_n, cached_tokens=timings.cache_n)
 
 
 # --- canonical -> caller
@@ -64,21 +131,34 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None) -> bool:
-    """Set the token counts of `target`; details that the provider leaves out are 0.
+    """Set the token counts of `target`; details that the provider leaves out are 0. A usage without the total of prompt
+    or completion tokens is marked as estimated, so that the gateway counts the missing ones itself.
 
-    Return False, and set none, for a usage without the totals of both prompt and completion tokens: the gateway then
-    counts the tokens itself. `tier`: class of service beside the usage.
+    Return False, and set none, for a usage with neither of the two. `tier`: class of service beside the usage.
     """
-    if usage.prompt_tokens is None or usage.completion_tokens is None:
-        return False
-    input_tokens, output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
+    prompt_tokens, completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    if prompt_tokens is None or completion_tokens is None:
+        prompt_tokens, completion_tokens = completed(
+            usage.input_tokens if prompt_tokens is None else prompt_tokens,
+            usage.output_tokens if completion_tokens is None else completion_tokens,
+            usage.total_tokens,
+        )
+        if prompt_tokens is None and completion_tokens is None:
+            return False
+        target.estimated = prompt_tokens is None or completion_tokens is None
+    input_tokens, output_tokens = count(prompt_tokens), count(completion_tokens)
     uncounted = 0
-    if usage.total_tokens != input_tokens + output_tokens:  # some providers count the reasoning in the total only
-        uncounted = max(0, count(usage.total_tokens) - input_tokens - output_tokens)
+    if usage.total_tokens != input_tokens + output_tokens and not target.estimated:
+        uncounted = max(0, count(usage.total_tokens) - input_tokens - output_tokens)  # reasoning, at some providers
     target.input_tokens = input_tokens
     target.output_tokens = count(output_tokens + uncounted) if uncounted else output_tokens
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
-    if cached := (prompt is not None and prompt.cached_tokens) or usage.prompt_cache_hit_tokens:
+    if cached := (
+        (prompt is not None and prompt.cached_tokens)
+        or usage.prompt_cache_hit_tokens
+        or usage.cached_tokens
+        or usage.cache_read_input_tokens
+    ):
         target.cache_read_tokens = count(cached)
     if prompt is not None:
         target.cache_write_tokens = count(prompt.cache_write_tokens)
@@ -89,8 +169,8 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None
         target.image_output_tokens = count(completion.image_tokens)
         target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
         target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
-    if uncounted and not target.reasoning_tokens:
-        target.reasoning_tokens = uncounted
+    if not target.reasoning_tokens and (uncounted or usage.reasoning_tokens):
+        target.reasoning_tokens = uncounted or count(usage.reasoning_tokens)
     if charged := charged_tier(tier):
         target.service_tier = charged
     return True

@@ -25,6 +25,17 @@ def count(tokens: Count) -> int:
     return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))
 
 
+def completed(input_tokens: Count, output_tokens: Count, total: Count) -> tuple[Count, Count]:
+    """Return the tokens of the prompt and of the answer; one that the provider left out is the difference of the other
+    to the total, None without a total.
+    """
+    if (number := as_number(total)) is None:
+        return input_tokens, output_tokens
+    if output_tokens is None:
+        return input_tokens, None if input_tokens is None else max(0, number - count(input_tokens))
+    return max(0, number - count(output_tokens)) if input_tokens is None else input_tokens, output_tokens
+
+
 def position(index: Count) -> int:
     """Return a provider's list index as an integer, 0 for None and for negative numbers. Raise ValueError if it is
     larger than `MAX_COUNT`.

@@ -88,6 +88,9 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_message_delta(decoded, events)
                 kept = (self._blocks.ends() if self._stopped else b"") + kept
             case "message_stop":
+                if decoded.usage is not None:
+                    self._usage = self._usage.updated(decoded.usage)
+                    self._append_usage(events)
                 kept = self._missing_end(events) + kept
                 self.done = True
             case _:  # all other events are passed through unread
@@ -131,5 +134,5 @@ class PassthroughDecoder(FrameDecoder):
             self._append_usage(events)
 
     def _append_usage(self, events: list[pb.GenerateEvent]) -> None:
-        if self._usage.has_totals:
+        if self._usage.has_totals or (self._stopped and self._usage.is_stated):
             events.append(usage_event(self._usage))

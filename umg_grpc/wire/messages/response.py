@@ -97,7 +97,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise no_answer(body, TABLE)
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
         if answer.usage is not None:
-            if answer.usage.has_totals:
+            if answer.usage.is_stated:
                 decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier

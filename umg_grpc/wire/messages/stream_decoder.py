@@ -99,15 +99,15 @@ def started_event(message: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
-    """Return the canonical event with the token counts of a usage, which must have both totals."""
+    """Return the canonical event with the token counts of a usage, which must have one of the totals."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
 
 
 def stated_usage(usage: ProviderUsage) -> pb.Usage | None:
-    """Return the token counts of a usage; None if it lacks a total."""
-    return usage_event(usage).usage if usage.has_totals else None
+    """Return the token counts of a usage; None if it has neither input nor output tokens."""
+    return usage_event(usage).usage if usage.is_stated else None
 
 
 class _Block:
@@ -194,6 +194,9 @@ class TranslatingDecoder(EventDecoder):
                     self._usage = self._usage.updated(decoded.usage)
                     yield from self._usage_events()
             case "message_stop":
+                if decoded.usage is not None:
+                    self._usage = self._usage.updated(decoded.usage)
+                    yield from self._usage_events()
                 yield from self._finished()
             case "ping":
                 pass
@@ -316,6 +319,8 @@ class TranslatingDecoder(EventDecoder):
         self.done = True
         if self._ending is not None and (error := failed_answer(Ended(self._ending.stop_reason))) is not None:
             raise error.with_usage(stated_usage(self._usage))
+        if self._usage.is_stated and not self._usage.has_totals:
+            yield usage_event(self._usage)
         for block in self._blocks.values():
             yield from self._block_ended(block)
         event = pb.GenerateEvent()

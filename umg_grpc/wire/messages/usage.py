@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
 SERVICE_TIERS = ("standard", "priority", "batch")
@@ -46,13 +46,24 @@ class ProviderUsage(Struct):
     """`fast` or `standard`."""
     inference_geo: str | None = None
     """Region of the processing; `global` for any."""
+    prompt_tokens: Count = None  # relays that write the names of chat
+    completion_tokens: Count = None
+    total_tokens: Count = None
 
     @property
     def has_totals(self) -> bool:
-        """Whether the totals of both input and output tokens are present. If one is missing the usage is ignored, and
-        the gateway counts the tokens itself.
-        """
+        """Whether the numbers of both input and output tokens are present."""
         return self.input_tokens is not None and self.output_tokens is not None
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the number of input or output tokens is present. Otherwise the gateway counts the tokens itself."""
+        return (
+            self.input_tokens is not None
+            or self.output_tokens is not None
+            or self.prompt_tokens is not None
+            or self.completion_tokens is not None
+        )
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
         """Return the usage with each count that `newer` has in place of the earlier count. `newer`: usage of a later
@@ -96,8 +107,9 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage`: with the totals of both input and output tokens; details that the
-    provider leaves out are 0. The canonical input tokens include cached tokens.
+    """Set the token counts of `target`. `usage`: with the number of input or output tokens; details that the provider
+    leaves out are 0. The canonical input tokens include cached tokens. A usage without one of the two is marked as
+    estimated, so that the gateway counts the missing ones itself.
     """
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
@@ -106,6 +118,8 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
     target.cache_read_tokens = count(usage.cache_read_input_tokens)
     target.input_tokens = count(count(usage.input_tokens) + target.cache_read_tokens + written)
     target.output_tokens = count(usage.output_tokens)
+    if not usage.has_totals:
+        _complete(usage, target)
     if usage.output_tokens_details is not None:
         target.reasoning_tokens = count(usage.output_tokens_details.thinking_tokens)
     if usage.server_tool_use is not None:
@@ -114,3 +128,12 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.service_tier = tier
     if usage.inference_geo and usage.inference_geo not in ANYWHERE:
         target.region = usage.inference_geo
+
+
+def _complete(usage: ProviderUsage, target: pb.Usage) -> None:
+    """Set the totals of a usage that lacks one in the names of its format."""
+    given = usage.prompt_tokens if usage.input_tokens is None else target.input_tokens
+    generated = usage.completion_tokens if usage.output_tokens is None else usage.output_tokens
+    given, generated = completed(given, generated, usage.total_tokens)
+    target.input_tokens, target.output_tokens = count(given), count(generated)
+    target.estimated = given is None or generated is None

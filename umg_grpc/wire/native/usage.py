@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, as_number, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
 # Kind of token -> its canonical field, in the prompt and in the answer.
@@ -46,10 +46,8 @@ class UsageMetadata(Struct, rename="camel"):
 
     @property
     def has_total(self) -> bool:
-        """Whether the number of prompt tokens is present. If it is missing the usage is ignored, and the gateway counts
-        the tokens itself.
-        """
-        return self.prompt_token_count is not None
+        """Whether a number of prompt or candidate tokens is present. Otherwise the gateway counts the tokens itself."""
+        return self.prompt_token_count is not None or self.candidates_token_count is not None
 
 
 # --- canonical -> caller
@@ -92,11 +90,19 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage`: with the number of prompt tokens; counts that the provider leaves out
-    are 0.
+    """Set the token counts of `target`. `usage`: with the number of prompt or candidate tokens. The other one is the
+    difference to the total; without a total the prompt is marked as estimated, and the candidates are 0, since the
+    format leaves out counts of 0.
     """
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
-    target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
+    prompt, candidates = usage.prompt_token_count, usage.candidates_token_count
+    if prompt is None or candidates is None:
+        if (total := as_number(usage.total_token_count)) is not None:
+            rest = total - (count(tools) if tools else 0) - (count(thoughts) if thoughts else 0)
+            prompt, candidates = completed(prompt, candidates, rest)
+        if prompt is None:
+            target.estimated = True
+    target.input_tokens, target.output_tokens = count(prompt), count(candidates)
     if usage.cached_content_token_count:
         target.cache_read_tokens = count(usage.cached_content_token_count)
     if tools:

@@ -127,12 +127,11 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Set the usage of `target`. Return False, and set none, if the provider did not send the totals of both input and
-    output tokens. `searches`: number of web searches in the response.
+    """Set the usage of `target`. Return False, and set none, if the provider sent no number of tokens. `searches`:
+    number of web searches in the response.
     """
-    if head.usage is None or not head.usage.is_whole:
+    if head.usage is None or not decode_usage(head.usage, searches, target):
         return False
-    decode_usage(head.usage, searches, target.usage)
     if charged := charged_tier(head.service_tier):
         target.usage.service_tier = charged
     return True

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 
 
 class InputDetails(Struct):
@@ -29,12 +29,8 @@ class ProviderUsage(Struct):
     input_tokens_details: InputDetails | None = None
     output_tokens_details: OutputDetails | None = None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the totals of both input and output tokens are present. If one is missing the usage is ignored, and
-        the gateway counts the tokens itself.
-        """
-        return self.input_tokens is not None and self.output_tokens is not None
+    prompt_tokens: Count = None  # relays that write the names of chat
+    completion_tokens: Count = None
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
@@ -51,15 +47,27 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
     }
 
 
-def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage`: with the totals of both input and output tokens; details that the
-    provider leaves out are 0.
+def decode_usage(usage: ProviderUsage, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
+    """Set the token counts of `target.usage`; details that the provider leaves out are 0. A usage without the total of
+    input or output tokens is marked as estimated, so that the gateway counts the missing ones itself.
 
-    `searches`: number of web searches (`web_search_call` items) in the response.
+    Return False, and set none, for a usage with neither of the two. `searches`: number of web searches
+    (`web_search_call` items) in the response.
     """
-    details = usage.input_tokens_details or InputDetails()
-    target.input_tokens, target.output_tokens = count(usage.input_tokens), count(usage.output_tokens)
-    target.cache_read_tokens = count(details.cached_tokens)
-    target.cache_write_tokens = count(details.cache_write_tokens)
-    target.reasoning_tokens = count((usage.output_tokens_details or OutputDetails()).reasoning_tokens)
-    target.web_search_requests = searches
+    input_tokens, output_tokens = usage.input_tokens, usage.output_tokens
+    if input_tokens is None or output_tokens is None:
+        input_tokens, output_tokens = completed(
+            usage.prompt_tokens if input_tokens is None else input_tokens,
+            usage.completion_tokens if output_tokens is None else output_tokens,
+            usage.total_tokens,
+        )
+        if input_tokens is None and output_tokens is None:
+            return False
+    counted, details = target.usage, usage.input_tokens_details or InputDetails()
+    counted.estimated = input_tokens is None or output_tokens is None
+    counted.input_tokens, counted.output_tokens = count(input_tokens), count(output_tokens)
+    counted.cache_read_tokens = count(details.cached_tokens)
+    counted.cache_write_tokens = count(details.cache_write_tokens)
+    counted.reasoning_tokens = count((usage.output_tokens_details or OutputDetails()).reasoning_tokens)
+    counted.web_search_requests = searches
+    return True
