@@ -24,6 +24,7 @@ KEYS = (
     ("narrow", "--channels", "other", "--models", "m"),
     ("lost", "--channels", "nowhere"),
     ("ranks", "--operations", "rerank"),
+    ("spender", "--budget", "5"),
 )
 
 
@@ -97,6 +98,7 @@ EXPLAINED = [
     Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *RESTRICTIONS)),
     Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, supports messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *RESTRICTIONS)),
     Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}", *RESTRICTIONS)),
+    Explained("a key with a budget", ("m", "--key", "spender"), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING, *RESTRICTIONS)),
     Explained("a model of a pattern", ("open-1",), (GENERATES, "main|open-1|-|priority 0", f"restrictions of open-1 at main (unknown vendor; as open-1); {OVERRIDDEN}", OF_OPENAI)),
 ]  # fmt: skip
 
@@ -107,6 +109,19 @@ async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys
     rows = ["|".join(cells) for cells in table(out)]
     assert (code, err) == (0, "")
     assert [row for row in rows if row not in HEADS] == list(case.rows)
+
+
+async def test_channels_without_a_price_are_skipped_for_a_key_with_a_budget(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    (tmp_path / "umg.yaml").write_text(
+        CONFIG.replace("weight: 3", "unpriced: free, weight: 3").split("models:\n  m:")[0]
+    )
+    await create_database(tmp_path / "data")
+    await run("keys", "create", "spender", "--budget", "5", *files)
+    code, out, _ = await run("models", "--explain", "m", "--key", "spender", *NO_GATEWAY, *files)
+    reasons = [row[-1] for row in table(out)[2:5]]
+    unpriced = "not asked: it has no price, and the key has a budget"
+    assert (code, reasons) == (0, ["priority 0, weight 3 of 4", unpriced, unpriced])
 
 
 @dataclass(frozen=True)
@@ -123,6 +138,7 @@ REFUSED = [
     Refused("a model that the key may not use", ("--explain", "open-1", "--key", "narrow"), "may not use the model `open-1`"),
     Refused("channels that the key may not use", ("--explain", "m", "--key", "lost"), "none of the channels of this API key"),
     Refused("operations that the key may not use", ("--explain", "m", "--key", "ranks"), "may use no operation of `m`; it may use rerank"),
+    Refused("a model without a price", ("--explain", "open-1", "--key", "spender"), "`open-1` has no price, and this API key has a budget"),
     Refused("an unknown key", ("--explain", "m", "--key", "nobody"), "there is no such key"),
     Refused("an unknown format", ("--explain", "m", "--face", "soap"), "expected one of chat, responses", 2),
     Refused("a key for nothing", ("--key", "narrow"), "it goes with --explain MODEL", 2),

@@ -422,6 +422,11 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
     assert (code, "first (vectors), spare (vectors)" in out, "first (ranking)" in out) == (0, True, True)
     code, out, _ = await run("check", str(setting.config))
     assert (code, "2 channels, 2 models\n" in out) == (0, True)
+    unpriced = "warning: 2 models without a price, refused to keys with a budget: vectors, ranking; set `price`"
+    assert unpriced in out
+    setting.config.write_text(f"{VECTORS}unpriced: free\n")
+    code, out, _ = await run("check", str(setting.config))
+    assert (code, "warning" in out) == (0, False)
     setting.config.write_text(VECTORS.replace("[rerank]}", "[generate]}"))
     code, _, err = await run("check", str(setting.config))
     assert code == 2

@@ -24,6 +24,8 @@ from tests.e2e.authorisation import CONFIG as SIMULATED
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
+from umg_grpc.v1 import pb
+from umg_grpc.v1.rpc import VideoServiceStub
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -147,6 +149,26 @@ async def test_every_charged_route_and_method_is_called() -> None:
     called = {way.id.removeprefix("gRPC ") for way in WAYS}
     assert {method.name for method in METHODS if _is_charged(method.full_name)} - FREE_METHODS <= called
     assert len({way.id for way in WAYS}) == len(WAYS)
+
+
+async def test_a_remix_is_charged_from_the_budget_of_its_key(tmp_path: Path) -> None:
+    config = SIMULATED.replace("{capabilities", "{price: {request: 1}, capabilities")
+    async with opened(config, tmp_path) as gate:
+        secret = await spender(gate.gateway, "remixes", 3 * CREDIT)
+        headers = {**headers_of(secret)}
+        async with gate.session.post("/v1/videos", json=BODIES["video_object"][1], headers=headers) as made:
+            task_id = (await made.json())["id"]
+        watch = VideoServiceStub(gate.channel).WatchVideoTask(
+            pb.WatchVideoTaskRequest(task_id=task_id), metadata=[*headers.items()]
+        )
+        states = [message.task.state async for message in watch]
+        assert states[-1] == pb.VIDEO_TASK_STATE_SUCCEEDED
+        statuses = []
+        for _ in range(4):
+            remix = gate.session.post(f"/v1/videos/{task_id}/remix", json={"prompt": "Hi"}, headers=headers)
+            async with remix as answer:
+                statuses.append(answer.status)
+    assert Counter(statuses) == {200: 2, 429: 2}
 
 
 def _is_charged(method: str) -> bool:

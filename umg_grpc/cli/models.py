@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.cli.admin_client import CommandError, opened
 from umg_grpc.cli.circuit_breaker_states import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
@@ -31,7 +32,7 @@ from umg_grpc.knowledge.prices import (
     VIDEO_SECOND,
     Unit,
 )
-from umg_grpc.routing import PROTOCOLS, VERBS, Operation, Resolved, RoutePreferences, Router, Target
+from umg_grpc.routing import PROTOCOLS, VERBS, Operation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
@@ -58,6 +59,9 @@ States = Mapping[Pair, str]
 STATES = {value: state for state, value in CIRCUIT_STATES.items()}
 OPERATOR = Caller("", "operator", (), None, None)
 HEALTHY = STATE_NAMES[State.CLOSED]
+UNUSED = "not asked"
+Row: TypeAlias = tuple[str, str, str, str]
+"""Channel, provider's model id, state, reasons."""
 
 
 async def list_models(config: Config, states: States, data: Path) -> None:
@@ -246,6 +250,8 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         preferences = RoutePreferences(face if face in PROTOCOLS[operation] else "", pins, is_healthy=is_healthy)
         try:
             rows = _rows(router, model, operation, preferences, states)
+            if caller is not None and caller.budget_micro_credits is not None:
+                rows = _affordable(rows, router, found, operation)
         except UmgError as error:
             refusals.append(error)
         else:
@@ -268,9 +274,7 @@ def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
         raise not_found(caller or OPERATOR, name, router) from None
 
 
-def _rows(
-    router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States
-) -> list[tuple[str, str, str, str]]:
+def _rows(router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States) -> list[Row]:
     """Return table rows (channel, provider's model id, state, reasons): the channels in the order of use, then the
     unused ones.
 
@@ -282,11 +286,25 @@ def _rows(
         if target.channel.name not in used:
             able = operation in target.operations
             why = "not one of the key's channels" if able else f"it cannot {VERBS[operation]}"
-            explained.append((target, f"not asked: {why}"))
+            explained.append((target, f"{UNUSED}: {why}"))
     return [
         (target.channel.name, target.model, _state(states, (target.channel.name, target.model)), why)
         for target, why in explained
     ]
+
+
+def _affordable(rows: list[Row], router: Router, found: Resolved, operation: Operation) -> list[Row]:
+    """Return the rows for a key with a budget, which uses channels with a price of the model alone. Raise
+    UmgError(MODEL_UNPRICED) if none of the used ones has one.
+    """
+    model = found.model.id
+    priced = {target.channel.name for target in router.targets(model) if is_priced(target.prices, operation)}
+    used = [row for row in rows if not row[-1].startswith(UNUSED)]
+    if not any(row[0] in priced for row in used):
+        raise model_unpriced(found.alias or model)
+    first = [row for row in used if row[0] in priced]
+    skipped = [(*row[:3], f"{UNUSED}: it has no price, and the key has a budget") for row in used if row not in first]
+    return [*first, *skipped, *(row for row in rows if row not in used)]
 
 
 def _state(states: States, pair: Pair) -> str:
