@@ -94,6 +94,7 @@ PANELS = [
         "reqps",
         (("sum by (outcome) (rate(umg_cache_total[$__rate_interval]))", "{{outcome}}"),),
     ),
+    Panel("Usage", "Models without a price", "short", (("max by (model) (umg_unpriced_models)", "{{model}}"),)),
     Panel(
         "Channels",
         "Attempts by outcome",
