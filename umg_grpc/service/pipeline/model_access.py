@@ -99,6 +99,10 @@ class ModelAccess:
         known = self._resolved.get((caller.key_id, name))
         if known is not None and known.caller is caller:
             return known
+        return self._find(router, caller, name)  # apart: its comprehensions would slow down each call
+
+    def _find(self, router: Router, caller: Caller, name: str) -> Access:
+        """Return the access of a caller to a model, and cache it. Raise UmgError as `resolve` does."""
         resolved = find_model(router, caller, name)
         if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
             raise not_found(caller, name, router)
