@@ -87,14 +87,30 @@ async def test_a_busy_relay_gets_no_further_query_for_each_task(status: int) -> 
     assert len(relay.paths) == 1
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/videos/t-0/content", "/videos/t-0/content"], ids=["of the host", "below the base"]
-)
-async def test_a_path_of_a_file_is_that_of_the_host_if_it_begins_with_that_of_the_base_url(path: str) -> None:
+@dataclass(frozen=True)
+class Path:
+    """Path of a file, at a relay whose base URL has a path."""
+
+    id: str
+    path: str
+    base: str = "/v1"
+    requested: str = "/v1/videos/t-0/content"
+
+
+PATHS = [
+    Path("of the host", "/v1/videos/t-0/content"),
+    Path("below the base URL", "/videos/t-0/content"),
+    Path("of another version", "/v1/videos/t-0/content", "/api/v3"),
+    Path("below a base URL without a version", "/v1/videos/t-0/content", "/relay", "/relay/v1/videos/t-0/content"),
+]
+
+
+@pytest.mark.parametrize("case", PATHS, ids=lambda case: case.id)
+async def test_a_path_of_a_file_is_that_of_the_host_if_its_version_or_its_begin_is(case: Path) -> None:
     relay = Relay()
     async with (
-        opened(relay, VID_A, "/v1") as videos,
-        videos.content(TASKS[0], ProviderResult(needs_key=path), {}) as part,
+        opened(relay, VID_A, case.base) as videos,
+        videos.content(TASKS[0], ProviderResult(needs_key=case.path), {}) as part,
     ):
         assert b"".join([chunk async for chunk in part.chunks()]) == FILE
-    assert relay.paths == ["/v1/videos/t-0/content"]
+    assert relay.paths == [case.requested]

@@ -1,5 +1,6 @@
 """Downloads of video results that need the channel's key, streamed in constant memory."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ STATUSES = frozenset({200, 206, 416})
 GONE = frozenset({404, 410})
 PAGES = frozenset({"application/json", "text/html"})
 """Media types of a response that is no video file: some providers send errors with status 200."""
+_VERSION = re.compile(r"/v\d+\w*(?:/|$)")
 LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
 """Time of a whole download: the client may read slowly, so that only the idle deadline of the channel applies."""
 
@@ -140,12 +142,12 @@ def _refusal(
 
 
 def _below(url: str, base_url: str) -> str:
-    """Return the URL of a path below the base URL. A path that begins with that of the base URL is one of the host, as
-    relays write it.
+    """Return the URL of a path below the base URL. A path that begins with that of the base URL, or with a version
+    of its own, is one of the host, as relays write it.
     """
-    base = urlsplit(base_url).path.rstrip("/")
-    path = url.removeprefix(base_url)
-    return urljoin(base_url, path) if base and path.startswith(f"{base}/") else url
+    base, path = urlsplit(base_url).path.rstrip("/"), url.removeprefix(base_url)
+    is_versioned = _VERSION.match(path) is not None and _VERSION.search(base) is not None
+    return urljoin(base_url, path) if is_versioned or (base and path.startswith(f"{base}/")) else url
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
