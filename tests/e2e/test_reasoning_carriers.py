@@ -171,3 +171,22 @@ async def test_the_next_request_has_the_state_of_the_answer(
     assert {name: sent.get(name) for name in carrier.required} == carrier.required
     assert "state" not in dropped
     assert "thinking" not in dropped
+
+
+@pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.id)
+async def test_a_continued_response_has_the_state_of_the_stored_one(tmp_path: Path, carrier: Carrier) -> None:
+    tools = [{"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}]
+    result = {"type": "function_call_output", "call_id": "call_77", "output": "5 C"}
+    async with (
+        serve_provider(provider_of(carrier)) as provider,
+        running("channels:\n" + channel("c", "chat", provider.url, "m"), tmp_path) as gateway,
+        aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
+    ):
+        body: dict[str, object] = {"model": "m", "input": "hi", "tools": tools}
+        async with session.post(PATHS["responses"], json=body) as reply:
+            first = await reply.json()
+        body = {"model": "m", "previous_response_id": first["id"], "input": [result], "tools": tools}
+        async with session.post(PATHS["responses"], json=body) as reply:
+            assert reply.status == 200, await reply.text()
+    sent = provider.received[-1].json["messages"][1]
+    assert {name: sent.get(name) for name in carrier.required} == carrier.required

@@ -4,6 +4,7 @@ it.
 
 import asyncio
 import base64
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
@@ -20,12 +21,13 @@ from tests.support.databases import Database, Postgres, create_database
 from tests.support.store_fixtures import Clock
 from tests.wire.timing import within
 from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
-from umg_grpc.service.conversations.reasoning_state import needs, pinned_channel
+from umg_grpc.service.conversations.reasoning_state import makers, needs, pinned_channel, without_states_of_others
 from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, ReasoningStore
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
 
 ME, YOU = "key_me", "key_you"
 CHANNEL = "main"
@@ -480,3 +482,19 @@ def test_a_long_conversation_is_searched_quickly() -> None:
     long = request(*(turn(text("x" * 1000)) for _ in range(10_000)))
     with within(0.2):
         assert not needs(long)
+
+
+async def test_a_state_that_a_client_has_written_anew_is_cut_for_another_channel(
+    reasoning_store: ReasoningStore,
+) -> None:
+    item = {"type": "reasoning.encrypted", "data": "RU5D", "index": 0}
+    message = {"role": "assistant", "content": "Hi", "reasoning_details": [item]}
+    provided = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    answer = CHAT.decode_response(json.dumps(provided).encode(), pb.GenerateRequest(), False).candidates[0].message
+    reasoning_store.remember(ME, CHANNEL, answer.parts)
+    message["reasoning_details"] = [dict(reversed(item.items()))]
+    returned = CHAT.decode_request(json.dumps({"model": "m", "messages": [message]}).encode(), {}).canonical
+    known = makers(await reasoning_store.restore(ME, returned))
+    assert set(known.values()) == {CHANNEL}
+    assert without_states_of_others(returned, CHANNEL, known) is returned
+    assert not without_states_of_others(returned, "another", known).messages[0].parts[0].HasField("state")

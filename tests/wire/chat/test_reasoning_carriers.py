@@ -11,6 +11,7 @@ import pytest
 
 from tests.wire.accumulate import accumulate
 from tests.wire.streams import decoded
+from tests.wire.timing import within
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.knowledge.reasoning_carriers import CARRIERS
 from umg_grpc.v1 import pb
@@ -279,6 +280,16 @@ def test_a_state_is_sent_unless_the_provider_can_not_have_made_it(
     assert ("reasoning_details" in message) == sent
     assert ("provider_specific_fields" in message["tool_calls"][0]) == sent
     assert ("state" in report) == (not sent)
+
+
+def test_a_stream_with_an_endless_state_takes_little_memory() -> None:
+    text = "x" * 2**16
+    count = 2 * reasoning_carriers.MAX_STATE_BYTES // len(text)
+    with within(4):
+        response = streamed([{"reasoning_details": [piece(text=text, index=index)]} for index in range(count)])
+    part = response.candidates[0].message.parts[0]
+    assert sum(map(len, part.reasoning.texts)) >= count * len(text)
+    assert not part.HasField("state")
 
 
 @pytest.mark.parametrize("data", ["x", "e30", base64.b64encode(b"[1]").decode(), base64.b64encode(b'{"a":1}').decode()])

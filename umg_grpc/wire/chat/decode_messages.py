@@ -1,13 +1,15 @@
 """Decoding of the `messages` of a chat request and of their parts. Their tool calls are in `tool_calls.py`."""
 
+from operator import attrgetter
+
 import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.reasoning_carriers import NO_MEMBERS, State, message_members, place_state, read_message
+from umg_grpc.wire.chat.reasoning_carriers import MESSAGE_MEMBERS, State, place_state, read_message
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
-from umg_grpc.wire.core.json import invalid, missing, parse
+from umg_grpc.wire.core.json import ABSENT, invalid, missing, parse
 from umg_grpc.wire.core.media import decode_file, decode_image, decode_input_audio
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
@@ -23,6 +25,9 @@ ROLES = {
 RESULT_ROLES = frozenset({"tool", "function"})
 ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
 MAX_PARTS = 5000  # parts of one message: the schema's limit
+_RETURNED = ("reasoning", "reasoning_text", *MESSAGE_MEMBERS)
+_returned_members = attrgetter(*_RETURNED)  # members with reasoning and its state, which few messages have
+_NONE_RETURNED = (ABSENT,) * len(_RETURNED)
 DETAILS = ("auto", "low", "high", "original")
 
 
@@ -59,8 +64,11 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:
     if message.name is not None:
         target.name = message.name
-    state = _state(message) if message_members(message) != NO_MEMBERS else {}
-    if thoughts := message.reasoning_content or _text(message.reasoning, at) or _text(message.reasoning_text, at):
+    thoughts, state = message.reasoning_content, State()
+    if _returned_members(message) != _NONE_RETURNED:
+        thoughts = thoughts or _text(message.reasoning, at) or _text(message.reasoning_text, at)
+        state = _state(message)
+    if thoughts:
         target.parts.add().reasoning.texts.append(thoughts)
     if message.content:  # "" has no content, and other formats reject an empty text
         _decode_content(message.content, target, f"{at}.content", notes)

@@ -18,6 +18,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.reasoning_carriers import CARRIERS, ReasoningCarrier
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+from umg_grpc.wire.core.text_buffers import Pieces
 
 State = dict[str, Raw]
 """Member of a carrier, as the table names it -> its value."""
@@ -29,6 +30,9 @@ TEXTS = ("text", "summary", "thinking")
 """Members of an item that hold text of the reasoning."""
 MIN_SNAPSHOT = 16
 """Characters of text from which a piece that repeats all earlier text of its item is taken for the text so far."""
+
+MAX_STATE_BYTES = 4 << 20
+"""Maximum of bytes of a state that is joined from pieces. The largest state of a model has a tenth of it."""
 
 _PLACES: dict[Place, tuple[ReasoningCarrier, ...]] = {
     "message": tuple(row for row in CARRIERS if row.place == "message"),
@@ -196,20 +200,24 @@ def joined(states: Iterable[State]) -> State:
 
 
 class CarriedState:
-    """State that is received in pieces: the values of the carriers so far."""
+    """State that is received in pieces: the values of the carriers so far. A state above the limit is left out."""
 
     def __init__(self) -> None:
         self._items: dict[str, _Items] = {}
         self._values = State()
+        self._size = 0
 
     def __bool__(self) -> bool:
-        return bool(self._items or self._values)
+        return bool(self._items or self._values) and self._size <= MAX_STATE_BYTES
 
     def add(self, pieces: State) -> str:
         """Add the values of one delta. Return the text of the reasoning that they add, "" for none. Raise ValueError
         for invalid JSON.
         """
         added = ""
+        self._size += sum(len(bytes(raw)) for raw in pieces.values())
+        if self._size > MAX_STATE_BYTES:  # the text of each piece is shown nevertheless
+            self._items, self._values = {}, State()
         for name, raw in pieces.items():
             row = _ROWS[name]
             if row.merge == "replace" or not bytes(raw).startswith(b"["):
@@ -222,6 +230,8 @@ class CarriedState:
 
     def take(self) -> State:
         """Return the state so far, and forget it."""
+        if self._size > MAX_STATE_BYTES:
+            self._items, self._values = {}, State()
         state = {name: Raw(msgspec.json.encode(list(items.values()))) for name, items in self._items.items()}
         state.update(self._values)
         self._items, self._values = {}, State()
@@ -233,8 +243,7 @@ class _Item:
 
     def __init__(self, members: dict[str, Raw]) -> None:
         self.members = members
-        self.texts: dict[str, list[str]] = {}
-        self.lengths: dict[str, int] = {}
+        self.texts: dict[str, Pieces] = {}
 
     def add(self, members: dict[str, Raw]) -> str:
         """Add the members of a piece. Return the text that they add."""
@@ -248,16 +257,15 @@ class _Item:
 
     def _add_text(self, name: str, text: str) -> str:
         """Add a piece of text. Some providers send all of the text so far in each piece."""
-        pieces, length = self.texts.setdefault(name, []), self.lengths.get(name, 0)
-        if MIN_SNAPSHOT <= length <= len(text) and text.startswith(before := "".join(pieces)):
-            text = text[len(before) :]
+        pieces = self.texts.setdefault(name, Pieces())
+        if MIN_SNAPSHOT <= pieces.size <= len(text) and text.startswith(pieces.text()):
+            text = text[pieces.size :]
         pieces.append(text)
-        self.lengths[name] = length + len(text)
         return text
 
     def value(self) -> dict[str, Raw]:
         """Return the item as a whole."""
-        return self.members | {name: Raw(msgspec.json.encode("".join(self.texts[name]))) for name in self.texts}
+        return self.members | {name: Raw(msgspec.json.encode(self.texts[name].text())) for name in self.texts}
 
 
 class _Items:

@@ -21,7 +21,7 @@ def _decode_function_call(raw: Raw, part: pb.Part, at: str) -> None:
     part.tool_call.name, part.tool_call.arguments_json = call.function.name, call.function.arguments or ""
     if (signature := thought_signature(call.extra_content)) is not None:
         part.state.MergeFrom(signature)
-    elif bytes(call.provider_specific_fields).startswith(b"{"):
+    elif call.provider_specific_fields is not ABSENT and bytes(call.provider_specific_fields).startswith(b"{"):
         members = parse(dict[str, Raw], call.provider_specific_fields, f"{at}.provider_specific_fields")
         if state := read_call(members):
             part.state.CopyFrom(to_canonical(state))
