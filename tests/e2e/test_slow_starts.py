@@ -1,6 +1,7 @@
 """Streams whose provider is slow: early headers and heartbeats, errors after them, and other channels that answer."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.e2e.test_survival import World, world
+from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.scripted import Script, Scripted, chunk, start_stream, status, succeed
 from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.v1 import pb, rpc
@@ -212,3 +214,30 @@ async def test_a_grpc_caller_gets_the_initial_metadata_early(tmp_path: Path) -> 
 
 
 TEXT = pb.Part(text=pb.TextPart(text="Hi"))
+
+
+IMAGE = {
+    "type": "image_generation.completed",
+    "b64_json": base64.b64encode(png("a kite", 64, 64)).decode(),
+    "created_at": 1,
+    "size": "1024x1024",
+    "quality": "low",
+    "background": "opaque",
+    "output_format": "png",
+    "usage": {"total_tokens": 2, "input_tokens": 1, "output_tokens": 1, "input_tokens_details": {}},
+}
+
+
+async def draw(response: web.StreamResponse, provider: Scripted) -> None:
+    await response.write(b"event: image_generation.completed\ndata: " + json.dumps(IMAGE).encode() + b"\n\n")
+
+
+async def test_a_slow_stream_of_images_has_headers_and_a_heartbeat(tmp_path: Path) -> None:
+    gate = Gate(draw)
+    async with world(tmp_path, {"a": [gate]}, {"a": "protocols: [images]\nmodels: [gpt-image-1]"}, PATIENT) as made:
+        body = {"model": "gpt-image-1", "prompt": "a kite", "stream": True}
+        async with made.session.post(made.gateway.url + "/v1/images/generations", json=body) as response:
+            assert response.headers.get("x-umg-waiting") == "true", await response.text()
+            assert await first_bytes(response) == b": keep-alive\n\n"
+            gate.open.set()
+            assert "image_generation.completed" in await response.text()
