@@ -160,7 +160,7 @@ async def test_a_length_that_the_model_does_not_have_is_refused(case: Refused, g
     result = await made.post(case.path, dict(case.body))
     assert result.status == 400
     assert case.field in json.dumps(result.json)
-    assert "1024 numbers alone" in result.message
+    assert "1024 numbers only" in result.message
     assert len(vendors.received) == before
 
 
