@@ -174,10 +174,22 @@ def _compiled(pattern: Pattern) -> re.Pattern[str]:
 
 def is_overflow(error: ProviderError) -> bool:
     """Return whether an error states, in one of the known wordings, that the request is longer than the context."""
+    message, codes = _any_overflow()
+    if not message.search(error.message) and not codes.search(error.codes):
+        return False  # most errors: one search in place of one for each row
     for row in overflow_wordings():
         if has(row.pattern, error.message) if row.pattern else has(row.codes, error.codes):
             return row.overflow
     return False
+
+
+@cache
+def _any_overflow() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of any wording in a message, and of any of their codes."""
+    rows = [row for row in overflow_wordings() if row.overflow]
+    messages = "|".join(f"(?:{row.pattern})" for row in rows if row.pattern)
+    codes = "|".join(f"(?:{row.codes})" for row in rows if row.codes)
+    return re.compile(messages, re.IGNORECASE), re.compile(codes, re.IGNORECASE)
 
 
 @cache

@@ -24,6 +24,8 @@ MAX_CHARACTERS = 4000
 MAX_VIOLATIONS = 3
 """Maximum number of elements of a list of violations that a message names."""
 
+FIRST = "[]"
+"""Step of a path to the first element of a list."""
 RELAY_PREFIX = re.compile(
     r"(?:\[[\w./:@-]{1,100}\] )?\[\d{3}\]: |event:error\ndata:|Error from provider ?\([\w .,:/-]{1,80}\): "
     r"|The model returned the following errors: |<\d{3}> InternalError\.Algo\.InvalidParameter: "
@@ -126,8 +128,10 @@ def plain(text: str) -> str:
 
 
 def _codes(level: dict[str, object]) -> Iterator[str | int | float]:
-    for place in _places("code"):
-        found = _at(level, place.path)
+    for place, steps in _places("code"):
+        if steps[0] not in level:
+            continue
+        found = _at(level, steps)
         if isinstance(found, bool) or not isinstance(found, str | int | float) or found == "":
             continue
         yield f"{place.prefix}{found}" if place.prefix and isinstance(found, int) else found
@@ -160,22 +164,23 @@ def _violations(value: list[object]) -> str:
 
 def _at_all(level: dict[str, object], part: str) -> list[object]:
     """Return the values in all places of one part of an error, in the order of the table."""
-    found = (_at(level, place.path) for place in _places(part))
+    found = (_at(level, steps) for _, steps in _places(part) if steps[0] in level)
     return [value for value in found if value is not None and value != ""]
 
 
-def _at(level: dict[str, object], path: str) -> object:
-    """Return the value at a path; None if it is absent."""
+def _at(level: dict[str, object], steps: tuple[str, ...]) -> object:
+    """Return the value at the end of a path, of which `FIRST` is the first element of a list; None if it is absent."""
     value: object = level
-    for step in path.split("."):
-        name = step.removesuffix("[]")
-        value = value.get(name) if isinstance(value, dict) else None
-        if step.endswith("[]"):
+    for step in steps:
+        if step == FIRST:
             value = value[0] if isinstance(value, list) and value else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
 @cache
-def _places(part: str) -> tuple[Place, ...]:
-    """Return the rows of the table for one part of an error."""
-    return tuple(row for row in read_rows("error_places", Place) if row.part == part)
+def _places(part: str) -> tuple[tuple[Place, tuple[str, ...]], ...]:
+    """Return the rows of the table for one part of an error, each with the steps of its path."""
+    rows = (row for row in read_rows("error_places", Place) if row.part == part)
+    return tuple((row, tuple(row.path.replace(FIRST, f".{FIRST}").split("."))) for row in rows)
