@@ -15,11 +15,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from tests.chains.effects import NO_HEALING, REQUEST, ROOTS, seen
 from tests.chains.habits import HABITS, Effect, Habit
 from tests.chains.servers import Servers, serve
-from tests.support.callers.format_free_answers import canonical_answer
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
-from tests.support.callers.requests import Request
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from umg_grpc.errors import UmgError
@@ -30,7 +29,6 @@ from umg_grpc.wire.errors.http_status import http_status
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
 HEALTHY = Habit(
     id="healthy",
     server="any",
@@ -40,8 +38,6 @@ HEALTHY = Habit(
     body={"choices": [{"index": 0, "message": {"role": "assistant", "content": "Healthy"}, "finish_reason": "stop"}]},
     chunks=None,
 )
-NO_HEALING = "    heal: false\n"  # a refusal is not repeated without a parameter
-REQUEST = Request("Hi", tools=("get_weather", "get_time"))
 
 
 @dataclass(frozen=True)
@@ -66,13 +62,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ga
         running_gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("habits")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Gateway(HttpCaller(session, running_gateway.url, running_gateway.key), servers)
-
-
-def seen(response: pb.GenerateResponse, effect: Effect) -> Effect:
-    """Return the effect of an answer, with the members that only errors have as in `effect`."""
-    answer = canonical_answer(response)
-    usage = (answer.usage[0], answer.usage[2]) if effect.usage is not None else None
-    return Effect(answer.text, answer.reasoning, list(answer.calls), answer.finish, usage)
 
 
 LENIENT = {("id",), ("created",), ("object",), ("model",)}

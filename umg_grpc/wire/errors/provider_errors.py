@@ -82,6 +82,8 @@ ACCOUNT_WORDS = re.compile(
 MAX_CODE_CHARACTERS = 80
 MAX_PAGE_BYTES = 1 << 16
 LONGEST_WAIT = 24 * 60 * 60
+QUOTA = "insufficient_quota"
+"""Code of a used-up quota, which the header `x-should-retry` of a 429 states in formats without a code for it."""
 NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
 CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
 PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
@@ -227,7 +229,10 @@ def from_provider(
     provider_status = status
     if status < 400:
         status = stated_status(error)
-    header_seconds = _retry_after(headers or {})
+    headers = headers or {}
+    header_seconds = _retry_after(headers)
+    if status == 429 and headers.get("x-should-retry") == "false":
+        error = replace(error, hints=f"{error.hints} {QUOTA}".strip())  # SDKs do not repeat the call either
     seconds = _whole_seconds(error.wait) if header_seconds is None and error.wait is not None else header_seconds
     row = row_of(table, status, error, waits=seconds is not None)
     metadata = {"upstream_status": str(provider_status)}
