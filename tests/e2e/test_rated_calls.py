@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
@@ -101,9 +101,30 @@ async def sent(request: web.Request, events: list[dict[str, Any]]) -> web.Stream
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_call_without_usage_is_charged_by_its_class_of_service(streamed: bool, tmp_path: Path) -> None:
+    case = Called("no usage", "gpt-5.4", "/v1/chat/completions", {}, "", ["flex tier"], "flex")
+    assert (await charged(case, tmp_path, streamed=streamed)).price_conditions == case.conditions
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
 async def test_a_call_is_charged_by_the_terms_of_its_answer(case: Called, streamed: bool, tmp_path: Path) -> None:
-    async with gateway_of(case, tmp_path) as gateway:
+    found = await charged(case, tmp_path, streamed=streamed)
+    assert (found.credits, found.price_conditions) == (case.credits, case.conditions)
+    assert found.units == {INPUT, OUTPUT}
+
+
+class Charged(NamedTuple):
+    """Cost of a call in its record, with the conditions and the units of its prices."""
+
+    credits: str
+    price_conditions: list[str]
+    units: set[int]
+
+
+async def charged(case: Called, data: Path, *, streamed: bool) -> Charged:
+    """Return the cost of a call of the case."""
+    async with gateway_of(case, data) as gateway:
         body = {"model": case.model, "messages": HI, "max_tokens": 9, "stream": streamed}
         headers = {"authorization": f"Bearer {gateway.key}", "x-request-id": "rated"}
         async with (
@@ -112,12 +133,11 @@ async def test_a_call_is_charged_by_the_terms_of_its_answer(case: Called, stream
         ):
             assert answer.status == 200, await answer.text()
             await answer.read()
-    store = await open_store("sqlite", tmp_path)
+    store = await open_store("sqlite", data)
     try:
         (record,) = await UsageRecords(store).find("rated")
     finally:
         await store.aclose()
-    assert credits_text(record.micro_credits) == case.credits
     assert record.details is not None
-    assert record.details.price_conditions == case.conditions
-    assert {unit for unit, _ in record.details.prices} == {INPUT, OUTPUT}
+    units = {unit for unit, _ in record.details.prices}
+    return Charged(credits_text(record.micro_credits), record.details.price_conditions, units)

@@ -21,6 +21,7 @@ from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_answer
 from umg_grpc.wire.text_format import BIG_BYTES
 
@@ -214,8 +215,11 @@ class Answer(msgspec.Struct, eq=False):
         counter = TokenCounter(model.family, model.tokenizer)
         is_large = sample is None and (counter.needs_thread(request) or response.ByteSize() > MANY_BYTES)
         if is_large or counter.is_slow:
-            return await asyncio.to_thread(counter.estimate_response, request, response, sample)
-        return counter.estimate_response(request, response, sample)
+            usage = await asyncio.to_thread(counter.estimate_response, request, response, sample)
+        else:
+            usage = counter.estimate_response(request, response, sample)
+        usage.service_tier = charged_tier(response.service_tier)
+        return usage
 
     async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
         """Store the parts of the response that later calls need: the ids of its objects, its reasoning, and the
