@@ -14,6 +14,7 @@ from pathlib import Path
 from scripts.vendors.findings import Finding
 from scripts.vendors.python_types import Member, PackageTypes, Vocabulary
 from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.finish_reasons import meaning_of
 
 WIRE = Path(__file__).resolve().parents[2] / "umg_grpc" / "wire"
 
@@ -108,6 +109,8 @@ VALUES = frozenset(
     }
 )
 """Members whose values are compared: tags of unions, and words that the gateway translates."""
+ENDS = frozenset({"finish_reason", "stop_reason"})
+"""Members whose values are rows of finish reasons."""
 
 
 def compared(package: str, types: PackageTypes) -> Iterator[Finding]:
@@ -154,10 +157,14 @@ def _finding(root: Root, member: Member) -> Finding:
         return Finding(f"{root.direction} members", root.source, f"{member.owner}.{member.name}", place)
     kind = "types" if member.name in ("type", "object", "role") else "values"
     place = f"{folder} ({'decode_messages.py' if root.direction == 'request' else 'stream_decoder.py'})"
+    if member.name in ENDS:
+        place = "umg_grpc/knowledge/data/finish_reasons.json"
     return Finding(f"{root.direction} {kind}", root.source, f"{member.name}={member.value}", place)
 
 
 def _is_known(member: Member, words: Vocabulary) -> bool:
+    if member.value is not None and member.name in ENDS:
+        return meaning_of(member.value) is not None
     word = member.name if member.value is None else member.value
     return any(spelling in words for spelling in (word, word.lower(), _camel(word)))
 

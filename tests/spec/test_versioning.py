@@ -52,7 +52,6 @@ async def test_versioning_other_operations_live_under_v1_only(gateway: ApiClient
         "/v1beta/rerank",
         "/v2/messages",
         "/v2/embeddings",
-        "/chat/completions",
     ):
         assert (await gateway.post(path, chat.body())).status == 404
 
