@@ -2797,7 +2797,7 @@ type Usage struct {
 	RejectedPredictionTokens int32 `protobuf:"varint,13,opt,name=rejected_prediction_tokens,json=rejectedPredictionTokens,proto3" json:"rejected_prediction_tokens,omitempty"`
 	// Number of web searches that the provider ran.
 	WebSearchRequests int32 `protobuf:"varint,14,opt,name=web_search_requests,json=webSearchRequests,proto3" json:"web_search_requests,omitempty"`
-	// Whether the gateway counted the tokens, because the provider reported none.
+	// Whether the gateway counted tokens, because the provider reported none, or only those of the prompt or the answer.
 	Estimated bool `protobuf:"varint,15,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	// Of the prompt: video.
 	VideoInputTokens int32 `protobuf:"varint,16,opt,name=video_input_tokens,json=videoInputTokens,proto3" json:"video_input_tokens,omitempty"`
