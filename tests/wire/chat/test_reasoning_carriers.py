@@ -194,6 +194,14 @@ def test_the_state_of_an_answer_without_a_call_is_put_back(case: Case, stream: b
     assert sent_back(message, case.quirks, call=False)[0] == {"role": "assistant", "content": "Hi", **case.returned}
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_an_answer_that_shows_no_reasoning_begins_with_its_text(stream: bool) -> None:
+    state, text = {"reasoning_details": [ENCRYPTED]}, {"content": "Hi"}
+    response = streamed([state, text]) if stream else whole(state | text)
+    shown = json.loads(FORMATS["messages"].encode_response(response, REQUEST))
+    assert shown["content"] == [{"type": "text", "text": "Hi"}]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_state_that_comes_after_the_call_is_put_back(case: Case) -> None:
     response = streamed([{"tool_calls": [{"index": 0, **CALL}]}, *case.deltas])

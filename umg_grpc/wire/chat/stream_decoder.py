@@ -215,13 +215,11 @@ class _Candidate(PartEmitter):
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
         """Yield the events of `PartEmitter.switch`, with the reasoning state that was received at the end of the
-        reasoning, or before the first part of an answer that shows no reasoning.
+        reasoning. A state without reasoning waits for a call or the end, so that an answer without reasoning begins
+        with its text.
         """
-        if self._carried and kind != "reasoning":
-            if self._kind == "reasoning":
-                yield self._state_of(self._part)
-            elif not self.count and kind == "text":
-                yield from self.whole(hidden_reasoning(self._carried.take()))
+        if self._carried and self._kind == "reasoning" and kind != "reasoning":
+            yield self._state_of(self._part)
         yield from super().switch(kind)
 
     def _state_of(self, part: int) -> pb.GenerateEvent:
