@@ -467,8 +467,8 @@ type KeySettings struct {
 	// unlimited.
 	TokensPerMinute *int64 `protobuf:"varint,4,opt,name=tokens_per_minute,json=tokensPerMinute,proto3,oneof" json:"tokens_per_minute,omitempty"`
 	// Maximum number of micro-credits (a millionth of a credit) that the key may spend in each `budget_period`, at least
-	// 0; RESOURCE_EXHAUSTED for a call whose estimated cost is more than the rest. Unset is unlimited. Calls of models
-	// without a price cost nothing.
+	// 0; RESOURCE_EXHAUSTED for a call whose estimated cost is more than the rest. Unset is unlimited. Models
+	// without a price are refused with PERMISSION_DENIED.
 	BudgetMicroCredits *int64 `protobuf:"varint,5,opt,name=budget_micro_credits,json=budgetMicroCredits,proto3,oneof" json:"budget_micro_credits,omitempty"`
 	// When the key expires; calls with it then fail with UNAUTHENTICATED. Unset never expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
@@ -1369,7 +1369,8 @@ type ModelChannels struct {
 	Family string `protobuf:"bytes,4,opt,name=family,proto3" json:"family,omitempty"`
 	// The channels, lower priorities first.
 	Channels []*ChannelModel `protobuf:"bytes,5,rep,name=channels,proto3" json:"channels,omitempty"`
-	// Prices of the model, of the config or public ones; empty for a model without a price, whose calls cost nothing.
+	// Prices of the model, of the config or public ones; empty for a model without a price, whose calls cost nothing, and
+	// which is refused to keys with a budget.
 	Prices        []*Price `protobuf:"bytes,6,rep,name=prices,proto3" json:"prices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -352,7 +352,8 @@ type Model struct {
 	OutputTokenLimit *int32 `protobuf:"varint,11,opt,name=output_token_limit,json=outputTokenLimit,proto3,oneof" json:"output_token_limit,omitempty"`
 	// Capabilities of the model and how its reasoning is controlled.
 	Capabilities *ModelCapabilities `protobuf:"bytes,12,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// Prices, at most one entry for a unit, size and quality; an empty list means that the operator configured no price.
+	// Prices, at most one entry for a unit, size and quality; an empty list means that the model has no price, so that its
+	// calls cost nothing and keys with a budget are refused. A price of 0 is an entry.
 	// A token without an entry has the price of the next more general one: audio, images, cache reads and writes that of
 	// input tokens, writes for an hour that of writes, reasoning, audio and images of the answer that of output tokens.
 	// Any other unit without an entry is free.
