@@ -2,6 +2,7 @@
 over several choices, and usage with gaps.
 """
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
+from umg_grpc.knowledge.dialects import known
 from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -196,3 +198,41 @@ async def test_the_numbers_that_a_provider_states_are_kept(
     counted = got.canonical.usage
     for stated, number in zip(tokens, (counted.input_tokens, counted.output_tokens), strict=True):
         assert number == stated if stated is not None else number > 0
+
+
+# --- streams as one JSON array
+
+
+@EVERY_FACE
+@STREAMED
+async def test_a_json_array_of_a_provider_is_a_stream(gateway: RecordedGateway, face: str, stream: bool) -> None:
+    chunks: list[Body] = [
+        {"candidates": [{"content": {"parts": [{"text": "Hel"}]}, "index": 0}], "modelVersion": "theirs"},
+        {"candidates": [{"content": {"parts": [{"text": "lo"}]}, "finishReason": "STOP", "index": 0}]},
+    ]
+    gateway.set_answer(json.dumps(chunks, indent=2).encode())
+    got = await gateway.caller.call(face, "m-native", TOOLS, stream=stream)
+    assert got.status == 200
+    assert "".join(part.text.text for part in got.canonical.candidates[0].message.parts) == "Hello"
+
+
+# --- requests
+
+
+async def test_zero_alternatives_request_no_log_probabilities(gateway: RecordedGateway) -> None:
+    gateway.set_answer(SPLIT)
+    body = FACES["responses"].body(Request("Hi"), "m-chat") | {"top_logprobs": 0}
+    await gateway.caller.send("responses", "m-chat", body)
+    sent = gateway.provider.received[-1].json
+    assert not {"logprobs", "top_logprobs"} & sent.keys()
+
+
+async def test_edits_of_the_context_are_sent_to_their_own_vendor_alone() -> None:
+    def rejected(model: str, url: str) -> bool:
+        quirks = known(model, "", url, "messages", certain=True)
+        return "context_management" in (quirks.rejects or ())
+
+    assert rejected("glm-5.3", "https://api.z.ai/api/anthropic")
+    assert rejected("deepseek-v4-pro", "https://relay.example.com")
+    assert not rejected("claude-sonnet-5", "https://api.anthropic.com")
+    assert not rejected("claude-sonnet-5", "https://relay.example.com")

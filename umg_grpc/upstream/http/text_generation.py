@@ -14,6 +14,7 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
@@ -163,7 +164,9 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 channel.record_success(endpoint, response.headers)
                 return
             decoder, begun = self._new_decoder(), False
+            array = ArrayReader() if chunk[:1] == b"[" or is_array(chunk[:8]) else None
             while chunk:
+                chunk = chunk if array is None else array.feed(chunk)
                 if len(chunk) > SMALL_BYTES:
                     await channel.client.streams.take(len(chunk))
                 message = guarded(decoder.feed, chunk)
@@ -190,10 +193,14 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         """Return the decoded response of a provider, also if it sent the events of a stream, without a request for
         them.
         """
-        if body.startswith(b"{") or not sse.is_event_stream(body):
+        if body.startswith(b"{"):
             response = self.format.decode_response(body, self.request, self.passes)
-        else:
+        elif sse.is_event_stream(body):
             response = gather_events(self.format, self.request, body)
+        elif is_array(body):
+            response = gather_events(self.format, self.request, array_events(body))
+        else:
+            response = self.format.decode_response(body, self.request, self.passes)
         if self.encoded.local_stops:
             cut_response(response, self.encoded.local_stops)
         return response

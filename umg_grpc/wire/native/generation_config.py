@@ -155,6 +155,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
     }
+    if not request.top_logprobs and not request.logprobs:
+        fields.pop("logprobs", None)  # 0 alone requests none; the provider refuses it
     if (limit := output_limit(request, quirks, report)) is not None:
         fields["maxOutputTokens"] = limit
     for name in rejected_sampling(request, quirks, report):
