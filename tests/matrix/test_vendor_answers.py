@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.callers.requests import Request
@@ -134,6 +135,20 @@ async def test_the_error_of_a_choice_reaches_the_caller(gateway: RecordedGateway
     got = await call(gateway, face, "chat", failed_chat("", error=stated), stream=False)
     assert (got.status, got.is_error) == (502, True)
     assert "the upstream broke" in got.body.decode()
+
+
+@STREAMED
+@pytest.mark.parametrize(("word", "logged"), [("zork", "zork"), ("eos", None), ("stop", None)])
+async def test_the_log_names_a_finish_reason_that_no_row_has(
+    gateway: RecordedGateway, word: str, logged: str | None, stream: bool
+) -> None:
+    body = failed_chat("Hi")
+    body["choices"][0]["finish_reason"] = word
+    for face in ("chat", "messages"):
+        with capture_logs() as lines:
+            got = await call(gateway, face, "chat", body, stream=stream)
+        assert got.canonical.candidates[0].finish_reason == pb.FINISH_REASON_STOP
+        assert [line["finish_reason"] for line in lines if line["event"] == "call"] == [logged]
 
 
 # --- answers that are split over several choices

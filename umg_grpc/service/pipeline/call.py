@@ -83,6 +83,8 @@ class CallFacts(msgspec.Struct, eq=False):
     """Billable quantities of a response that is not billed by the tokens of `usage`, for example images; else None."""
     first_output_seconds: float | None = None
     """Seconds from the arrival of the call to the first message of its stream; None before."""
+    finish_reason: str = ""
+    """Word of the provider for the end of the answer, if no row of the finish reasons has it."""
     abandoned: tuple[str, ...] = ()
     """Names of the channels whose attempts were cancelled because another attempt was faster (hedging)."""
 

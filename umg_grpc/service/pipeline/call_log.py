@@ -45,6 +45,8 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     estimated: bool | None = None
+    finish_reason: str | None = None
+    """Finish reason of the provider that this version does not know; the answer counts as complete."""
     cost: float | None = None
     kind: str | None = None
     upstream_status: int | None = None
@@ -157,6 +159,7 @@ class CallLog:
             channel=facts.channel or None,
             attempts=facts.attempts or None,
             abandoned=facts.abandoned or None,
+            finish_reason=facts.finish_reason or None,
             cost=charges.micro_credits / MICRO_CREDITS if charges.micro_credits else None,
             upstream_status=facts.upstream_status or None,
         )

@@ -20,6 +20,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_answer
@@ -127,6 +128,8 @@ class Answer(msgspec.Struct, eq=False):
         call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
             facts.usage = response.usage
+        if response.candidates and (word := response.candidates[0].provider_reason):
+            facts.finish_reason = unknown_word(word)
         if facts.usage is None or facts.usage.estimated or self.stores_any:
             read = await self._read(response)
             if facts.usage is None or facts.usage.estimated:

@@ -17,6 +17,7 @@ from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Reservation
@@ -71,6 +72,8 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                 admitted.call.facts.usage = event.usage
             elif kind == "finished":
                 self._unfinished -= 1
+                if word := event.finished.provider_reason:
+                    admitted.call.facts.finish_reason = unknown_word(word)
                 called = called or event.finished.finish_reason == pb.FINISH_REASON_TOOL_CALLS
                 if not event.finished.HasField("complete_time"):
                     event.finished.complete_time.seconds = int(time.time())

@@ -345,12 +345,9 @@ def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
         fields.pop("parallel_tool_calls", None)
         if fields.pop("tool_choice", "auto") not in ("auto", "none"):
             report.drop("tool_choice")
-    if "top_logprobs" in fields:
-        asked = fields.setdefault(
-            "logprobs", fields["top_logprobs"] != 0
-        )  # 0 alone, the default of others, asks for none
-        if not asked:
-            del fields["logprobs"], fields["top_logprobs"]
+    # 0 alternatives alone, the default of other formats, request no log probabilities
+    if "top_logprobs" in fields and not fields.setdefault("logprobs", fields["top_logprobs"] != 0):
+        del fields["logprobs"], fields["top_logprobs"]
 
 
 def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:

@@ -51,6 +51,11 @@ def finish_reason_of(word: str) -> "pb.FinishReason.ValueType":
     return REASONS[meaning_of(word) or "stop"]
 
 
+def unknown_word(word: str) -> str:
+    """Return a provider's word in a form for the log if no row has it; "" for a known word."""
+    return clean(word, MAX_WORD_CHARACTERS) if word and meaning_of(word) is None else ""
+
+
 class Ended(NamedTuple):
     """End of one candidate of an answer, as the provider states it."""
 
