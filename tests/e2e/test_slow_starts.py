@@ -16,6 +16,7 @@ from aiohttp import web
 from tests.e2e.test_survival import World, world
 from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.scripted import Script, Scripted, chunk, start_stream, status, succeed
+from umg_grpc.grpc_status import from_rpc
 from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
@@ -199,13 +200,17 @@ def last_error(face: Face, text: str) -> dict[str, Any]:
     return dict(event.get("error") or event)
 
 
+TEXT = pb.Part(text=pb.TextPart(text="Hi"))
+REQUEST = pb.StreamGenerateRequest(
+    request=pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[TEXT])])
+)
+
+
 async def test_a_grpc_caller_gets_the_initial_metadata_early(tmp_path: Path) -> None:
     gate = Gate(answer)
-    request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[TEXT])])
     async with world(tmp_path, {"a": [gate]}, rest=PATIENT) as made, grpc.aio.insecure_channel(made.gateway.grpc) as to:
-        call = rpc.GenerationServiceStub(to).StreamGenerate(
-            pb.StreamGenerateRequest(request=request), metadata=(("authorization", f"Bearer {made.gateway.key}"),)
-        )
+        key = ("authorization", f"Bearer {made.gateway.key}")
+        call = rpc.GenerationServiceStub(to).StreamGenerate(REQUEST, metadata=(key,))
         async with asyncio.timeout(SECONDS):
             assert ("x-umg-waiting", "true") in tuple(await call.initial_metadata())
         gate.open.set()
@@ -213,7 +218,22 @@ async def test_a_grpc_caller_gets_the_initial_metadata_early(tmp_path: Path) -> 
     assert "a" in [event.text_delta for event in events]
 
 
-TEXT = pb.Part(text=pb.TextPart(text="Hi"))
+async def test_a_grpc_call_that_fails_after_its_initial_metadata_has_all_headers_and_the_time_to_wait(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+    scripts = {"a": [waiting_for(gate, status(503))], "b": [status(429, retry_after="7")]}
+    async with world(tmp_path, scripts, rest=QUICK) as made, grpc.aio.insecure_channel(made.gateway.grpc) as to:
+        key = ("authorization", f"Bearer {made.gateway.key}")
+        call = rpc.GenerationServiceStub(to).StreamGenerate(REQUEST, metadata=(key,))
+        async with asyncio.timeout(SECONDS):
+            early = dict(await call.initial_metadata())
+        gate.set()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+    assert "b: overloaded" not in str(early["x-umg-route"])
+    assert "b: overloaded" in str(dict(caught.value.trailing_metadata())["x-umg-route"])
+    assert (caught.value.code(), from_rpc(caught.value).retry_after) == (grpc.StatusCode.RESOURCE_EXHAUSTED, 7)
 
 
 IMAGE = {
