@@ -513,7 +513,7 @@ MISTAKES = [
         CHANNEL + "  timeout:\n    idel: 5",
         ("7: channels[0].timeout.idel: `idel` is not known here; did you mean `idle`?",),
     ),
-    Mistake("a key twice", LOCAL + "drain: 5\ndrain: 6", ("3: drain: expected once, but it stands here again",)),
+    Mistake("a key twice", LOCAL + "drain: 5\ndrain: 6", ("3: drain: expected once, but it occurs here again",)),
     Mistake("a key that is no text", LOCAL + "? [a]\n: b", ("2: expected a key that is plain text",)),
     Mistake(
         "a missing key",

@@ -201,7 +201,7 @@ PRICE = "expected a whole number, the micro-credits that a million of them cost"
 CREDITS = "expected a number such as 1.25, the credits that a million of them cost, with at most 6 decimals"
 EACH = "expected a number such as 1.25, the credits that one costs, at most 1000000, with at most 6 decimals"
 TIME = "expected a date (2024-11-01), an ISO 8601 time or Unix seconds"
-WITHOUT = ".capabilities: expected `dimensions`, the length of a vector, beside what is said of others"
+WITHOUT = ".capabilities: expected `dimensions`, the length of a vector, beside the other keys"
 MISTAKES = [
     Mistake("a description that is a list", "description: [a]", ".description: expected text or nothing, got a list"),
     Mistake("an unknown stage of life", "lifecycle: old", ".lifecycle: expected one of active, deprecated, retired"),

@@ -204,7 +204,7 @@ def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, mod
             )
         )
     elif entry.other_dimensions is not None or entry.task_types is not None:
-        document.problem(path, "expected `dimensions`, the length of a vector, beside what is said of others")
+        document.problem(path, "expected `dimensions`, the length of a vector, beside the other keys")
 
 
 def _one_of(document: Document, path: Path, word: str | None, words: tuple[str, ...]) -> str | None:

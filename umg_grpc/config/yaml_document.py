@@ -160,7 +160,7 @@ class Document:
             if not name:
                 self.problem((*path, name), "expected a key that is plain text")
             elif name in written:
-                self.problem((*path, name), "expected once, but it stands here again")
+                self.problem((*path, name), "expected once, but it occurs here again")
             written.add(name)
 
     def _substitute(self, text: str, path: Path) -> str:
