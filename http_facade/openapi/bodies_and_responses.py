@@ -12,6 +12,7 @@ from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route, Shape
 from umg_grpc.wire import administration_json
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.body_types import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
@@ -75,7 +76,10 @@ class Answers:
             found["304"] = _answer("The client has it, by `if-none-match`.", {})
         if route.shape is Shape.READY:
             found["503"] = _answer("Calls are not served: the gateway starts or drains.", self._content(route))
-        for status in sorted(set(OPERATIONS[route.shape].errors)):
+        statuses = set(OPERATIONS[route.shape].errors)
+        if 402 in statuses:  # an operation that calls a provider
+            statuses |= {status for (face, _), status in OF_FORMATS.items() if face == route.error_format}
+        for status in sorted(statuses):
             found[str(status)] = self._errors.answer(route.error_format, status)
         return found
 

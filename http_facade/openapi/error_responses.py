@@ -3,7 +3,7 @@
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import HTTP_STATUS, OF_FORMATS, PROVIDERS_OWN
 from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES, error_type
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.protobuf_json import enum_names
@@ -38,5 +38,9 @@ def error_description(status: int) -> str:
     status.
     """
     names = enum_names(pb.ErrorReason.DESCRIPTOR)
-    reasons = sorted(names[reason].upper() for reason, value in HTTP_STATUS.items() if value == status and reason)
+    found = {reason for reason, value in HTTP_STATUS.items() if value == status and reason}
+    found |= {reason for (_, reason), value in OF_FORMATS.items() if value == status}
+    if str(status) in PROVIDERS_OWN:
+        found.add(pb.ERROR_REASON_UPSTREAM_REJECTED)
+    reasons = sorted(names[reason].upper() for reason in found)
     return f"Reasons: {', '.join(f'`{name}`' for name in reasons)}." if reasons else "The call failed."

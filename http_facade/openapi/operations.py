@@ -14,7 +14,7 @@ from http_facade.routes import Shape
 KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)
 """Statuses of the errors of every operation that needs a key."""
 BODY_STATUSES = (*KEY_STATUSES, 413, 415)
-MODEL_STATUSES = (*BODY_STATUSES, 404, 409, 501, 502)
+MODEL_STATUSES = (*BODY_STATUSES, 402, 404, 409, 422, 424, 451, 501, 502)
 TASK_STATUSES = (*KEY_STATUSES, 404, 502)
 
 
