@@ -418,7 +418,7 @@ def test_a_longer_vector_is_cut_where_the_model_allows_it(model: str, requested:
     if length is None:
         with pytest.raises(UmgError) as raised:
             EMBEDDINGS.decode_response(provided, request, False)
-        assert f"not of the {requested} that were asked for" in raised.value.message
+        assert f"not of the {requested} that were requested" in raised.value.message
     else:
         response = EMBEDDINGS.decode_response(provided, request, False)
         assert len(response.embeddings[0].values) == 4 * length
