@@ -88,6 +88,7 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
     if "upgrade" in error.metadata:
         headers[hdrs.UPGRADE] = error.metadata["upgrade"]  # required beside the status (RFC 9110, 15.5.22)
+        headers[hdrs.CONNECTION] = "close, upgrade"
     if "allow" in error.metadata:
         headers[hdrs.ALLOW] = error.metadata["allow"]
     if error.reason == pb.ERROR_REASON_RANGE_NOT_SATISFIABLE and "total_bytes" in error.metadata:

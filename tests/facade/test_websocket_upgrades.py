@@ -28,7 +28,7 @@ async def test_a_handshake_is_refused_at_once_with_426_and_a_json_body(face: Fac
     writer.close()
     lines = head.decode().lower().split("\r\n")
     assert lines[0] == "http/1.1 426 upgrade required"
-    assert {"connection: close", "upgrade: http/1.1", "content-type: application/json"} <= set(lines)
+    assert {"connection: close, upgrade", "upgrade: http/1.1", "content-type: application/json"} <= set(lines)
     assert "supports no WebSocket; send the request over HTTP" in str(json.loads(body)["error"])
 
 
