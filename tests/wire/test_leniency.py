@@ -97,7 +97,7 @@ def test_a_leniently_encoded_call_is_decoded(case: Loose) -> None:
 
 
 TEXTS: dict[str, Json] = {
-    "chat": {"model": "x", "choices": [{"message": {"content": "CUT"}, "finish_reason": "stop"}]},
+    "chat": {"model": "x", "choices": [{"index": 0, "message": {"content": "CUT"}, "finish_reason": "stop"}]},
     "messages": {"type": "message", "model": "x", "content": [{"type": "text", "text": "CUT"}], "stop_reason": "end_turn"},
     "responses": {"model": "x", "status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": "CUT"}]}]},
     "native": {"modelVersion": "x", "candidates": [{"content": {"parts": [{"text": "CUT"}]}, "finishReason": "STOP"}]},
@@ -120,6 +120,12 @@ def test_half_a_character_does_not_fail_an_answer_with_a_repeated_member(name: s
     passed = msgspec.json.decode(FORMATS[name].decode_response(written, REQUEST, True).source.body)
     assert passed["model"] == "m"
     assert "a\ufffd" in str(passed)
+
+
+def test_half_a_character_does_not_fail_the_repair_of_an_answer() -> None:
+    written = b'{"model":"x","choices":[{"message":{"content":"a\\ud83d"}}]}'
+    passed = msgspec.json.decode(FORMATS["chat"].decode_response(written, REQUEST, True).source.body)
+    assert passed["choices"] == [{"message": {"content": "a\ufffd"}, "finish_reason": "stop", "index": 0}]
 
 
 TIMES = {"chat": "created", "responses": "created_at"}

@@ -52,7 +52,7 @@ from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_call
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage
 from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
-from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.split_characters import decode, replace_halves
 from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_answer, unreadable
 
@@ -238,6 +238,26 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
     choices = answer.choices or []
+    first, reasons = choices[0], list(map(FINISH_REASON, choices))
+    if len(choices) > 1 or first.index is None or first.finish_reason not in FINISH_REASONS or CALLED in body:
+        try:
+            body, choices, reasons = _repaired(answer, body, request)
+        except ValueError:  # a character is split
+            body, choices, reasons = _repaired(answer, replace_halves(body), request)
+    for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
+        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
+        decode_finish(reason, candidate)
+    response.source.format = "chat"
+    response.source.body = replace_model_id(body, answer.model, request.model)
+
+
+def _repaired(
+    answer: PassedResponse, body: bytes, request: pb.GenerateRequest
+) -> tuple[bytes, list[Ending], list[str | None]]:
+    """Return a body without the defects that clients cannot read, its choices, and their finish reasons in the
+    provider's words. `answer`: decoded from `body`. Raise ValueError for a body with parts of characters.
+    """
+    choices = answer.choices or []
     if len(choices) > 1 and wants_one(request):
         body = joined_body(body)
         choices = decode(PASSED, body).choices or []
@@ -250,11 +270,7 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
         choices = decode(PASSED, body).choices or []
     if CALLED in body:
         body = body_with_calls(body, [ending.message for ending in choices], answer.id or "")
-    for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
-        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
-        decode_finish(reason, candidate)
-    response.source.format = "chat"
-    response.source.body = replace_model_id(body, answer.model, request.model)
+    return body, choices, reasons
 
 
 def _decode_choices(answer: ProviderResponse, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
