@@ -5,9 +5,8 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.errors.http_status import HTTP_STATUS, http_status
 from umg_grpc.wire.messages import MESSAGES, encode_count_error
-from umg_grpc.wire.messages.errors import STREAM_TYPES, TYPES
 
 VOCABULARY = {
     "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error",
@@ -48,9 +47,13 @@ def test_every_reason_is_encoded_in_the_formats_vocabulary(reason: "pb.ErrorReas
     assert streamed["error"]["type"] in VOCABULARY
 
 
-@pytest.mark.parametrize("reason", STREAM_TYPES, ids=pb.ErrorReason.Name)
+@pytest.mark.parametrize("reason", HTTP_STATUS, ids=pb.ErrorReason.Name)
 def test_a_stream_names_an_error_as_its_status_does(reason: "pb.ErrorReason.ValueType") -> None:
-    assert STREAM_TYPES[reason] == TYPES.get(HTTP_STATUS[reason], "invalid_request_error")
+    error = UmgError(reason, "what happened")
+    frame = MESSAGES.stream_encoder(pb.GenerateRequest()).error(error)
+    streamed = msgspec.json.decode(frame.partition(b"\ndata: ")[2])
+    whole = msgspec.json.decode(MESSAGES.encode_error(error, http_status(error, "messages")))
+    assert streamed["error"]["type"] == whole["error"]["type"]
 
 
 @pytest.mark.parametrize(

@@ -27,23 +27,6 @@ TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-# Reason -> type in a stream, where it differs from that of the status, or is better known.
-STREAM_TYPES = {
-    pb.ERROR_REASON_RATE_LIMITED: "rate_limit_error",
-    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: "rate_limit_error",
-    pb.ERROR_REASON_QUOTA_EXHAUSTED: "rate_limit_error",
-    pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED: "rate_limit_error",
-    pb.ERROR_REASON_UPSTREAM_UNPAID: "billing_error",
-    pb.ERROR_REASON_UPSTREAM_OVERLOADED: "overloaded_error",
-    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: "request_too_large",
-    pb.ERROR_REASON_UNAVAILABLE: "overloaded_error",
-    pb.ERROR_REASON_UPSTREAM_TIMEOUT: "timeout_error",
-    pb.ERROR_REASON_DEADLINE_EXCEEDED: "timeout_error",
-    pb.ERROR_REASON_INVALID_FIELD: INVALID,
-    pb.ERROR_REASON_UPSTREAM_REJECTED: INVALID,
-    pb.ERROR_REASON_CONTEXT_TOO_LONG: INVALID,
-    pb.ERROR_REASON_CONTENT_BLOCKED: INVALID,
-}
 BAD_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED})
 
 
@@ -69,8 +52,8 @@ def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
     before `message_start` (`has_begun` is false), `status`.
     """
     hints = stream_error_hints(error, "messages", has_begun=has_begun)
-    kind = STREAM_TYPES.get(error.reason) or _type(status_of(error, "messages"))
-    return named_frame(b"error", _body(error, {"type": kind, "message": error.message}, **hints))
+    stated: JsonObject = {"type": _type(status_of(error, "messages")), "message": error.message}
+    return named_frame(b"error", _body(error, stated, **hints))
 
 
 def _type(status: int) -> str:
