@@ -243,7 +243,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
     kept beside it if the format does not define that value.
     """
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
+        target.finish_reason = finish_reason_of(reason)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
 

@@ -183,7 +183,7 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
     """
     reason = ending.stop_reason
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
+        target.finish_reason = finish_reason_of(reason)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
     target.stop_sequence = ending.stop_sequence or ""

@@ -194,7 +194,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
     """
     if reason is None or reason in NO_REASON:
         return
-    target.finish_reason = FINISH_REASONS.get(reason) or finish_reason_of(reason)
+    target.finish_reason = finish_reason_of(reason)
     if FINISH_NAMES.get(target.finish_reason) != reason:
         target.provider_reason = reason
 
