@@ -1,5 +1,4 @@
-"""Prices of a call where a model has several: for long prompts, classes of service,
-regions, hours and dates.
+"""Prices of a call where a model has several: for long prompts, classes of service, regions, hours and dates.
 
 Pure: the time of a call is a parameter.
 """

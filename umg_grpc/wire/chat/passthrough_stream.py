@@ -107,8 +107,8 @@ class PassthroughDecoder(FrameDecoder):
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
     events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
     out. Tool calls that have the same index get different ones, and choices and calls in forms that typed clients
-    cannot read are repaired. Additional choices for one candidate are joined
-    to the first one, and an answer that failed raises an error.
+    cannot read are repaired. Additional choices for one candidate are joined to the first one, and an answer that
+    failed raises an error.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -197,7 +197,7 @@ class PassthroughDecoder(FrameDecoder):
         event = sse.without_id(event)
         if self._is_split and chunk.choices:
             data = joined_chunk(data)
-            event, chunk = sse.SseEvent(event.name, data, sse.encode_event(event.name, data)), _CHUNK.decode(data)
+            event, chunk = sse.new_event(event.name, data), _CHUNK.decode(data)
         event = self._with_right_indexes(event, chunk.choices or [])
         if wants_one(self._request) and not self._is_split:  # of several candidates a chunk may hold several
             self._template = Template.learn(event.raw, chunk) or self._template
@@ -212,7 +212,7 @@ class PassthroughDecoder(FrameDecoder):
         if wants_one(self._request) and any(failed_answer(Ended(reason)) for reason in reasons):
             return event, chunk
         data = chunk_with_choices(event.data or b"")
-        return sse.SseEvent(event.name, data, sse.encode_event(event.name, data)), _CHUNK.decode(data)
+        return sse.new_event(event.name, data), _CHUNK.decode(data)
 
     def _done(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """Return the frames of the end marker, `event`, and of finish reasons that the provider left out before it."""
@@ -287,6 +287,4 @@ class PassthroughDecoder(FrameDecoder):
             corrected = self._numbers.corrected(data, deltas, str(self._head.get("id", "")))
         except ValueError:
             return event  # a form of calls that only the client may know
-        return (
-            event if corrected is data else sse.SseEvent(event.name, corrected, sse.encode_event(event.name, corrected))
-        )
+        return event if corrected is data else sse.new_event(event.name, corrected)

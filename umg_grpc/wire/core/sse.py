@@ -162,12 +162,17 @@ def encode_event(name: bytes, data: bytes) -> bytes:
     return named_frame(name, data) if name else frame(data)
 
 
+def new_event(name: bytes, data: bytes) -> SseEvent:
+    """Return an event with its encoded bytes, without a name if that is b"". `data` is JSON."""
+    return SseEvent(name, data, encode_event(name, data))
+
+
 def without_id(event: SseEvent) -> SseEvent:
     """Return an event without its `id:` line, since the openai client takes the blank line after an event with an id
     for another event.
     """
     if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
-        return SseEvent(event.name, event.data, encode_event(event.name, event.data))
+        return new_event(event.name, event.data)
     return event
 
 

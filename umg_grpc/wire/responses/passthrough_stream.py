@@ -100,7 +100,7 @@ class PassthroughDecoder(FrameDecoder):
         if own == index:
             return event
         data = bytes(edit_values(Raw(event.data or b""), ("output_index",), lambda _: Raw(b"%d" % own)))
-        return sse.SseEvent(event.name, data, sse.encode_event(event.name, data))
+        return sse.new_event(event.name, data)
 
     def _record(self, item: SeenItem) -> None:
         self._kinds.append(item.type or "")
@@ -149,4 +149,4 @@ def _with_type(event: sse.SseEvent, kind: str) -> sse.SseEvent:
     """Return an event with another type, which is its name too."""
     value = Raw(msgspec.json.encode(kind))
     data = bytes(edit_values(Raw(event.data or b""), ("type",), lambda _: value))
-    return sse.SseEvent(kind.encode(), data, sse.encode_event(kind.encode(), data))
+    return sse.new_event(kind.encode(), data)
