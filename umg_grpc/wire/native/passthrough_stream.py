@@ -59,7 +59,7 @@ class PassthroughDecoder(FrameDecoder):
         return self._with_usage(super().close())
 
     def _with_usage(self, message: pb.StreamGenerateResponse | None) -> pb.StreamGenerateResponse | None:
-        if message is not None and self._usage is not None and self._usage.has_total:
+        if message is not None and self._usage is not None and self._usage.is_stated:
             message.events.append(usage_event(self._usage))
             self._usage = None
         return message

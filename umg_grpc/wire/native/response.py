@@ -140,7 +140,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise no_answer(body, TABLE)
         response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
         decode_head(answer, response)
-        if answer.usage_metadata is not None and answer.usage_metadata.has_total:
+        if answer.usage_metadata is not None and answer.usage_metadata.is_stated:
             decode_usage(answer.usage_metadata, response.usage)
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))

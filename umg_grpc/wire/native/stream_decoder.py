@@ -59,8 +59,8 @@ def usage_event(usage: UsageMetadata) -> pb.GenerateEvent:
 
 
 def stated_usage(usage: UsageMetadata | None) -> pb.Usage | None:
-    """Return the token counts of a usage; None if it lacks the number of prompt tokens."""
-    return usage_event(usage).usage if usage is not None and usage.has_total else None
+    """Return the token counts of a usage; None if it has neither prompt nor candidate tokens."""
+    return usage_event(usage).usage if usage is not None and usage.is_stated else None
 
 
 def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
@@ -223,7 +223,7 @@ class TranslatingDecoder(EventDecoder):
         None without events.
         """
         message = super()._take(frames)
-        if self._usage is None or not self._usage.has_total or self._usage == self._emitted_usage:
+        if self._usage is None or not self._usage.is_stated or self._usage == self._emitted_usage:
             return message
         self._emitted_usage, message = self._usage, message or pb.StreamGenerateResponse()
         decode_usage(self._usage, message.events.add().usage)

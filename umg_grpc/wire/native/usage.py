@@ -45,7 +45,7 @@ class UsageMetadata(Struct, rename="camel"):
     """Class of service in Vertex AI, a key of `TRAFFIC`."""
 
     @property
-    def has_total(self) -> bool:
+    def is_stated(self) -> bool:
         """Whether a number of prompt or candidate tokens is present. Otherwise the gateway counts the tokens itself."""
         return self.prompt_token_count is not None or self.candidates_token_count is not None
 
@@ -97,11 +97,10 @@ def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     prompt, candidates = usage.prompt_token_count, usage.candidates_token_count
     if prompt is None or candidates is None:
-        if (total := as_number(usage.total_token_count)) is not None:
-            rest = total - (count(tools) if tools else 0) - (count(thoughts) if thoughts else 0)
-            prompt, candidates = completed(prompt, candidates, rest)
-        if prompt is None:
-            target.estimated = True
+        total = as_number(usage.total_token_count)
+        rest = None if total is None else total - count(tools) - count(thoughts)
+        prompt, candidates = completed(prompt, candidates, rest)
+        target.estimated = prompt is None
     target.input_tokens, target.output_tokens = count(prompt), count(candidates)
     if usage.cached_content_token_count:
         target.cache_read_tokens = count(usage.cached_content_token_count)
@@ -115,10 +114,8 @@ def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
         _decode_kind(detail, PROMPT_KINDS, target)
     for detail in usage.candidates_tokens_details or ():
         _decode_kind(detail, ANSWER_KINDS, target)
-    if usage.service_tier or usage.traffic_type:
-        tier = charged_tier(usage.service_tier or TRAFFIC.get(usage.traffic_type or ""))
-        if tier:
-            target.service_tier = tier
+    if tier := charged_tier(usage.service_tier or TRAFFIC.get(usage.traffic_type or "")):
+        target.service_tier = tier
 
 
 def _decode_kind(detail: ModalityCount, kinds: dict[str, str], target: pb.Usage) -> None:

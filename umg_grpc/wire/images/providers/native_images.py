@@ -219,7 +219,7 @@ def _refused(reason: str, refused: str) -> UmgError:
 
 
 def _set_usage(usage: pb.ImageUsage, metadata: UsageMetadata | None) -> None:
-    if metadata is None or not metadata.has_total:
+    if metadata is None or not metadata.is_stated:
         return
     usage.input_tokens = count(metadata.prompt_token_count)
     usage.output_tokens = count(metadata.candidates_token_count)
