@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Index
 from umg_grpc.wire.chat.tool_calls import call_id
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
 CALLED = b'"tool_calls"'
@@ -88,7 +88,6 @@ class _RightCalls(Struct):
 
 _CALLS = msgspec.json.Decoder(Calls)
 _RIGHT_CALLS = msgspec.json.Decoder(_RightCalls)
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class _Numbers:
@@ -203,7 +202,7 @@ def _changed_calls(calls: Raw, changes: Iterator[JsonObject]) -> Raw:
 
 
 def _changed(call: Raw, changes: JsonObject) -> Raw:
-    members = _MEMBERS.decode(call)
+    members = MEMBERS.decode(call)
     for name, value in changes.items():
         if callable(value):
             members[name] = value(members[name])
@@ -214,13 +213,13 @@ def _changed(call: Raw, changes: JsonObject) -> Raw:
 
 def _text_arguments(function: Raw) -> Raw:
     """Return the function of a call with its arguments as a text."""
-    members = _MEMBERS.decode(function)
+    members = MEMBERS.decode(function)
     members["arguments"] = Raw(msgspec.json.encode(str(members["arguments"], "utf-8")))
     return Raw(msgspec.json.encode(members))
 
 
 def _without_name(function: Raw) -> Raw:
     """Return the function of a later piece of a call without its name."""
-    members = _MEMBERS.decode(function)
+    members = MEMBERS.decode(function)
     del members["name"]
     return Raw(msgspec.json.encode(members))

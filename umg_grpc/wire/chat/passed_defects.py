@@ -10,11 +10,10 @@ from msgspec import Raw, UnsetType
 from umg_grpc.wire.chat.passed_calls import Calls
 from umg_grpc.wire.chat.shared_response_fields import FINISH_NAMES, FINISH_REASONS
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
-from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.core.json import MEMBERS, JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
 NULL = Raw(b"null")
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class Choice(Protocol):
@@ -41,7 +40,7 @@ def chunk_with_choices(data: bytes) -> bytes:
     """Return a chunk with choices that typed clients can read: each with its index and a delta, also if the provider
     sends a complete message instead, and with a finish reason of this format or null; without choices, an empty list.
     """
-    members = _MEMBERS.decode(data)
+    members = MEMBERS.decode(data)
     raw = members.get("choices", NULL)
     choices = msgspec.json.decode(raw, type=list[dict[str, Raw]] | None) or []
     members["choices"] = Raw(msgspec.json.encode([_right_choice(*each, "delta") for each in enumerate(choices)]))
@@ -55,7 +54,7 @@ def body_with_choices(body: bytes) -> bytes:
 
 
 def _right(choice: Raw, position: int) -> Raw:
-    return Raw(msgspec.json.encode(_right_choice(position, _MEMBERS.decode(choice), "message")))
+    return Raw(msgspec.json.encode(_right_choice(position, MEMBERS.decode(choice), "message")))
 
 
 def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[str, Raw]:

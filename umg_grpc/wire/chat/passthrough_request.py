@@ -13,7 +13,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.answer_format import fit_own_format
 from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.core.json import ABSENT, FIELDS, JsonObject, echo, is_present, parse
+from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
@@ -80,7 +80,7 @@ def rebuild(
     were changed after decoding. `edits`: canonical name of each of these fields -> members of the body with its value.
     `report`: collects the members that are left out. `quirks`: members that the provider refuses.
     """
-    fields = FIELDS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
+    fields = MEMBERS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
     if "extra_body" in fields or "vendorg" in fields:
         _merge_extra_body(fields, request, report)

@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.reasoning_carriers import CARRIERS, ReasoningCarrier
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+from umg_grpc.wire.core.json import ABSENT, ELEMENTS, MEMBERS, JsonObject, is_present
 from umg_grpc.wire.core.text_buffers import Pieces
 
 State = dict[str, Raw]
@@ -45,8 +45,6 @@ message_members = attrgetter(*MESSAGE_MEMBERS)
 """Function that returns these members of the struct of a message or delta; `NO_MEMBERS` if it has none of them."""
 NO_MEMBERS = tuple(ABSENT for _ in MESSAGE_MEMBERS)
 
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
-_ELEMENTS = msgspec.json.Decoder(list[Raw])
 _OPAQUE_TEXT = re.compile(
     rb'"(?:data|signature|encrypted_content|thought_signature|reasoning_\w+)" ?: ?"((?:[^"\\]|\\.)+)"'
 )
@@ -79,7 +77,7 @@ def read_message(message: object) -> State:
         name, _, inner = row.member.partition(".")
         value = members[name]
         if inner:
-            value = _MEMBERS.decode(value).get(inner, ABSENT) if bytes(value).startswith(b"{") else ABSENT
+            value = MEMBERS.decode(value).get(inner, ABSENT) if bytes(value).startswith(b"{") else ABSENT
         _add(state, row, value)
     return state
 
@@ -145,7 +143,7 @@ def from_canonical(state: pb.ReasoningState) -> State:
     if state.format != "chat":
         return {}
     try:
-        members = _MEMBERS.decode(base64.b64decode(state.data, validate=True))
+        members = MEMBERS.decode(base64.b64decode(state.data, validate=True))
     except (ValueError, binascii.Error, RecursionError):
         return {}
     return {name: value for name, value in members.items() if name in _ROWS}
@@ -224,7 +222,7 @@ class CarriedState:
                 self._values[name] = raw
                 continue
             items = self._items.setdefault(name, _Items(joins=row.merge == "items"))
-            texts = [items.add(element) for element in _ELEMENTS.decode(raw)]
+            texts = [items.add(element) for element in ELEMENTS.decode(raw)]
             added = added or "".join(texts)
         return added
 
@@ -286,7 +284,7 @@ class _Items:
         if not self._joins or not bytes(raw).startswith(b"{"):
             self._all.append(raw)
             return ""
-        members = _MEMBERS.decode(raw)
+        members = MEMBERS.decode(raw)
         kind, index = bytes(members.get("type", ABSENT)), members.get("index", ABSENT)
         key = (kind, bytes(index))
         last = self._all[-1] if self._all and isinstance(self._all[-1], _Item) else None

@@ -10,13 +10,10 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
-from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.json import ELEMENTS, MEMBERS, is_present
 
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 LISTS = ("tool_calls", "annotations", "images", "reasoning_details")
-
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
-_ELEMENTS = msgspec.json.Decoder(list[Raw])
 
 
 def wants_one(request: pb.GenerateRequest) -> bool:
@@ -37,8 +34,8 @@ def joined_body(body: bytes) -> bytes:
     """Return a complete response whose choices are joined to the first one. Raise ValueError for a response that cannot
     be decoded.
     """
-    members = _MEMBERS.decode(body)
-    choices = [_MEMBERS.decode(choice) for choice in _ELEMENTS.decode(members["choices"])]
+    members = MEMBERS.decode(body)
+    choices = [MEMBERS.decode(choice) for choice in ELEMENTS.decode(members["choices"])]
     reasons = (choice.get("finish_reason", Raw(b"null")) for choice in choices)
     reason = joint_reason(msgspec.json.decode(reason, type=str | None) for reason in reasons)
     return _with_joined(members, choices, "message", Raw(msgspec.json.encode(reason)))
@@ -48,8 +45,8 @@ def joined_chunk(data: bytes) -> bytes:
     """Return the data of a chunk whose choices are joined to the first one, without a finish reason, since a later
     choice may have content. Raise ValueError for a chunk that cannot be decoded.
     """
-    members = _MEMBERS.decode(data)
-    choices = [_MEMBERS.decode(choice) for choice in _ELEMENTS.decode(members["choices"])]
+    members = MEMBERS.decode(data)
+    choices = [MEMBERS.decode(choice) for choice in ELEMENTS.decode(members["choices"])]
     return _with_joined(members, choices, "delta", Raw(b"null"))
 
 
@@ -58,7 +55,7 @@ def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content
     the content of a choice. `reason`: finish reason.
     """
     first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
-    messages = [_MEMBERS.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
+    messages = [MEMBERS.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
     if messages:
         first[content] = _joined_message(messages)
     first |= {"index": Raw(b"0"), "finish_reason": reason}
@@ -80,5 +77,5 @@ def _joined(values: list[Raw]) -> Raw:
     if all(bytes(value).startswith(b'"') for value in values):
         return Raw(msgspec.json.encode("".join(msgspec.json.decode(value, type=str) for value in values)))
     if all(bytes(value).startswith(b"[") for value in values):
-        return Raw(msgspec.json.encode([element for value in values for element in _ELEMENTS.decode(value)]))
+        return Raw(msgspec.json.encode([element for value in values for element in ELEMENTS.decode(value)]))
     return values[0]

@@ -184,16 +184,18 @@ def replace_model_id(
         encoded, position = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
         if position > 0 and body.startswith(encoded, position):
             return body[:position] + replacement + body[position + len(encoded) :]
-    fields = decode(FIELDS, body)
-    inner = decode(FIELDS, bytes(fields[parent])) if parent else fields
+    fields = decode(MEMBERS, body)
+    inner = decode(MEMBERS, bytes(fields[parent])) if parent else fields
     inner[member] = Raw(replacement)
     if parent:
         fields[parent] = Raw(msgspec.json.encode(inner))
     return msgspec.json.encode(fields)
 
 
-FIELDS = msgspec.json.Decoder(dict[str, Raw])
-"""Decoder of the fields of a JSON object, each kept raw."""
+MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+"""Decoder of a JSON object whose members are kept raw."""
+ELEMENTS = msgspec.json.Decoder(list[Raw])
+"""Decoder of a JSON array whose elements are kept raw."""
 
 
 def invalid(field: str, problem: str) -> UmgError:

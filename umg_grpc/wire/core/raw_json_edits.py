@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.wire.core.json import ELEMENTS, MEMBERS
+
 Path = tuple[str, ...]
 """Names of members from the top to a value; `EACH` stands for every element of a list."""
 
 EACH = "*"
-
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
-_ELEMENTS = msgspec.json.Decoder(list[Raw])
 
 
 def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
@@ -26,13 +25,13 @@ def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
     if path[0] == EACH:
         if first != b"[":
             return raw
-        elements = _ELEMENTS.decode(raw)
+        elements = ELEMENTS.decode(raw)
         edited = [edit_values(element, rest, change) for element in elements]
         changes = any(new is not old for new, old in zip(edited, elements, strict=True))
         return Raw(msgspec.json.encode(edited)) if changes else raw
     if first != b"{":
         return raw
-    members = _MEMBERS.decode(raw)
+    members = MEMBERS.decode(raw)
     if (old := members.get(path[0])) is None or (new := edit_values(old, rest, change)) is old:
         return raw
     members[path[0]] = new

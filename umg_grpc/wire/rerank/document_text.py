@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, echo, invalid, is_present
+from umg_grpc.wire.core.json import ABSENT, MEMBERS, echo, invalid, is_present
 
 TEXT = "text"
 SEPARATOR = "\n"  # separator of members that are ranked together; not shown
@@ -22,7 +22,6 @@ class PlainDocument(Struct):
 
 
 _PLAIN = msgspec.json.Decoder(PlainDocument)
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _STRING = msgspec.json.Decoder(str)
 
 
@@ -54,7 +53,7 @@ def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
         with suppress(ValueError, RecursionError):  # the error is raised below
             return _PLAIN.decode(document).text
     try:
-        members = _MEMBERS.decode(document)
+        members = MEMBERS.decode(document)
     except (ValueError, RecursionError):
         raise invalid(at, "it is not one JSON object; correct it") from None
     # takes the time of the smaller of the two sets

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.json import ABSENT, MEMBERS, is_present
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.stream_events import ENDS
@@ -31,7 +31,6 @@ class _Seen(Struct):
 
 
 _SEEN = msgspec.json.Decoder(_Seen)
-_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class PassedFrames:
@@ -84,7 +83,7 @@ class PassedFrames:
             for event in _events(frames)
             if event.type == ITEM_DONE.decode() and event.output_index is not None and is_present(event.item)
         }
-        response = _MEMBERS.decode(began) | {
+        response = MEMBERS.decode(began) | {
             "status": Raw(b'"failed"'),
             "error": Raw(msgspec.json.encode(response_error(error))),
             "output": Raw(msgspec.json.encode([items[index] for index in sorted(items)])),
