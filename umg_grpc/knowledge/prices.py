@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 MICRO_CREDITS = 1_000_000
 """Micro-credits of a credit."""
-MAX_TOKENS = 2**31 - 1
 NO_TOKENS = -1
 PRICED_UNITS = 1_000_000
 """Number of units for which a price is stated."""
@@ -198,7 +198,7 @@ def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices
     if not rates:
         return Prices(found) if found else FREE
     above = [rate.above_tokens for rate in rates if rate.above_tokens]
-    usual_tokens = min(above, default=MAX_TOKENS) if all(rate.is_conditional for rate in rates) else NO_TOKENS
+    usual_tokens = min(above, default=MAX_COUNT) if all(rate.is_conditional for rate in rates) else NO_TOKENS
     return Prices(found, Rates(stated, tuple(rates), usual_tokens, any(rate.is_timed for rate in rates)))
 
 

@@ -34,6 +34,7 @@ from umg_grpc.service.pipeline.token_estimates import (
     text_bytes,
 )
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.model_quirks import requests_search
 from umg_grpc.wire.provider_protocols import has_cache_marks
 from umg_grpc.wire.request_notes import DecodedRequest
@@ -66,7 +67,6 @@ SPLIT_BYTES = 250
 """Smallest number of bytes for which a reranking provider may count a further document: it splits documents of more
 than 500 tokens, including the query.
 """
-MAX_PROMPT_TOKENS = 2**31 - 1
 FAST = "fast"
 """Class of service in the rates of fast answers."""
 SPEED = b'"speed"'
@@ -116,11 +116,10 @@ def cost_bound(
     `decoded`: request with facts about its body. `strict`: whether the response must not be shortened to fit a budget.
     """
     request = decoded.canonical
-    if not isinstance(request, pb.GenerateRequest):
-        prices = _highest(prices, MAX_PROMPT_TOKENS, "")
     if isinstance(request, pb.GenerateRequest):
         own_messages = "messages" not in decoded.notes.edited
         return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
+    prices = _highest(prices, MAX_COUNT, "")
     if isinstance(request, pb.GenerateImageRequest):
         return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
     tokens, searches = text_bytes(request), 0
@@ -234,7 +233,7 @@ def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content,
     tokens += sum(_medium_tokens(medium) for medium in found.media)
     if request.tools:
         tokens += TOOL_TOKENS
-    return min(tokens, model.input_token_limit or MAX_PROMPT_TOKENS)
+    return min(tokens, model.input_token_limit or MAX_COUNT)
 
 
 def _medium_tokens(medium: pb.MediaPart) -> int:
