@@ -70,7 +70,7 @@ CALLS = [
 
 @pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
 def test_a_call_has_the_prices_of_the_rates_whose_conditions_hold(case: Called) -> None:
-    found = prices_at(PRICES, case.terms)
+    found, _ = prices_at(PRICES, case.terms)
     assert (found.price_of(INPUT), found.price_of(OUTPUT), found.price_of(REASONING)) == (
         *case.expected,
         case.expected[1],
@@ -106,7 +106,7 @@ def test_the_bound_of_a_call_has_the_highest_prices_that_it_may_have(case: Bound
 
 def test_prices_without_rates_are_used_as_they_are() -> None:
     plain = prices_with(input=2)
-    assert prices_at(plain, Terms(10**6, "priority", "us")) is plain
+    assert prices_at(plain, Terms(10**6, "priority", "us")) == (plain, ())
     assert highest_prices(plain, Terms(10**6, "priority", "us")) is plain
 
 

@@ -203,5 +203,5 @@ def test_the_region_of_a_channel_is_that_of_its_host_or_of_its_model(case: Regio
 
 def test_a_channel_of_a_region_has_the_surcharge_of_the_region() -> None:
     found = [shipped_price_list("gpt-6-sol", "openai", region) for region in ("", "eu")]
-    assert [prices_at(prices, Terms()).price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
-    assert [prices_at(prices, Terms(region="us")).price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
+    assert [prices_at(prices, Terms())[0].price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
+    assert [prices_at(prices, Terms(region="us"))[0].price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]

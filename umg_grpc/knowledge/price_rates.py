@@ -33,15 +33,15 @@ class Terms(NamedTuple):
     """Unix time of the call."""
 
 
-def prices_at(prices: Prices, terms: Terms) -> Prices:
-    """Return the prices of a call."""
+def prices_at(prices: Prices, terms: Terms) -> tuple[Prices, Sequence[Rate]]:
+    """Return the prices of a call, and the rates that apply."""
     if prices.rates is None:
-        return prices
-    chosen = applied_rates(prices.rates, terms)
-    return prices_with(prices.rates, chosen) if chosen else prices
+        return prices, ()
+    applied = _applied_rates(prices.rates, terms)
+    return (_prices_with(prices.rates, applied) if applied else prices), applied
 
 
-def applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
+def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
     """Return the rates that apply to a call, in their order."""
     return tuple(
         rate
@@ -98,12 +98,12 @@ def _highest(rates: Rates, possible: Sequence[Rate], prices: Prices) -> Prices:
             and rate.from_seconds <= start
             and (not (rate.hours or rate.weekdays) or (rate.hours, rate.weekdays) == times)
         )
-        for item, price in prices_with(rates, chosen).micro_credits.items():
+        for item, price in _prices_with(rates, chosen).micro_credits.items():
             found[item] = max(price, found.get(item, 0))
     return Prices(found)
 
 
-def prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
+def _prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
     """Return the prices under some rates."""
     if (known := rates.found.get(chosen)) is not None:
         return known

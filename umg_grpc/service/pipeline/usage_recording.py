@@ -12,7 +12,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import STATUS
 from umg_grpc.knowledge.families.image import max_images
-from umg_grpc.knowledge.price_rates import Terms, applied_rates, describe, prices_with
+from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.prices import (
     FREE,
     INPUT,
@@ -108,9 +108,8 @@ def prices_of_call(prices: Prices, usage: pb.Usage) -> tuple[Prices, Sequence[Ra
     if rates is None or (
         usage.input_tokens <= rates.usual_tokens and not usage.service_tier and not usage.region and not rates.is_timed
     ):
-        return prices, ()
-    applied = applied_rates(rates, Terms(usage.input_tokens, usage.service_tier, usage.region, time.time()))
-    return (prices_with(rates, applied) if applied else prices), applied
+        return prices, NO_RATES
+    return prices_at(prices, Terms(usage.input_tokens, usage.service_tier, usage.region, time.time()))
 
 
 def _unit_prices(prices: Prices, quantities: Quantities) -> list[tuple[int, int]]:
