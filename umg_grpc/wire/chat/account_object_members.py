@@ -2,16 +2,17 @@
 its owner.
 """
 
+from umg_grpc.knowledge.reasoning_carriers import CARRIERS
+from umg_grpc.wire.chat.reasoning_carriers import TEXTS
 from umg_grpc.wire.core.account_object_detection import WORDS, Members, ObjectRules
 
 # Members whose elements have an id that is only a label: a tool call, a message or a document that the caller sends in
 # full, a public plugin of a gateway, and an adapter that a server of the operator has loaded.
 LABELLED = frozenset({"", "messages", "tool_calls", "documents", "plugins", "lora"})
 
-
 # Members whose elements have an id that is a label, if they have content: reasoning state that a provider returned.
-STATES = frozenset({"reasoning_details", "reasoning_items", "thinking_blocks"})
-CONTENT = ("text", "summary", "thinking", "signature", "data", "encrypted_content")
+STATES = frozenset(row.member for row in CARRIERS if row.place == "message" and row.merge != "replace")
+CONTENT = (*TEXTS, "signature", "data", "encrypted_content")
 
 
 def _passes(name: str, members: Members, parent: str) -> bool:

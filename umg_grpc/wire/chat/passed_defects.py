@@ -84,9 +84,9 @@ def with_finish_reasons(body: bytes) -> bytes:
 
 def _finished(choice: Raw) -> Raw:
     members = msgspec.json.decode(choice, type=dict[str, Raw])
-    if msgspec.json.decode(members.get("finish_reason", Raw(b"null"))):
+    if msgspec.json.decode(members.get("finish_reason", NULL)):
         return choice
-    message = msgspec.json.decode(members.get("message", Raw(b"null")), type=Calls | None)
+    message = msgspec.json.decode(members.get("message", NULL), type=Calls | None)
     return _with_member(choice, "finish_reason", "tool_calls" if message and message.tool_calls else "stop")
 
 

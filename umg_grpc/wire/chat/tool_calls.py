@@ -116,7 +116,7 @@ def provider_id(call: ProviderCall) -> str:
 
 
 def decode_call(call: ProviderCall, target: pb.Part) -> None:
-    """Decode a complete tool call of a provider's response, with vendor G's signature if it has one, into `target`."""
+    """Decode a complete tool call of a provider's response, with its reasoning state if it has one, into `target`."""
     target.tool_call.call_id = provider_id(call)
     if call.custom:
         target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
@@ -126,8 +126,8 @@ def decode_call(call: ProviderCall, target: pb.Part) -> None:
             function.name or "",
             arguments_text(function.arguments) or "{}",
         )
-    if signature := call_state(call):
-        target.state.MergeFrom(signature)
+    if (state := call_state(call)) is not None:
+        target.state.MergeFrom(state)
 
 
 def call_state(call: ProviderCall) -> pb.ReasoningState | None:
