@@ -125,7 +125,6 @@ class SocketStream(Generic[Response]):
             if self.on_early_metadata is not None and _is_early(self.initial):
                 self.on_early_metadata(self.initial)
             async for message in self._call:
-                self.initial = self.initial or await self._call.initial_metadata() or ()
                 yield message
 
 
