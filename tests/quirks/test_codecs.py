@@ -351,7 +351,7 @@ def test_reasoning_of_earlier_turns_is_sent_to_providers_that_accept_it() -> Non
     assert (body["messages"], report) == (WITH_REASONING, "state")
     body, report = encoded("messages", "chat", Quirks(reasoning_content=False), **fields)
     assert "reasoning_content" not in json.dumps(body)
-    assert report == "thinking, state"
+    assert report == "state, thinking"
 
 
 # --- the caller's own body
