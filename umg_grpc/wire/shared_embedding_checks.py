@@ -3,7 +3,8 @@
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -14,7 +15,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole, shorten
 from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.text_format import BIG_BYTES
 
 TOO_LONG = "inputs"
 """Canonical field that an error names if the provider rejects the request as too long."""
@@ -34,12 +37,27 @@ def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
 
 # --- the answer
 
+DecodedT = TypeVar("DecodedT")
+RawT = TypeVar("RawT")
+
 
 class ProviderUsage(Struct):
     """Member `usage` of a provider's response."""
 
     prompt_tokens: Count = None
     total_tokens: Count = None
+
+
+def read_vectors(
+    body: bytes, decoded: msgspec.json.Decoder[DecodedT], raw: msgspec.json.Decoder[RawT]
+) -> DecodedT | RawT:
+    """Return a response with its vectors. Those of a large one, which would block the event loop, and vectors in a form
+    that only some providers write, are kept raw. Raise ValueError or RecursionError for an invalid body.
+    """
+    if len(body) < BIG_BYTES:
+        with suppress(msgspec.ValidationError):
+            return decode(decoded, body)
+    return decode(raw, body)
 
 
 def raise_error(error: Raw) -> None:

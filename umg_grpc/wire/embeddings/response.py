@@ -1,7 +1,6 @@
 """Embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence, Sized
-from contextlib import suppress
 
 import msgspec
 from msgspec import Raw
@@ -29,8 +28,8 @@ from umg_grpc.wire.shared_embedding_checks import (
     have_requested_length,
     is_valid_count,
     raise_error,
+    read_vectors,
 )
-from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 
 # --- canonical -> caller
@@ -81,22 +80,12 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        answer = _read(body)
+        answer = read_vectors(body, _DECODED_VECTORS, _RAW_VECTORS)
         response = _decode_head(answer, _usage(answer), answer.data, request, body)
         fill_vectors(response, _in_order(answer.data or ()), request, answer.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
-
-
-def _read(body: bytes) -> ProviderAnswer[Numbers] | ProviderAnswer[Raw]:
-    """Return a response with its vectors. Those of a large one, which would block the interpreter, and vectors in a
-    form that only some providers write, are not decoded.
-    """
-    if len(body) < BIG_BYTES:
-        with suppress(msgspec.ValidationError):
-            return decode(_DECODED_VECTORS, body)
-    return decode(_RAW_VECTORS, body)
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:

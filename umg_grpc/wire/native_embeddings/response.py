@@ -1,7 +1,6 @@
 """Native embedding responses: encoded for a caller, and decoded from a provider's body."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -30,8 +29,8 @@ from umg_grpc.wire.shared_embedding_checks import (
     have_requested_length,
     is_valid_count,
     raise_error,
+    read_vectors,
 )
-from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        answer = _read(body)
+        answer = read_vectors(body, _DECODED, _RAW)
         raise_error(answer.error)
         response = pb.EmbedResponse(model=request.model)
         _decode_usage(answer, response)
@@ -105,16 +104,6 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
-
-
-def _read(body: bytes) -> ProviderAnswer[list[float]] | ProviderAnswer[Raw]:
-    """Return a response with its vectors. Those of a large one, which would block the event loop, and vectors in a form
-    that only some providers write, are not decoded.
-    """
-    if len(body) < BIG_BYTES:
-        with suppress(msgspec.ValidationError):
-            return decode(_DECODED, body)
-    return decode(_RAW, body)
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
