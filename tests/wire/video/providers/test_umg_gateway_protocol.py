@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -154,6 +155,20 @@ def test_a_result_has_its_address_or_is_read_by_the_key(case: Case) -> None:
     [found], [kept] = done.results, by_key.results
     expected = "" if case.entry == pb.VIDEO_ENTRY_VIDEO_OBJECT else "https://gateway/files/t"
     assert (found.url, kept.needs_key) == (expected, "/v1/videos/task_theirs/content")
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("Completed", pb.VIDEO_TASK_STATE_SUCCEEDED), ("EXPIRED", pb.VIDEO_TASK_STATE_FAILED),
+        ("canceled", pb.VIDEO_TASK_STATE_CANCELLED), ("rendering2", pb.VIDEO_TASK_STATE_RUNNING),
+    ],
+)  # fmt: skip
+def test_words_of_a_relay_have_the_meaning_of_the_shared_table(word: str, state: "pb.VideoTaskState.ValueType") -> None:
+    created = ProviderTask(id="t", model="m", facts='{"entry":"unified","path":"/v1/video/generations"}')
+    found = UMG_VIDEO.decode_status(200, {}, msgspec.json.encode({"status": word}), [created])["t"]
+    assert isinstance(found, ProviderStatus)
+    assert found.state == state
 
 
 def test_a_data_url_is_the_file() -> None:

@@ -6,12 +6,14 @@ other gateway with the key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import is_data_url, parse_data_url
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
@@ -55,18 +57,12 @@ from umg_grpc.wire.video.task_errors import (
     TASK_EXPIRED,
 )
 
+NAME = "umg_video"
 CONTENT = "/v1/videos/{id}/content"
 UNDECIDED = frozenset({500, 504})
 """HTTP statuses with which the other gateway does not state that it has submitted nothing to its provider."""
 RESULT_SECONDS = 3600
 """Minimum seconds for which result URLs of the other gateway are expected to be valid."""
-WORDS = {
-    **dict.fromkeys(("queued", "submitted", "PENDING"), QUEUED),
-    **dict.fromkeys(("in_progress", "processing", "running", "RUNNING"), RUNNING),
-}
-SUCCEEDED_WORDS = frozenset({"succeeded", "completed", "SUCCESS"})
-FAILED_WORDS = frozenset({"failed", "FAILED"})
-"""State of a failed task in the HTTP APIs for videos."""
 CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
 """Numeric code of a failed task of `/v1/video/generations` -> failure code as a word."""
 
@@ -200,16 +196,23 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
     if not found.status:
         return unreadable()
-    if found.status in SUCCEEDED_WORDS:
-        return succeeded(_results(found, task))
-    if found.status == "cancelled":
-        return cancelled()
-    if found.status in FAILED_WORDS:
-        return _failed(found)
-    state = WORDS.get(found.status)
-    if state is None:
-        return unknown_state(found.status, number(found.progress))
-    return progressing(state, number(found.progress))
+    match meaning_of(found.status, NAME):
+        case "queued":
+            return progressing(QUEUED, number(found.progress))
+        case "running":
+            return progressing(RUNNING, number(found.progress))
+        case "done":
+            return succeeded(_results(found, task))
+        case "failed" | "expired":
+            return _failed(found)
+        case "cancelled":
+            return cancelled()
+        case "lost":
+            return unknown_task()
+        case None:
+            return unknown_state(found.status, number(found.progress))
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _failed(found: Task) -> ProviderStatus:
@@ -287,7 +290,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 UMG_VIDEO = VideoProtocol(
-    name="umg_video",
+    name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,
