@@ -20,7 +20,7 @@ from umg_grpc.wire.errors.error_places import Place
 from umg_grpc.wire.errors.http_status import http_status
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider-errors.md"
-PARTS = {"inner": "another error", "text": "message", "code": "code", "type": "type"}
+PARTS = {"inner": "another error", "text": "message", "code": "code", "type": "type", "hint": "further code"}
 INTRODUCTION = """\
 # Errors of providers and of their callers
 

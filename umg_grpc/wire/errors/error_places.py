@@ -42,8 +42,10 @@ class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     path: str
     """Names of members, separated by dots; `[]` behind a name stands for the first element of a list."""
-    part: Literal["inner", "text", "code", "type"]
-    """Part of the error in this place: another error, the message, a code or the type."""
+    part: Literal["inner", "text", "code", "type", "hint"]
+    """Part of the error in this place: another error, the message, a code, the type, or a further code (a hint), which
+    elements of its details may have, too.
+    """
     prefix: str = ""
     """Text in front of a code that is a number, where the numbers of vendors mean different things."""
     vendors: str
@@ -72,7 +74,7 @@ def stated(value: object) -> StatedError:
     outer = plain(value) if isinstance(value, str) and not levels else ""
     message = next(texts, outer)[:MAX_CHARACTERS]
     codes = [code for level in levels for code in _codes(level)]
-    types = [found for level in levels for found in _at_all(level, "type") if isinstance(found, str) and found]
+    types = [found for level in levels for found in values_of(level, "type") if isinstance(found, str) and found]
     return StatedError(levels, message, codes, types)
 
 
@@ -83,7 +85,7 @@ def _levels(value: object) -> Iterator[dict[str, object]]:
         if level is None:
             return
         yield level
-        inner = (_container(found) for found in (*_at_all(level, "inner"), *_at_all(level, "text")))
+        inner = (_container(found) for found in (*values_of(level, "inner"), *values_of(level, "text")))
         value = next((found for found in inner if found), None)
 
 
@@ -113,7 +115,7 @@ def _quoted(text: str) -> object:
 
 def _texts(level: dict[str, object]) -> Iterator[str]:
     """Yield the messages of one error object, except texts that are errors themselves."""
-    for found in _at_all(level, "text"):
+    for found in values_of(level, "text"):
         words = _violations(found) if isinstance(found, list) else found
         if isinstance(words, str) and _container(words) is None and (text := plain(words)):
             yield text
@@ -162,8 +164,10 @@ def _violations(value: list[object]) -> str:
     return "; ".join(words)
 
 
-def _at_all(level: dict[str, object], part: str) -> list[object]:
-    """Return the values in all places of one part of an error, in the order of the table."""
+def values_of(level: dict[str, object], part: str) -> list[object]:
+    """Return the values in all places of one part of an error, or of an element of its details, in the order of the
+    table.
+    """
     found = (_at(level, steps) for _, steps in _places(part) if steps[0] in level)
     return [value for value in found if value is not None and value != ""]
 

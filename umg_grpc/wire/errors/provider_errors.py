@@ -26,7 +26,7 @@ from umg_grpc.wire.errors.classification import (
     row_of,
     stated_status,
 )
-from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated
+from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated, values_of
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
@@ -143,15 +143,12 @@ def _details(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-HINTS = ("status", "reason", "error_code", "quotaId", "quotaMetric")
 _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
-def _hints(value: Mapping[str, object]) -> Iterator[str]:
+def _hints(value: dict[str, object]) -> Iterator[str]:
     """Yield the machine-readable codes in an error or in an element of its details, other than `code` and `type`."""
-    inner = value.get("innererror")
-    codes = [value.get(name) for name in HINTS] + ([inner.get("code")] if isinstance(inner, dict) else [])
-    yield from (hint for hint in codes if isinstance(hint, str) and _HINT.fullmatch(hint))
+    yield from (hint for hint in values_of(value, "hint") if isinstance(hint, str) and _HINT.fullmatch(hint))
     for violation in _violations(value, "violations"):
         yield from _hints(violation)
 
