@@ -414,6 +414,7 @@ models:
   ranking:
     capabilities: {operations: [rerank]}
 """
+MANY = [f"vectors-{number}" for number in range(10)]
 
 
 async def test_models_that_generate_nothing_are_listed_with_their_channels_in_order(setting: Setting) -> None:
@@ -424,6 +425,10 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
     assert (code, "2 channels, 2 models\n" in out) == (0, True)
     unpriced = "warning: 2 models without a price, refused to keys with a budget: vectors, ranking; set `price`"
     assert unpriced in out
+    setting.config.write_text(VECTORS.replace("models: [vectors]", f"models: [vectors, {', '.join(MANY)}]"))
+    assert f"12 models without a price, refused to keys with a budget: vectors, {', '.join(MANY)}, ranking; " in (
+        await run("check", str(setting.config))
+    )[1].replace("\n", " ")
     setting.config.write_text(f"{VECTORS}unpriced: free\n")
     code, out, _ = await run("check", str(setting.config))
     assert (code, "warning" in out) == (0, False)

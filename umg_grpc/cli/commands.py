@@ -186,7 +186,7 @@ def check(
     from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.cli.local_model_check import check_local_models
     from umg_grpc.errors import UmgError
-    from umg_grpc.routing import REMEDY, Router, shortened, unpriced_models
+    from umg_grpc.routing import REMEDY, Router, unpriced_models
     from umg_grpc.store import StoreError
 
     source = config or FROM_ENVIRONMENT
@@ -213,7 +213,7 @@ def check(
     router = Router(found)
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"
-        print(f"{source}: warning: {refused}: {shortened(unpriced)}; {REMEDY}")
+        print(f"{source}: warning: {refused}: {', '.join(unpriced)}; {REMEDY}")
     channels, models = _count(len(found.channels), "channel"), _count(len(router.models()), "model")
     patterns = {model.id for channel in found.channels for model in channel.models if "*" in model.id}
     matched = f", {_count(len(patterns), 'pattern')} of models" if patterns else ""
