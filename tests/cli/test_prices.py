@@ -121,7 +121,7 @@ def test_an_update_by_a_file_of_each_shape_adds_a_new_model(
 
 def test_an_update_writes_the_rows_that_differ_alone(data: tuple[str, ...], tmp_path: Path) -> None:
     result = update(tmp_path, COST_MAP, *data)
-    assert result.stdout.splitlines()[-2].startswith("2 prices changed; 2 rows")
+    assert result.stdout.splitlines()[-2].startswith("2 prices changed; 2 rows in ")
     rows = json.loads((tmp_path / "data" / "prices.json").read_text())
     assert [row["model"] for row in rows] == ["gpt-6-sol", "gpt-7"]
     assert "  flex tier: all tokens x 0.5" in umg("explain", "gpt-6-sol", *data).stdout
@@ -134,9 +134,26 @@ def test_a_dry_run_writes_nothing(data: tuple[str, ...], tmp_path: Path) -> None
     assert not (tmp_path / "data").exists()
 
 
+def test_one_price_is_no_plural_and_a_row_without_a_vendor_is_that_of_the_maker(
+    data: tuple[str, ...], tmp_path: Path
+) -> None:
+    lines = update(tmp_path, [{"model": "new", "input": "4"}], *data).stdout.splitlines()
+    assert (lines[0], lines[1].partition(" in ")[0]) == ("maker/new: none -> input 4", "1 price changed; 1 row")
+
+
+def test_a_row_of_an_unknown_vendor_which_no_model_would_have_changes_nothing(
+    data: tuple[str, ...], tmp_path: Path
+) -> None:
+    result = update(tmp_path, [{"model": "gpt-7", "vendor": "opnai", "input": "4"}], *data)
+    assert (result.exit_code, "opnai/gpt-7: unknown vendor; expected one of anthropic, " in result.stderr) == (1, True)
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_model_that_is_gone_has_the_shipped_price_again(data: tuple[str, ...], tmp_path: Path) -> None:
     update(tmp_path, COST_MAP, *data)
     assert "openai/gpt-6-sol: back to the shipped price" in update(tmp_path, OWN, *data).stdout
+    gone = update(tmp_path, [{"model": "gpt-5", "vendor": "openai", "input": "1"}], *data).stdout
+    assert "openai/gpt-7: no price any more" in gone
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from umg_grpc.cli.price_texts import price_text, row_text
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.price_files import changes, read_price_file, updated_rows
+from umg_grpc.knowledge.price_files import changes, named, read_price_file, updated_rows
 from umg_grpc.knowledge.price_rates import describe
 from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.prices import Rate
@@ -141,7 +141,7 @@ def update_prices(source: str, path: Path, *, dry_run: bool) -> None:
         raise typer.Exit(1) from None
     lines = changes(before, rows)
     gone = [row for key, row in before.rows.items() if key not in {(each.vendor, each.model.lower()) for each in rows}]
-    lines += [f"{row.vendor}/{row.model}: back to the shipped price" for row in gone]
+    lines += [f"{named(row)}: {_price_without_file(row)}" for row in gone]
     for line in lines[:LISTED_CHANGES]:
         print(line)
     if len(lines) > LISTED_CHANGES:
@@ -149,9 +149,17 @@ def update_prices(source: str, path: Path, *, dry_run: bool) -> None:
     if not dry_run:
         _write(path, rows)
     verb = "would change" if dry_run else "changed"
-    print(f"{len(lines)} prices {verb}; {len(rows)} rows that differ from the shipped ones in {path}")
+    print(f"{_count(len(lines), 'price')} {verb}; {_count(len(rows), 'row')} in {path}")
     if not dry_run:
         print("a running gateway takes them with `umg reload`, or by SIGHUP")
+
+
+def _price_without_file(row: UnitPrices) -> str:
+    return "no price any more" if price_row(row.model, row.vendor) is None else "back to the shipped price"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _current(path: Path) -> PriceFile:

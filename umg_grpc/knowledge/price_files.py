@@ -13,6 +13,7 @@ import msgspec
 from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, shipped_rows
+from umg_grpc.knowledge.vendors import known_vendors
 
 Keys = tuple[str, str]
 SHAPES = "rows of prices, the cost map of LiteLLM, or the JSON file of genai-prices"
@@ -40,7 +41,9 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
         case [{"id": _, "models": _}, *_]:
             found = _of_rows(genai_prices.price_rows(data, as_of), source, as_of)
         case [{"model": _}, *_]:
-            return list(read_price_file(content).rows.values())
+            rows = list(read_price_file(content).rows.values())
+            _check_vendors(rows)
+            return rows
         case _:  # any other JSON value
             raise ValueError(f"expected {SHAPES}")
     if not found:
@@ -57,8 +60,23 @@ def changes(before: PriceFile, after: Iterable[UnitPrices]) -> list[str]:
     for row in after:
         known = price_row(row.model, row.vendor, before)
         if not _has_prices(known, row):
-            lines.append(f"{row.vendor}/{row.model}: {_text(known)} -> {_text(row)}")
+            lines.append(f"{named(row)}: {_text(known)} -> {_text(row)}")
     return lines
+
+
+def named(row: UnitPrices) -> str:
+    """Return the name of a row for people: `openai/gpt-6-sol`, with `maker` for a row without a vendor."""
+    return f"{row.vendor or 'maker'}/{row.model}"
+
+
+def _check_vendors(rows: Iterable[UnitPrices]) -> None:
+    """Raise ValueError for a row of an unknown vendor, which no model would have."""
+    for row in rows:
+        if row.vendor and row.vendor not in known_vendors():
+            known = ", ".join(sorted(known_vendors()))
+            raise ValueError(
+                f"{named(row)}: unknown vendor; expected one of {known}, or no vendor for the maker's price"
+            )
 
 
 def _entries(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -86,9 +104,9 @@ def _check(row: UnitPrices) -> None:
         amounts = [price.micro_credits_per_million for price in messages_of(row)]
         amounts += [price for rate in rates_of(row) for price in rate.micro_credits.values()]
     except (ArithmeticError, TypeError, ValueError):
-        raise ValueError(f"{row.vendor}/{row.model}: a price is no number") from None
+        raise ValueError(f"{named(row)}: a price is no number") from None
     if min(amounts, default=0) < 0:
-        raise ValueError(f"{row.vendor}/{row.model}: a price is below 0")
+        raise ValueError(f"{named(row)}: a price is below 0")
 
 
 def _has_prices(known: UnitPrices | None, row: UnitPrices) -> bool:

@@ -77,6 +77,14 @@ def region_of(base_url: str, model: str) -> str:
 
 
 @cache
+def known_vendors() -> frozenset[str]:
+    """Return the vendors that an address or a model may have, other than ""."""
+    fixed, patterns = _addresses()
+    found = {address.vendor for addresses in fixed.values() for address in addresses}
+    return frozenset({*found, *(address.vendor for _, address in patterns), *CLOSED_MAKERS, *OPEN_MAKERS})
+
+
+@cache
 def _regions() -> Sequence[Region]:
     return tuple(read_rows("price_regions", Region))
 
