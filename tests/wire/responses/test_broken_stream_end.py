@@ -66,6 +66,12 @@ def test_the_response_has_our_words_and_a_code_that_clients_know(case: Code, pas
     assert error["message"] == case.error.message
 
 
+def test_a_response_that_no_provider_began_has_the_id_of_its_call() -> None:
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_OVERLOADED, "busy", request_id="req_0f")
+    response, last = broken(StreamEncoder(REQUEST), b"", error)
+    assert (response["id"], last["code"]) == ("resp_0f", "server_is_overloaded")
+
+
 def test_an_error_is_an_event_at_which_every_client_raises() -> None:
     encoder = StreamEncoder(REQUEST)
     begun = encoder.feed(message(STARTED))

@@ -134,6 +134,8 @@ class StreamEncoder:
         has_begun = self._begun
         if not self._closed:
             self._closed = True
+            if not has_begun:  # no provider has given the response an id, which clients expect
+                self._head.response_id = f"resp_{error.metadata.get('request_id', '').removeprefix('req_')}"
             self._begin()
             failure = response_error(error)
             output = [encoded for item in self._items if (encoded := item.encoded or item.unfinished())]
