@@ -45,7 +45,7 @@ NOT_RETRYABLE = frozenset(
 )
 
 # Statuses by which a provider refuses the gateway's own call until the operator corrects the channel.
-CHANNEL_STATUSES = frozenset({"401", "405", "407"})
+CHANNEL_STATUSES = frozenset({"401", "403", "404", "405", "406", "407", "410", "426", "498"})
 
 # Reasons whose `field` is a canonical path if the service raised them.
 FIELD_REASONS = frozenset(

@@ -86,6 +86,14 @@ HINTS = [
         should_retry="false",
     ),
     Hint(id="a provider's failure is tried as clients like", error=UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "502")),
+    *(
+        Hint(
+            id=f"a provider's {status}, which only the operator can correct, is not tried again",
+            error=UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the operator has to check", upstream_status=status),
+            should_retry="false",
+        )
+        for status in ("401", "403", "404")
+    ),
 ]
 
 
