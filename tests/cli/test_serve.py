@@ -277,7 +277,7 @@ MISTAKES = [
     Mistake("a face that there is not", ("serve", "--faces", "http,soap"), "http,grpc"),
     Mistake("no workers", ("serve", "--workers", "0"), "--workers"),
     Mistake("no pattern at all", ("keys", "create", "x", "--models", " , "), "at least one pattern"),
-    Mistake("a time that is over", ("keys", "create", "x", "--expires", "2020-01-01"), "is over", 1),
+    Mistake("a time that is over", ("keys", "create", "x", "--expires", "2020-01-01"), "is in the past", 1),
     Mistake(
         "an operation that there is not",
         ("keys", "create", "x", "--operations", "sing"),
