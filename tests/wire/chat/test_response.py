@@ -55,6 +55,46 @@ def test_members_that_providers_omit_are_absent(message: object, kinds: list[str
     assert candidate.finish_reason == (pb.FINISH_REASON_TOOL_CALLS if "tool_call" in kinds else pb.FINISH_REASON_STOP)
 
 
+def passed(body: bytes) -> dict[str, object]:
+    """Return the body that a caller of the provider's format gets."""
+    decoded: dict[str, object] = msgspec.json.decode(CHAT.decode_response(body, REQUEST, True).source.body)
+    return decoded
+
+
+def test_a_passed_answer_without_a_message_has_an_empty_one() -> None:
+    message = {"role": "assistant", "content": None}
+    assert passed(choice(None))["choices"] == [{"index": 0, "message": message, "finish_reason": "stop"}]
+
+
+@pytest.mark.parametrize(
+    ("usage", "totals"),
+    [
+        ({"prompt_tokens": 10, "total_tokens": 15}, (10, 5, 15)),
+        ({"prompt_tokens": None, "completion_tokens": 5, "total_tokens": 15, "x": 1}, (10, 5, 15)),
+        ({"input_tokens": 3, "output_tokens": 4}, (3, 4, 7)),
+        ({"prompt_tokens": 10}, None),
+        ({"total_tokens": 15}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, None),
+        ({}, None),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_passed_usage_has_the_totals_that_its_other_members_state(
+    usage: dict[str, object], totals: tuple[int, ...] | None, stream: bool
+) -> None:
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    expected = usage if totals is None else usage | dict(zip(names, totals, strict=True))
+    if not stream:
+        assert passed(choice({"content": "a"}, usage=usage))["usage"] == expected
+        return
+    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "usage": usage}  # fmt: skip
+    decoder = CHAT.passthrough_decoder(REQUEST)
+    messages = [decoder.feed(b"data: " + msgspec.json.encode(chunk) + b"\n\ndata: [DONE]\n\n"), decoder.close()]
+    frames = b"".join(message.source_frames for message in messages if message is not None)
+    assert msgspec.json.decode(frames.split(b"\n")[0].removeprefix(b"data: "))["usage"] == expected
+
+
 def test_half_a_character_does_not_fail_an_answer() -> None:
     body = choice({"content": "CUT"}).replace(b"CUT", b"a\\ud83d")
     assert CHAT.decode_response(body, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"

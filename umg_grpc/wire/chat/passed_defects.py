@@ -1,4 +1,6 @@
-"""Repair of choices in passed-through chat answers: no index, no delta, no finish reason or one of another format."""
+"""Repair of passed-through chat answers: choices without index, delta, message or finish reason, or with a reason of
+another format; usage without its totals.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -14,6 +16,7 @@ from umg_grpc.wire.core.json import MEMBERS, JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
 NULL = Raw(b"null")
+EMPTY_MESSAGE = Raw(b'{"role":"assistant","content":null}')
 
 
 class Choice(Protocol):
@@ -48,7 +51,7 @@ def chunk_with_choices(data: bytes) -> bytes:
 
 
 def body_with_choices(body: bytes) -> bytes:
-    """Return a complete response whose choices have their index, and a finish reason of this format."""
+    """Return a complete response whose choices have their index, a message, and a finish reason of this format."""
     positions = count()
     return bytes(edit_values(Raw(body), ("choices", EACH), lambda choice: _right(choice, next(positions))))
 
@@ -63,11 +66,20 @@ def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[s
         choice["index"] = Raw(b"%d" % position)
     if content == "delta" and not is_present(choice.get(content, NULL)):
         choice[content] = choice.pop("message", Raw(b"{}"))
+    elif not is_present(choice.get(content, NULL)):
+        choice[content] = EMPTY_MESSAGE
     reason = msgspec.json.decode(choice.get("finish_reason", NULL), type=str | None)
     if reason is not None and _is_odd_reason(reason):
         word = FINISH_NAMES.get(finish_reason_of(reason), "stop") if reason else None
         choice["finish_reason"] = Raw(msgspec.json.encode(word))
     return choice
+
+
+def with_totals(data: bytes, totals: JsonObject) -> bytes:
+    """Return a response or chunk whose usage has these totals."""
+    members = MEMBERS.decode(data)
+    members["usage"] = Raw(msgspec.json.encode(MEMBERS.decode(members["usage"]) | totals))
+    return msgspec.json.encode(members)
 
 
 def finish_chunks(head: JsonObject, reason: str, candidates: Iterable[int]) -> Iterator[bytes]:

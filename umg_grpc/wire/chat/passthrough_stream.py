@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_calls import CALLED, CallNumbers
-from umg_grpc.wire.chat.passed_defects import chunk_with_choices, finish_chunks, is_odd
+from umg_grpc.wire.chat.passed_defects import chunk_with_choices, finish_chunks, is_odd, with_totals
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_REASONS,
     Head,
@@ -19,7 +19,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 )
 from umg_grpc.wire.chat.split_answers import joined_chunk, joint_reason, wants_one
 from umg_grpc.wire.chat.stream_decoder import event_error
-from umg_grpc.wire.chat.usage import decode_usage, find_usage
+from umg_grpc.wire.chat.usage import decode_usage, find_usage, missing_totals
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
 from umg_grpc.wire.core.json import ABSENT, JsonObject
@@ -190,6 +190,9 @@ class PassthroughDecoder(FrameDecoder):
             if decode_usage(usage, counted.usage, chunk.service_tier):
                 self._usage = counted.usage
                 events.append(counted)
+                if chunk.usage is not None and (totals := missing_totals(usage, counted.usage)):
+                    data = with_totals(data, totals)
+                    event = sse.new_event(event.name, data)
             if not chunk.choices and not self._request.face_hints.include_usage:
                 return b""  # requested by the gateway, not by the caller
         if self._failed is not None:

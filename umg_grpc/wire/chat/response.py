@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_calls import CALLED, body_with_calls
-from umg_grpc.wire.chat.passed_defects import body_with_choices, with_finish_reasons
+from umg_grpc.wire.chat.passed_defects import NULL, body_with_choices, with_finish_reasons, with_totals
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.reasoning_carriers import (
     REASONING_SEPARATOR,
@@ -49,7 +49,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 from umg_grpc.wire.chat.split_answers import joined_body, joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
-from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage
+from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage, missing_totals
 from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode, replace_halves
@@ -191,7 +191,7 @@ class Ending(Struct):
 
     index: Index | None = None
     finish_reason: str | None = None
-    message: Raw = Raw(b"null")
+    message: Raw = NULL
     error: Raw = ABSENT
     usage: Raw = ABSENT
 
@@ -239,7 +239,7 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
     """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
     choices = answer.choices or []
     first, reasons = choices[0], list(map(FINISH_REASON, choices))
-    if len(choices) > 1 or first.index is None or first.finish_reason not in FINISH_REASONS or CALLED in body:
+    if len(choices) > 1 or _is_odd(first) or CALLED in body:
         try:
             body, choices, reasons = _repaired(answer, body, request)
         except ValueError:  # a character is split
@@ -247,8 +247,16 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
     for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
         candidate = response.candidates.add(index=position if ending.index is None else ending.index)
         decode_finish(reason, candidate)
+    counted = response.usage if response.HasField("usage") else None
+    if answer.usage and counted and (totals := missing_totals(answer.usage, counted)):
+        body = with_totals(body, totals)
     response.source.format = "chat"
     response.source.body = replace_model_id(body, answer.model, request.model)
+
+
+def _is_odd(choice: Ending) -> bool:
+    """Return whether typed clients cannot read a choice: it lacks its index or message, or a reason of this format."""
+    return choice.index is None or len(choice.message) <= len(NULL) or choice.finish_reason not in FINISH_REASONS
 
 
 def _repaired(
@@ -265,7 +273,7 @@ def _repaired(
         body = with_finish_reasons(body)
         choices = decode(PASSED, body).choices or []
     reasons = list(map(FINISH_REASON, choices))
-    if any(ending.index is None or ending.finish_reason not in FINISH_REASONS for ending in choices):
+    if any(map(_is_odd, choices)):
         body = body_with_choices(body)
         choices = decode(PASSED, body).choices or []
     if CALLED in body:

@@ -101,6 +101,19 @@ def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage 
 # --- canonical -> caller
 
 
+def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
+    """Return the totals of a passed-through usage that typed clients need, if it lacks one that is known from the other
+    members; empty otherwise. `counted`: decoded from it.
+    """
+    if (usage.prompt_tokens is not None and usage.completion_tokens is not None) or counted.estimated:
+        return {}
+    return {
+        "prompt_tokens": counted.input_tokens,
+        "completion_tokens": counted.output_tokens,
+        "total_tokens": counted.input_tokens + counted.output_tokens,
+    }
+
+
 def encode_usage(usage: pb.Usage) -> JsonObject:
     """Return the member `usage`. The totals are exact sums; counts that only some providers report are included unless
     they are 0.
