@@ -15,14 +15,12 @@ import msgspec
 from umg_grpc.knowledge.task_members import EACH, Path, paths_of
 from umg_grpc.knowledge.task_words import Meaning, meaning_of
 from umg_grpc.wire.core.media import is_data_url
-from umg_grpc.wire.errors.provider_errors import as_error, unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable
 
 Written: TypeAlias = str | int | float | None
 """Number as a provider writes it, also as text; None if absent."""
 MAX_DEPTH = 3
 """Number of wrappers around a task that are opened: that of a relay, of a relay behind it, and of the maker."""
-OK_CODES = frozenset({"", "0", "200", "success", "ok"})
-"""Codes of an envelope that mean success, in lower case (tigerowo/infinite-canvas, handler/video_task.go)."""
 ERROR = ("error",)
 _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
@@ -77,11 +75,6 @@ def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
         addresses=addresses,
         encoded=() if addresses else _first(nearest, paths_of("bytes", protocol)),
     )
-
-
-def is_ok(code: object) -> bool:
-    """Return whether the code of an envelope means success, or is absent."""
-    return code is None or str(code).strip().lower() in OK_CODES
 
 
 def _places(value: object, protocol: str, task_id: str) -> list[object]:

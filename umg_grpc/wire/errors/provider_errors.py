@@ -30,14 +30,21 @@ from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated, values_of
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
-NO_ERROR_CODES = (0, "0", 200, "200", "base_resp.0", "error_code.0")
-"""Codes of answers that are no errors."""
+OK_CODES = frozenset({"", "0", "200", "success", "ok", "base_resp.0", "error_code.0"})
+"""Codes that mean success, in lower case (tigerowo/infinite-canvas, handler/video_task.go), also with the prefix of
+their place.
+"""
 NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
 def is_error(raw: Raw) -> bool:
     """Return whether the member `error` of a body states an error: it is not absent, null, "" or empty."""
     return bytes(raw) not in NO_ERRORS
+
+
+def is_ok(code: object) -> bool:
+    """Return whether the code of an answer means success, or is absent."""
+    return code is None or str(code).strip().lower() in OK_CODES
 
 
 NO_ANSWER = ": it contains no answer"
@@ -65,7 +72,7 @@ def failure_in_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "m
     if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either
         return None
     error = read_error(body)
-    if not error.message or error.code in (None, *NO_ERROR_CODES):
+    if not error.message or is_ok(error.code):
         return None
     return from_provider(200, error, too_long=too_long, table=table)
 

@@ -19,7 +19,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, is_ok, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
@@ -31,7 +31,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     size_with,
 )
 from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size
-from umg_grpc.wire.relayed_tasks import RelayedTask, is_ok, read_relayed
+from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 

@@ -12,8 +12,8 @@ from umg_grpc.knowledge.task_words import Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
-from umg_grpc.wire.errors.provider_errors import read_error, unreadable
-from umg_grpc.wire.relayed_tasks import RelayedTask, is_ok, read_relayed
+from umg_grpc.wire.errors.provider_errors import is_ok, read_error, unreadable
+from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.response_decoding import (
