@@ -1,4 +1,4 @@
-"""Rows about prices, from the cost map in the package `litellm`."""
+"""Rows of prices from the cost map in the package `litellm`."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Rows about prices, from the data of genai-prices: its providers, as its JSON file has them."""
+"""Rows of prices from the data of genai-prices: its providers, as its JSON file has them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rows about prices, merged from those of two packages."""
+"""Rows of prices, merged from those of two packages."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Rows about rates: the prices of a model under conditions, in the shortest form that gives the same prices."""
+"""Rows of rates: the prices of a model under conditions, in the shortest form that gives the same prices."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
