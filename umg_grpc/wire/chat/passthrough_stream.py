@@ -185,7 +185,7 @@ class PassthroughDecoder(FrameDecoder):
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._start(chunk, events)
         self._read_choices(stated, events)
-        if (usage := chunk.usage or find_usage(chunk, stated)) is not None:
+        if (usage := find_usage(chunk, stated)) is not None:
             counted = pb.GenerateEvent()
             if decode_usage(usage, counted.usage, chunk.service_tier):
                 self._usage = counted.usage

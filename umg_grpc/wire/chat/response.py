@@ -222,7 +222,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise no_answer(body)
         response = pb.GenerateResponse()
         decode_head(answer, request.model, response)
-        if (usage := answer.usage or find_usage(answer, answer.choices)) is not None:
+        if (usage := find_usage(answer, answer.choices)) is not None:
             decode_usage(usage, response.usage, answer.service_tier)
         if (error := choices_error(answer.choices)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)

@@ -418,7 +418,7 @@ class TranslatingDecoder(EventDecoder):
             yield from self._choice(choice, position)
         self._citations = chunk.citations or self._citations
         counted = pb.GenerateEvent()
-        usage = chunk.usage or find_usage(chunk, chunk.choices or ())
+        usage = find_usage(chunk, chunk.choices or ())
         if usage is not None and decode_usage(usage, counted.usage, chunk.service_tier):
             self._usage = counted.usage
             yield counted
