@@ -181,7 +181,7 @@ RESTRICTED = [
         "restrictions of claude-opus-4-7-20260416 at claude (anthropic; as claude-opus-4-7-20260416, claude-opus-4-7)",
         ("sampling|never|messages|model|yes", "thinking|off|messages|model|yes", "max_output_tokens|1000|messages|config|yes"),
         "further facts: input_tokens 1000000, cache_min_tokens 2048\n"
-        "shipped price: input 5, output 25, cache_read 0.5, cache_write 6.25, long_cache_write 10"
+        "public price: input 5, output 25, cache read 0.5, cache write 6.25, long cache write 10, search 0.01"
         " (genai-prices 0.2.3 and litellm 1.110.2, anthropic/claude-opus-4-7; 2026-11-28)",
     ),
     Restricted(

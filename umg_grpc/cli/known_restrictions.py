@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from umg_grpc.cli.price_texts import row_text
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.models import Found, find
-from umg_grpc.knowledge.price_rows import stated_prices
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendors import vendor_of
@@ -42,10 +42,9 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
     print_table(COLUMNS, rows)
     if others:
         print(f"further facts: {', '.join(others)}")
-    if (price := price_row(target.model, vendor, prices)) is not None and (stated := stated_prices(price)):
+    if (price := price_row(target.model, vendor, prices)) is not None and (stated := row_text(price)):
         source, as_of = price_source(price)
-        units = ", ".join(f"{name} {credits_}" for name, credits_ in stated.items())
-        print(f"shipped price: {units} ({source}; {as_of})")
+        print(f"public price: {stated} ({source}; {as_of})")
 
 
 def _identity(found: Found, vendor: str) -> str:

@@ -15,8 +15,6 @@ NO_SIZES: Mapping[str, str] = MappingProxyType({})
 STATE_REGION = frozenset({"anthropic"})
 """Vendors whose answers state the region of a call. At all others only the channel determines it."""
 DAY_MINUTES = 24 * 60
-TOKEN_UNITS = ("input", "output", "cache_read", "cache_write", "long_cache_write", "audio_input", "audio_output")
-"""Kinds of tokens with prices in `stated_prices`."""
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -105,11 +103,6 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
     source: str
     as_of: str
     """Date of the report, or its month."""
-
-
-def stated_prices(row: UnitPrices) -> dict[str, str]:
-    """Return the credits for a million units in a row, by the row's names of units."""
-    return {name: value for name in TOKEN_UNITS if (value := getattr(row, name))}
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
