@@ -16,6 +16,7 @@ class BaseSegment:
 BASE_SEGMENTS = (
     BaseSegment("v1", "SDKs of openai and anthropic: the base URL of the one has it, the other appends it"),
     BaseSegment("v1beta", "google-genai appends it to a base URL that may have it"),
+    BaseSegment("v1alpha", "google-genai sends it with http_options={'api_version': 'v1alpha'}, for preview features"),
     BaseSegment("v2", "cohere appends it to a base URL that may end with /v1"),
     BaseSegment("openai", "ai.google.dev/gemini-api/docs/openai: /v1beta/openai; console.groq.com/docs: /openai/v1"),
     BaseSegment("anthropic", "api-docs.deepseek.com/guides/anthropic_api: /anthropic, with the SDK's /v1/messages"),

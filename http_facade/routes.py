@@ -280,6 +280,7 @@ UNSERVED = (
     Unserved("/v1/moderations", "moderations"),
     Unserved("/v1/organization", "administration"),
     Unserved("/v1/realtime", "realtime"),
+    Unserved("/v1/responses/compact", "compaction", method="POST"),
     Unserved("/v1/responses", "further responses"),
     Unserved("/v1/skills", "skills"),
     Unserved("/v1/threads", "assistants"),

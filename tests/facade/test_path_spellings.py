@@ -39,6 +39,7 @@ ALIASES = [
     Alias("a path of Z.ai for anthropic", "/api/anthropic/v1/messages", "/v1/messages", TEXT, "content"),
     Alias("a version of google-genai behind another", "/v1/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent", NATIVE, "candidates"),
     Alias("a version of google-genai twice", "/v1beta/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent", NATIVE, "candidates"),
+    Alias("the preview version of google-genai", "/v1alpha/models/m:generateContent", "/v1/models/m:generateContent", NATIVE, "candidates"),
     Alias("a native path without a version", "/models/n/np:generateContent", "/v1/models/n/np:generateContent", NATIVE, "candidates"),
     Alias("a base URL without a version for responses", "/responses", "/v1/responses", {"model": "m", "input": "hi"}, "output"),
 ]  # fmt: skip
