@@ -13,7 +13,9 @@ CONFIG = """
 channels:
 - {name: openai, protocols: [chat], base_url: https://api.openai.com/v1, models: [gpt-6-sol, {id: best, upstream: gpt-6-sol-2026-09-22}, new]}
 - {name: own, protocols: [chat], base_url: http://a, models: [mine]}
+- {name: several, protocols: [chat, embeddings, images], base_url: http://a, models: [painter]}
 models:
+  painter: {price: {image: 0.04}}
   mine: {price: {input: 1.5}}
 """
 COST_MAP = {
@@ -88,6 +90,7 @@ EXPLAINED = [
         ),
     ),
     Explained("a price of the config", ("mine",), ("mine at own (unknown vendor):", "  prices: input 1.5")),
+    Explained("a price for some operations", ("painter",), ("  prices: image 0.04", "  no price for generate, embed: these calls of keys with a budget are refused")),
     Explained("a model without a price", ("new",), ("new at openai (openai):", "  no price; calls of keys with a budget are refused, unless `unpriced` or `price` is set")),
     Explained(
         "a provider's id",

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 import msgspec
 import typer
 
+from umg_grpc.access.permissions import OPERATIONS
 from umg_grpc.cli.price_texts import price_text, row_text
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
@@ -30,7 +31,7 @@ from umg_grpc.knowledge.shipped_prices import (
 )
 from umg_grpc.knowledge.vendors import region_of, vendor_of
 from umg_grpc.routing import Router, Target
-from umg_grpc.routing.model_prices import has_own_prices, stated_prices
+from umg_grpc.routing.model_prices import has_own_prices, is_priced, stated_prices
 from umg_grpc.v1 import pb
 from umg_grpc.wildcard_patterns import matcher
 
@@ -73,6 +74,7 @@ def explain_model(config: Config, model: str, vendor: str) -> None:
             targets = []
     for target in targets:
         _explain_target(config, model, target)
+        _print_unpriced(target)
     if not targets:
         row = price_row(model, vendor, config.public_prices)
         if row is None:
@@ -80,6 +82,19 @@ def explain_model(config: Config, model: str, vendor: str) -> None:
             print(f"umg: {model} has no public price{at}; looked up: {', '.join(price_ids(model))}", file=sys.stderr)
             raise typer.Exit(1)
         _print_row(model, row, "")
+
+
+def _print_unpriced(target: Target) -> None:
+    """Print the operations for which a model with prices has none of the units by which they are charged."""
+    if not target.prices.micro_credits:
+        return
+    missing = [
+        name
+        for name, operations in OPERATIONS.items()
+        if any(not is_priced(target.prices, each) for each in operations & target.operations)
+    ]
+    if missing:
+        print(f"  no price for {', '.join(missing)}: these calls of keys with a budget are refused")
 
 
 def _explain_target(config: Config, model: str, target: Target) -> None:
