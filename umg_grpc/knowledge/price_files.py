@@ -16,6 +16,7 @@ from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, shipped_rows
 from umg_grpc.knowledge.vendors import known_vendors
 
 Keys = tuple[str, str]
+"""Vendor and model of a row."""
 SHAPES = "rows of prices, the cost map of LiteLLM, or the JSON file of genai-prices"
 
 
@@ -50,7 +51,9 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
         raise ValueError(f"no prices of known vendors are in it; expected {SHAPES}")
     shipped = shipped_rows()
     return [
-        row for key, row in sorted(found.items()) if not _has_prices(shipped.get(key) or price_row(*key[::-1]), row)
+        row
+        for (vendor, model), row in sorted(found.items())
+        if not _has_prices(shipped.get((vendor, model)) or price_row(model, vendor), row)
     ]
 
 

@@ -90,10 +90,9 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
         if not (row := _row(entry)):
             continue
         known = rows.setdefault((vendor, model), row)
-        if vendor.startswith("bedrock") and known is not row and _times(row, known) not in (None, 1):
-            surcharges.setdefault(
-                (vendor, model), {"region": "regional", "times": text(_times(row, known) or Decimal(1))}
-            )
+        factor = _times(row, known) if vendor.startswith("bedrock") and known is not row else None
+        if factor is not None and factor != 1:
+            surcharges.setdefault((vendor, model), {"region": "regional", "times": text(factor)})
     for found, rate in surcharges.items():
         rows[found]["rates"] = [*rows[found].get("rates", ()), rate]
     return rows
