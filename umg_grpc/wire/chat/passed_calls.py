@@ -3,7 +3,7 @@ arguments as an object, and a name that each piece of a call repeats.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -11,12 +11,14 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Index
 from umg_grpc.wire.chat.tool_calls import call_id
-from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject
+from umg_grpc.wire.core.json import ABSENT, MEMBERS
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
 CALLED = b'"tool_calls"'
 """Name of the member with tool calls. It cannot be found inside a text: its quotes would be escaped there."""
 
+Changes: TypeAlias = dict[str, object]
+"""Member of a call -> its right value, or function that returns it from the wrong one."""
 NO_ID = b"\0"
 """Bytes that no chunk has, since JSON has no NUL."""
 
@@ -49,15 +51,17 @@ class Piece(Struct):
         """Whether the arguments are an object instead of its text."""
         return self.function is not None and bytes(self.function.arguments)[:1] == b"{"
 
-    def changes(self, made_id: str) -> JsonObject:
-        """Return the members of the call that clients cannot read, with right values. `made_id`: id of a call that has
-        none, "" for a later piece of a call.
+    def changes(self, made_id: str) -> Changes:
+        """Return the changes of the members that clients cannot read. `made_id`: id of a call that has none, "" for a
+        later piece of a call.
         """
-        changes: JsonObject = {}
+        changes: Changes = {}
         if isinstance(self.id, int) or (made_id and not self.known_id):
             changes["id"] = made_id or None
         if self.type == "":
             changes["type"] = "function"
+        if self.is_object:
+            changes["function"] = _text_arguments
         return changes
 
 
@@ -132,7 +136,7 @@ class CallNumbers:
         `deltas`: (candidate, delta) of each choice in it, in order. `response_id`: part of the ids of calls without
         one. Raise ValueError for a delta that cannot be decoded.
         """
-        changes, is_list = list[JsonObject](), True
+        changes, is_list = list[Changes](), True
         for candidate, delta in deltas:
             read = _CALLS.decode(delta) if CALLED in delta else Calls()
             is_list = is_list and not isinstance(read.tool_calls, Piece)
@@ -145,7 +149,7 @@ class CallNumbers:
             return data
         return _with_changes(data, "delta", changes)
 
-    def _changes(self, piece: Piece, numbers: _Numbers, response_id: str) -> JsonObject:
+    def _changes(self, piece: Piece, numbers: _Numbers, response_id: str) -> Changes:
         number = numbers.number(piece)
         known_name = numbers.names.get(number)
         begins = known_name is None and bool(piece.name) and not numbers.ids[number]
@@ -153,9 +157,7 @@ class CallNumbers:
         changes = piece.changes(made_id)
         if piece.index != number:
             changes["index"] = number
-        if piece.is_object:
-            changes["function"] = _text_arguments
-        elif known_name and piece.name == known_name:  # clients append the name of each piece
+        if known_name and piece.name == known_name and not piece.is_object:  # clients append the name of each piece
             changes["function"] = _without_name
         if piece.name and known_name is None:
             numbers.names[number] = piece.name
@@ -177,31 +179,29 @@ def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> b
     """
     if all(map(_has_right_calls, messages)):
         return body
-    changes, is_list = list[JsonObject](), True
+    changes, is_list = list[Changes](), True
     for message in messages:
         read = _CALLS.decode(message) if CALLED in bytes(message) else Calls()
         is_list = is_list and not isinstance(read.tool_calls, Piece)
         for position, piece in enumerate(read.pieces):
             changes.append(piece.changes(call_id(pb.ToolCall(), response_id, position)))
-            if piece.is_object:
-                changes[-1]["function"] = _text_arguments
     return body if is_list and not any(changes) else _with_changes(body, "message", changes)
 
 
-def _with_changes(data: bytes, content: str, changes: list[JsonObject]) -> bytes:
+def _with_changes(data: bytes, content: str, changes: list[Changes]) -> bytes:
     """Return a response or chunk with changed tool calls. `content`: member of a choice with its calls."""
     remaining = iter(changes)
     path = ("choices", EACH, content, "tool_calls")
     return bytes(edit_values(Raw(data), path, lambda calls: _changed_calls(calls, remaining)))
 
 
-def _changed_calls(calls: Raw, changes: Iterator[JsonObject]) -> Raw:
+def _changed_calls(calls: Raw, changes: Iterator[Changes]) -> Raw:
     if bytes(calls).lstrip()[:1] == b"{":
         calls = Raw(b"[%b]" % bytes(calls))
     return edit_values(calls, (EACH,), lambda call: _changed(call, next(changes)))
 
 
-def _changed(call: Raw, changes: JsonObject) -> Raw:
+def _changed(call: Raw, changes: Changes) -> Raw:
     members = MEMBERS.decode(call)
     for name, value in changes.items():
         if callable(value):
