@@ -98,6 +98,7 @@ providers: list[Provider] = [
         ),
         ModelInfo(id='ft:gpt-x', match=ClauseEquals(equals='ft:gpt-x'), prices=ModelPrice(input_mtok=Decimal('9'))),
         ModelInfo(id='gpt-x:free', match=ClauseEquals(equals='gpt-x:free'), prices=ModelPrice(input_mtok=Decimal('7'))),
+        ModelInfo(id='gpt-x-pro:batch', match=ClauseEquals(equals='gpt-x-pro:batch'), prices=ModelPrice(input_mtok=Decimal('1'))),
         ModelInfo(id='free', match=ClauseEquals(equals='free'), prices=ModelPrice(input_mtok=Decimal('0'))),
     ]),
     Provider(id='aws', models=[

@@ -44,7 +44,8 @@ UNITS = {
 }
 """Unit in the package -> member of our rows."""
 THOUSAND = 1000
-OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended)")  # ids of AWS with a surcharge, tunings, variants
+OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended|:batch)")
+"""Ids of AWS with a surcharge, tunings, and variants of a model with other prices."""
 
 
 def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> dict[tuple[str, str], Row]:
