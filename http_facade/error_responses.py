@@ -25,6 +25,7 @@ from umg_grpc.errors import UmgError, internal
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 from umg_grpc.wire import face_of
+from umg_grpc.wire.errors.classification import CHANNEL_STATUSES
 from umg_grpc.wire.errors.http_status import http_status
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.model_lists import MODEL_LISTS
@@ -43,9 +44,6 @@ NOT_RETRYABLE = frozenset(
         pb.ERROR_REASON_NOT_IMPLEMENTED,
     }
 )
-
-# Statuses by which a provider refuses the gateway's own call until the operator corrects the channel.
-CHANNEL_STATUSES = frozenset({"401", "403", "404", "405", "406", "407", "410", "426", "498"})
 
 # Reasons whose `field` is a canonical path if the service raised them.
 FIELD_REASONS = frozenset(

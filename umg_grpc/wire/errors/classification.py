@@ -230,6 +230,15 @@ LIMITED, FAILED, BLOCKED = (
     pb.ERROR_REASON_CONTENT_BLOCKED,
 )
 DEFAULT = table_for()
+CHANNEL_STATUSES = frozenset(
+    str(status)
+    for row in DEFAULT
+    if row.reason == FAILED and row.failure is Failure.DOWN and not (row.codes or row.words or row.own_words)
+    for status in row.statuses
+)
+"""Statuses, as in `upstream_status`, by which a provider refuses the gateway's own call in any words until the operator
+corrects the channel.
+"""
 
 _NAMED = {row.name: row for row in error_rows() if row.name}
 FILTERED = re.compile(_NAMED["filtered"].codes, re.IGNORECASE)
