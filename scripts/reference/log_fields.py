@@ -24,6 +24,7 @@ MEANINGS = {
     "input_tokens": "Input tokens.",
     "output_tokens": "Output tokens.",
     "estimated": "`true` where the gateway counted the tokens itself.",
+    "finish_reason": "Finish reason of the provider that this version does not know; the answer counts as complete.",
     "cost": "Cost in credits.",
     "kind": "[Kind of failure](../operating.md#failures-of-providers) of the provider.",
     "upstream_status": "HTTP status of the provider.",
