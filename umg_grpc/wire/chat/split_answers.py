@@ -7,13 +7,18 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.reasoning_carriers import CARRIERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
 from umg_grpc.wire.core.json import ELEMENTS, MEMBERS, is_present
 
-TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
-LISTS = ("tool_calls", "annotations", "images", "reasoning_details")
+_STATE = [row for row in CARRIERS if row.place == "message"]
+TEXTS = ("content", "reasoning_content", "refusal", *(row.text_member for row in _STATE if row.text_member))
+STATE_LISTS = tuple(row.member.partition(".")[0] for row in _STATE if row.merge != "replace")
+"""Members with a list of reasoning state, directly or in an object."""
+JOINED = tuple(dict.fromkeys((*TEXTS, "tool_calls", "annotations", "images", *STATE_LISTS)))
+"""Members of messages whose values of all choices are joined; of the others the first value is kept."""
 
 
 def wants_one(request: pb.GenerateRequest) -> bool:
@@ -65,7 +70,7 @@ def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content
 
 def _joined_message(messages: list[dict[str, Raw]]) -> Raw:
     joined = {name: value for message in reversed(messages) for name, value in message.items() if is_present(value)}
-    for name in (*TEXTS, *LISTS):
+    for name in JOINED:
         values = [value for message in messages if is_present(value := message.get(name, Raw()))]
         if len(values) > 1:
             joined[name] = _joined(values)
@@ -73,9 +78,21 @@ def _joined_message(messages: list[dict[str, Raw]]) -> Raw:
 
 
 def _joined(values: list[Raw]) -> Raw:
-    """Return texts, or lists, as one value; the first one if they are of different kinds."""
+    """Return texts, lists, or objects with lists, as one value; the first one if they are of different kinds."""
     if all(bytes(value).startswith(b'"') for value in values):
         return Raw(msgspec.json.encode("".join(msgspec.json.decode(value, type=str) for value in values)))
     if all(bytes(value).startswith(b"[") for value in values):
         return Raw(msgspec.json.encode([element for value in values for element in ELEMENTS.decode(value)]))
+    if all(bytes(value).startswith(b"{") for value in values):
+        return _joined_object([MEMBERS.decode(value) for value in values])
     return values[0]
+
+
+def _joined_object(objects: list[dict[str, Raw]]) -> Raw:
+    """Return the members of objects in one: lists joined, of other values the first."""
+    joined = dict[str, Raw]()
+    for name, value in ((name, value) for each in objects for name, value in each.items() if is_present(value)):
+        before = joined.get(name, value)
+        is_further = name in joined and bytes(before).startswith(b"[")
+        joined[name] = _joined([before, value]) if is_further else before
+    return Raw(msgspec.json.encode(joined))
