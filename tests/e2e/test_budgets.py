@@ -121,7 +121,7 @@ async def admit_ten(provider: Provider, urls: list[str], key: str) -> None:
     statuses = [status for status, _ in rejections]
     assert (statuses[:40].count(429), statuses[40:].count(200), provider.calls) == (40, 10, 10), statuses
     message = rejections[0][1]["error"]["message"]
-    assert "budget of 10.000000 credits" in message
+    assert "budget of 10.000000 credits, of which 10.000000 are spent or reserved for calls; " in message
 
 
 async def test_of_fifty_parallel_calls_a_budget_for_ten_admits_exactly_ten(tmp_path: Path) -> None:
@@ -216,6 +216,7 @@ async def test_only_answers_of_providers_for_models_with_a_price_are_charged(tmp
         end = period_end("month", period_start("month", datetime.now(UTC)))
         assert end is not None
         assert f"{end:%Y-%m-%dT00:00:00Z}" in caught.value.message
+        assert "of which 2.000000 are spent or reserved for calls; " in caught.value.message  # none is in flight
         async with asyncio.timeout(60):  # records are in the database about a second after the calls
             while True:
                 async with session.get(f"{gateway.url}/admin/v1/keys/{key_id}", headers=gateway.headers) as response:

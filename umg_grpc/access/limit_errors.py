@@ -57,10 +57,10 @@ def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset
     """
     amounts = {"budget": budget, "spent": balance.spent, "held": balance.held, "needed": need}
     texts = {name: credits_text(amount) for name, amount in amounts.items()}
+    used = credits_text(sum(balance))  # leases have costs that are not written yet, so that neither part is exact
     message = (
         f"this API key has a budget of {texts['budget']} credits{f' a {period}' if period else ''}, of which"
-        f" {texts['spent']} are spent and {texts['held']} reserved by calls in flight; this call needs about"
-        f" {texts['needed']}. "
+        f" {used} are spent or reserved for calls; this call needs about {texts['needed']}. "
     )
     if reset is None:
         message += "The budget is not renewed; ask the operator for a larger one"
