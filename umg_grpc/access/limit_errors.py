@@ -4,12 +4,15 @@ limit.
 
 import math
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from umg_grpc.access.limit_subjects import subject_of
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.prices import credits_text
-from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from umg_grpc.store.budget_accounts import Balance
 
 WINDOW_SECONDS = 60
 CONCURRENCY_RETRY_SECONDS = 1
@@ -49,7 +52,7 @@ def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
 
 
-def budget_exceeded(budget: int, period: str, balance: Balance, need: int, reset: datetime | None) -> UmgError:
+def budget_exceeded(budget: int, period: str, balance: "Balance", need: int, reset: datetime | None) -> UmgError:
     """Return the error for a call that costs more than the rest of its key's budget. Amounts are in micro-credits.
 
     `period`: `day`, `month` or "" for a budget without a period; `balance`: spent and leased amounts; `need`: least
