@@ -221,6 +221,33 @@ def test_a_surcharge_of_a_region_is_a_rate_of_the_worldwide_price() -> None:
     assert cost_map.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
 
 
+def test_a_region_with_other_factors_has_its_own_prices() -> None:
+    nova = {"litellm_provider": "bedrock_converse", "mode": "chat"}
+    base = {"input_cost_per_token": 3e-06, "output_cost_per_token": 4e-06, "cache_read_input_token_cost": 1e-06}
+    entries = {
+        "amazon.x": nova | base | {"input_cost_per_token_priority": 6e-06},
+        "eu.amazon.x": nova | {"input_cost_per_token": 3.3e-06, "output_cost_per_token": 6e-06},
+        "bedrock/us-gov-west-1/amazon.x": nova | {"input_cost_per_token": 3.6e-06, "output_cost_per_token": 4.8e-06},
+    }
+    (row,) = cost_map.price_rows(entries).values()
+    assert row["rates"][1:] == [
+        {"region": "regional", "times": "1.2"},
+        {"region": "eu", "input": "3.3", "output": "6", "cache_read": "1.5"},
+        {"region": "eu", "tier": "priority", "times": "2"},
+    ]
+
+
+def test_rates_of_regions_have_prices_where_the_packages_differ() -> None:
+    rates = [{"above": 9, "input": "8"}, {"region": "eu", "times": "1.1"}]
+    (row,) = merged({("azure", "m"): {"input": "3"}}, {("azure", "m"): {"input": "4", "rates": rates}})
+    assert row["rates"] == [
+        {"region": "regional", "input": "4"},
+        {"region": "regional", "above": 9, "input": "8"},
+        {"region": "eu", "input": "4.4"},
+        {"region": "eu", "above": 9, "input": "8.8"},
+    ]
+
+
 def test_the_module_is_parsed_and_not_executed() -> None:
     with pytest.raises(ValueError, match="no value in the data"):
         providers("providers: list[Provider] = [exit() or 1]")

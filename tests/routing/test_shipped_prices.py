@@ -179,6 +179,13 @@ def test_the_rate_of_the_region_of_a_channel_always_applies() -> None:
     assert [describe(rate) for rate in rates_of(RATED, "eu")][2] == "region us"
 
 
+def test_a_region_without_own_rates_has_those_of_all_regions() -> None:
+    rates = (RateRow(region="regional", times="1.101"), RateRow(region="eu", times="1.2"))
+    row = UnitPrices(vendor="bedrock", model="m", input="2", rates=rates)
+    found = {region: [rate.percent for rate in rates_of(row, region)] for region in ("", "eu", "us-east-1")}
+    assert found == {"": [], "eu": [120], "us-east-1": [111]}
+
+
 @dataclass(frozen=True)
 class Regional:
     id: str
@@ -190,8 +197,11 @@ class Regional:
 REGIONS = [
     Regional("a host of a region", "https://eu.api.openai.com/v1", "gpt-6-sol", "eu"),
     Regional("the usual host", "https://api.openai.com/v1", "gpt-6-sol", ""),
-    Regional("an id of a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "us.anthropic.x", "regional"),
-    Regional("an id without a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "anthropic.x", "regional"),
+    Regional("an id of a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "us.anthropic.x", "us"),
+    Regional("an id without a region", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "anthropic.x", "us-east-1"),
+    Regional("an ARN of a profile", "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1", "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.a.x", "eu"),
+    Regional("a profile of the government", "https://bedrock-runtime.us-gov-west-1.amazonaws.com/openai/v1", "us-gov.a.x", "us-gov-west-1"),
+    Regional("a host of the government", "https://r.openai.azure.us/openai/v1", "o3-mini", "us-gov"),
     Regional("a worldwide id", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1", "global.anthropic.x", ""),
 ]  # fmt: skip
 

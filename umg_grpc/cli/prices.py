@@ -138,7 +138,7 @@ def _rate_text(rate: Rate) -> str:
         for unit, price in rate.micro_credits.items()
         if isinstance(unit, int)
     )
-    return ", ".join([*factor, *prices])
+    return ", ".join([*factor, *prices]) or "the prices above"
 
 
 def update_prices(source: str, path: Path, *, dry_run: bool) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from math import ceil
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -14,6 +15,8 @@ from umg_grpc.v1 import pb
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 STATE_REGION = frozenset({"anthropic"})
 """Vendors whose answers state the region of a call. At all others only the channel determines it."""
+REGIONAL = "regional"
+"""Region of the rates of all regions of a model that have none of their own."""
 DAY_MINUTES = 24 * 60
 
 
@@ -57,7 +60,7 @@ class RateRow(TokenPrices, frozen=True, kw_only=True):
         """Return the rate."""
         return Rate(
             {price.unit: price.micro_credits_per_million for price in unit_prices(self)},
-            percent=int(Decimal(self.times) * 100),
+            percent=ceil(Decimal(self.times) * 100),
             above_tokens=self.above,
             tier=self.tier,
             region=self.region,
@@ -106,7 +109,11 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
-    """Return the rates of a row. `region`: region of the channel, whose rates always apply."""
+    """Return the rates of a row. `region`: region of the channel, whose rates always apply; without any, those of all
+    regions.
+    """
+    if region and all(rate.region != region for rate in row.rates):
+        region = REGIONAL
     rates = (rate.rate() for rate in row.rates)
     return [
         replace(rate, region="") if rate.region == region else rate

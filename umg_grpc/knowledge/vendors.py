@@ -44,7 +44,7 @@ class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str = ""
     """Regular expression of the beginning of the provider's ids."""
     region: str
-    """Region of the rates; `\\1` is the group in `host`."""
+    """Region of the rates; `\\1` is the first group in `host` and `model`."""
     source: str
     as_of: str
 
@@ -71,7 +71,7 @@ def region_of(base_url: str, model: str) -> str:
     """
     host = urlsplit(base_url).hostname or ""
     for row in _regions():
-        if (match := re.fullmatch(row.host, host)) and re.match(row.model, model):
+        if match := re.match(f"(?:{row.host}) {row.model}", f"{host} {model}"):
             return match.expand(row.region)
     return ""
 

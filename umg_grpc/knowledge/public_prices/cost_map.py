@@ -1,11 +1,14 @@
 """Rows of prices from the cost map in the package `litellm`."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from umg_grpc.knowledge.price_rows import REGIONAL
 from umg_grpc.knowledge.public_prices.rate_rows import Credits, Row, Term, rate_rows, text, texts
+from umg_grpc.knowledge.public_prices.regions import dearest, key_region, region_rates
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 MODEL_VENDORS = {
@@ -76,10 +79,11 @@ REGION = re.compile(r"regional_processing_uplift_multiplier_([a-z]+)")
 
 def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Row]:
     """Return the prices of the cost map by vendor and model. Of several keys for one model, a worldwide one decides,
-    else the shortest.
+    else the shortest. Those of regions are rates.
     """
     rows = dict[tuple[str, str], Row]()
-    surcharges = dict[tuple[str, str], Row]()
+    surcharges = dict[tuple[str, str], Decimal]()
+    regions = defaultdict[tuple[str, str], dict[str, Row]](dict)
     for key in sorted(listed, key=lambda key: (not key.startswith("global."), len(key), key)):
         entry = listed[key]
         vendor, model = VENDORS.get(entry.get("litellm_provider", "")), price_ids(key)[0]
@@ -90,11 +94,17 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
         if not (row := _row(entry)):
             continue
         known = rows.setdefault((vendor, model), row)
+        if region := key_region(key, vendor):
+            regions[vendor, model][region] = dearest(row, regions[vendor, model].get(region))
         factor = _times(row, known) if vendor.startswith("bedrock") and known is not row else None
         if factor is not None and factor != 1:
-            surcharges.setdefault((vendor, model), {"region": "regional", "times": text(factor)})
-    for found, rate in surcharges.items():
-        rows[found]["rates"] = [*rows[found].get("rates", ()), rate]
+            surcharges.setdefault((vendor, model), factor)
+    for found, row in rows.items():
+        usual = surcharges.get(found, Decimal(1))
+        rates = [{"region": REGIONAL, "times": text(usual)}] if usual != 1 else []
+        rates += region_rates(row, regions[found], usual)
+        if rates:
+            row["rates"] = [*row.get("rates", ()), *rates]
     return rows
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from umg_grpc.knowledge.public_prices.rate_rows import Row
+from umg_grpc.knowledge.public_prices.regions import REGIONAL_VENDORS, absolute
 from umg_grpc.knowledge.shipped_prices import price_ids
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
@@ -28,7 +29,9 @@ def merged(prices: Rows, cost_map: Rows) -> list[Row]:
             rows[found] = _completed(row, other)
         elif row is not None:
             retired = {"retired": other["retired"]} if other is not None and "retired" in other else {}
-            rows[found] = row | retired | {"package": "genai-prices"}
+            regions = absolute(other) if other is not None and found[0] in REGIONAL_VENDORS else ()
+            rates = {"rates": all_rates} if (all_rates := [*row.get("rates", ()), *regions]) else {}
+            rows[found] = row | rates | retired | {"package": "genai-prices"}
         elif other is not None and other.keys() - {"retired"}:
             rows[found] = other | {"package": "litellm"}
     return [
@@ -61,8 +64,12 @@ def _completed(row: Row, other: Row) -> Row:
 
 
 def _has_prices(row: Row | None, dated: Row) -> bool:
-    """Return whether the row of a model has all prices of the same model with a date, and its end."""
-    return row is not None and all(row.get(member) == value for member, value in dated.items() if member not in LOOSE)
+    """Return whether the row of a model has all prices of the same model with a date, those of its regions, and its
+    end.
+    """
+    if row is None or any(row.get(member) != value for member, value in dated.items() if member not in LOOSE):
+        return False
+    return all(rate in row.get("rates", ()) for rate in dated.get("rates", ()) if "region" in rate)
 
 
 def _is_same(row: Row | None, other: Row) -> bool:

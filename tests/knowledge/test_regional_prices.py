@@ -1,0 +1,77 @@
+"""Prices of calls through a region, against those of the pinned cost map for it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from scripts.knowledge import packages
+from tests.sdk.runner import installed_or_skipped
+from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.price_rates import Terms, prices_at
+from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT
+from umg_grpc.knowledge.shipped_prices import shipped_price_list
+from umg_grpc.knowledge.vendors import region_of, vendor_of
+
+ROUNDING = 0.98
+"""Part of the price of the cost map that is enough."""
+MODES = frozenset({"chat", "completion", "responses", "embedding"})
+BEDROCK_HOST = re.compile(r"bedrock(_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/([^/]+)")
+PROFILE = re.compile(r"(?:bedrock/)?((us-gov|us|eu|apac|jp|au|in)\..+)")
+AZURE = re.compile(r"azure/(us-gov|us|eu|apac)/([^/]+)")
+UNITS = {
+    "input_cost_per_token": INPUT,
+    "output_cost_per_token": OUTPUT,
+    "cache_read_input_token_cost": CACHE_READ,
+    "cache_creation_input_token_cost": CACHE_WRITE,
+}
+PRICE = re.compile(f"({'|'.join(UNITS)})(?:_above_([0-9]+)k_tokens)?")
+EXCEPTIONS: Mapping[str, str] = {}
+"""Key of the cost map -> reason for a lower price."""
+
+
+class Regional(NamedTuple):
+    """Call of a model through a region."""
+
+    vendor: str
+    region: str
+    model: str
+
+
+def call_of(key: str) -> Regional | None:
+    """Return the call that has the prices of a key of the cost map; None for a key without a region."""
+    if match := AZURE.fullmatch(key):
+        url = f"https://r.openai.azure.{'us' if match[1] == 'us-gov' else 'com'}/openai/v1"
+        return Regional(vendor_of(url), region_of(url, match[2]) or match[1], match[2])
+    if match := BEDROCK_HOST.fullmatch(key):
+        host = f"bedrock-mantle.{match[2]}.api.aws" if match[1] else f"bedrock-runtime.{match[2]}.amazonaws.com"
+        model = match[3]
+    elif match := PROFILE.fullmatch(key):
+        host = f"bedrock-runtime.{'us-gov-west-1' if match[2] == 'us-gov' else 'us-east-1'}.amazonaws.com"
+        model = match[1]
+    else:
+        return None
+    url = f"https://{host}/{'anthropic' if 'claude' in model else 'openai'}/v1"
+    return Regional(vendor_of(url), region_of(url, model), model)
+
+
+def too_low(call: Regional, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the prices of a call that are lower than those of an entry of the cost map."""
+    prices = shipped_price_list(call.model, call.vendor, call.region)
+    for name, value in entry.items():
+        if (match := PRICE.fullmatch(name)) and value:
+            tokens = int(match[2] or 0) * 1000
+            unit = UNITS[match[1]]
+            charged = prices_at(prices, Terms(input_tokens=tokens + 1))[0].price_of(unit) / 1e12
+            if charged < value * ROUNDING:
+                yield f"{name}: {charged * 1e6:.4g}, not {value * 1e6:.4g}"
+
+
+def test_a_call_through_a_region_is_charged_at_least_the_price_of_the_cost_map() -> None:
+    folder = installed_or_skipped(packages.installed)
+    package = PACKAGES["generated_models"]
+    listed = json.loads((folder / package.name / package.member.rpartition("/")[2]).read_text())
+    calls = {key: call for key in listed if (call := call_of(key)) is not None and listed[key].get("mode") in MODES}
+    assert len(calls) > 300
+    found = {key: problems for key, call in calls.items() if (problems := list(too_low(call, listed[key])))}
+    assert found.keys() == EXCEPTIONS.keys(), "\n".join(f"{key}: {', '.join(each)}" for key, each in found.items())

@@ -1,0 +1,95 @@
+"""Rates of regions, from keys of the cost map that have a region in front of the id."""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_UP, Decimal
+
+from umg_grpc.knowledge.price_rows import REGIONAL, TokenPrices
+from umg_grpc.knowledge.public_prices.rate_rows import SEARCH, Row, text
+
+AZURE = re.compile(r"azure/(us|eu|apac|us-gov)/[^/]+")
+BEDROCK = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/[^/]+")
+PROFILE = re.compile(r"(?:[a-z_]+/)?(us|eu|apac|jp|au|us-gov|in)\.[a-z0-9.]+.*")
+UNITS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != SEARCH)
+"""Members with prices of tokens."""
+CONDITIONS = ("above", "tier", "hours", "weekdays", "start")
+"""Members with conditions of a rate other than its region."""
+FACTOR = frozenset({"region", "times"})
+"""Members of a rate that is a factor."""
+DIGITS = Decimal("1e-6")
+REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
+"""Vendors whose keys may have a region."""
+
+
+def key_region(key: str, vendor: str) -> str:
+    """Return the region for which a key of the cost map has prices; "" for none."""
+    patterns = {"azure": (AZURE,), "bedrock": (BEDROCK, PROFILE), "bedrock-anthropic": (BEDROCK, PROFILE)}
+    found = (pattern.fullmatch(key) for pattern in patterns.get(vendor, ()))
+    return next((match[1] for match in found if match is not None), "")
+
+
+def dearest(row: Row, other: Row | None) -> Row:
+    """Return the row with the dearer tokens of two keys for one model and region."""
+    return row if other is None or _token_prices(row) > _token_prices(other) else other
+
+
+def _token_prices(row: Row) -> tuple[Decimal, Decimal]:
+    return Decimal(row.get("input", 0)), Decimal(row.get("output", 0))
+
+
+def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator[Row]:
+    """Yield the rates of the regions of a model whose prices are not the ones of its row times the factor `usual`,
+    which applies to regions without own rates. `rows`: row by region.
+
+    A region has a factor if all prices have the same one, and else its prices. A price that its row lacks, of a unit or
+    under a condition, has the highest factor of the others.
+    """
+    for region, row in sorted(rows.items()):
+        ratios = {Decimal(row[unit]) / Decimal(base[unit]) for unit in UNITS if unit in row and _has(base, unit)}
+        factor = max(ratios, default=Decimal(1))
+        if len(ratios) <= 1 and factor * 100 == int(factor * 100) and not row.keys() & set(UNITS) - base.keys():
+            if factor != usual:
+                yield {"region": region, "times": text(factor)}
+            continue
+        prices = _scaled(base, factor) | row
+        yield {"region": region} | {unit: prices[unit] for unit in UNITS if unit in prices}
+        own = _conditional(row)
+        terms = {_term(rate) for rate in own}
+        lacking = [_scaled(rate, factor) for rate in _conditional(base) if _term(rate) not in terms]
+        yield from ({"region": region} | rate for rate in (*own, *lacking))
+
+
+def absolute(base: Row) -> Iterator[Row]:
+    """Yield the rates of the regions of a row with prices in place of factors, so that they can be applied to other
+    prices than those of the row. Regions without own rates have the prices of the row.
+    """
+    regions = [rate for rate in base.get("rates", ()) if "region" in rate]
+    if all(rate["region"] != REGIONAL for rate in regions):
+        regions = [{"region": REGIONAL, "times": "1"}, *regions]
+    for found in regions:
+        if found.keys() != FACTOR:
+            yield found
+            continue
+        factor = Decimal(found["times"])
+        prices = _scaled(base, factor)
+        yield {"region": found["region"]} | {unit: prices[unit] for unit in UNITS if unit in prices}
+        yield from ({"region": found["region"]} | _scaled(rate, factor) for rate in _conditional(base))
+
+
+def _conditional(row: Row) -> list[Row]:
+    """Return the rates of a row for all regions."""
+    return [rate for rate in row.get("rates", ()) if "region" not in rate]
+
+
+def _term(rate: Row) -> str:
+    """Return the conditions of a rate, as text."""
+    return str({member: rate[member] for member in CONDITIONS if member in rate})
+
+
+def _scaled(row: Row, factor: Decimal) -> Row:
+    """Return a row or rate with its prices of tokens times a factor."""
+    return row | {unit: text((Decimal(row[unit]) * factor).quantize(DIGITS, ROUND_UP)) for unit in UNITS if unit in row}
+
+
+def _has(row: Row, unit: str) -> bool:
+    return bool(Decimal(row.get(unit, 0)))
