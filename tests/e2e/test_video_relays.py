@@ -210,3 +210,29 @@ async def test_a_task_that_fails_at_a_relay_has_its_reason_and_costs_nothing(cas
         assert (video["status"], video["error"]["message"].partition(" (")[0]) == ("failed", "bad prompt")
         assert one.relay.queries == len(case.polls)
         assert await one.balance() == Balance(0, 0)
+
+
+REFUSED = (
+    Case("failed", {**QUEUED, "status": "failed", "error": {"message": "bad prompt", "code": "x"}}, []),
+    Case("FAILURE", {**QUEUED, "status": "FAILURE", "fail_reason": "bad prompt"}, []),
+    Case(
+        "a failure in an envelope",
+        {"code": "success", "data": {"task_id": "t-1", "status": "FAILURE", "fail_reason": "bad prompt"}},
+        [],
+        "vidD",
+        "/api/v3",
+    ),
+    Case("the words of a failed server", {**QUEUED, "status": "error", "error": "internal error: bad prompt"}, []),
+)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+async def test_a_task_that_fails_at_its_creation_is_refused_at_once(case: Case, tmp_path: Path) -> None:
+    async with caller(case, tmp_path) as one, ClientSession(headers=one.headers) as session:
+        body = {"model": "clips-1", "prompt": "a cat", "seconds": "4"}
+        async with session.post(f"{one.gateway.url}/v1/videos", json=body) as response:
+            error = (await response.json())["error"]
+            assert response.status == (502 if case.id == "the words of a failed server" else 400)
+        assert "bad prompt" in error["message"]
+        assert one.relay.queries == 0
+        assert await one.balance() == Balance(0, 0)

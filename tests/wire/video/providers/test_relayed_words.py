@@ -7,7 +7,8 @@ from itertools import product
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
+from tests.support.videos import submission
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.task_words import SHARED, Meaning, TaskWord, meaning_of
 from umg_grpc.v1 import pb
@@ -19,6 +20,7 @@ from umg_grpc.wire.video.providers.response_decoding import unknown_task
 Body = Mapping[str, object]
 URL, REASON = "https://files.example/video.mp4", "the prompt names a person"
 FACTS = {"vidG v1": '{"api":"v1"}', "vidE old": "/v1/videos/text2video"}
+MODELS = {"vidA": "sora-2", "vidB": "veo-3", "vidC": "wan2.5-t2v", "vidE": "kling-3.0", "vidG": "MiniMax-H3"}
 PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidE old", "vidF", "vidG", "vidG v1")
 SHARED_WORDS = tuple(row.word for row in read_rows("task_words", TaskWord) if SHARED in row.protocols)
 CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.title)
@@ -58,6 +60,10 @@ def maker_inside(word: str) -> Body:
 
 def listed(word: str) -> Body:
     return {"code": 200, "data": [{"task_id": "t-1", "state": word, "videos": [{"url": [URL]}], "error": REASON}]}
+
+
+def with_code(word: str) -> Body:
+    return {"code": "bad_prompt", "message": REASON, "task_id": "t-1", "status": word}
 
 
 SHAPES = (
@@ -150,3 +156,53 @@ def test_an_answer_without_a_state_is_no_state(protocol: str, body: Body) -> Non
         status = error
     assert isinstance(status, UmgError)
     assert status.name != "OBJECT_NOT_FOUND"
+
+
+def created(protocol: str, body: Body) -> ProviderTask:
+    """Return the task from an answer of any shape to a submission."""
+    made = submission(MODELS.get(protocol, "m"))
+    return VIDEO_PROTOCOLS[name_of(protocol)].decode_created(200, {}, msgspec.json.encode(body), made)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.id)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_new_task_with_a_word_of_failure_is_refused_with_its_reason(protocol: str, shape: Shape) -> None:
+    for word, case in product(SHARED_WORDS, CASES):
+        if meaning_of(word, SHARED) not in {"failed", "expired", "cancelled"}:
+            running = {name: value for name, value in shape.body(case(word)).items() if name != "error"}
+            assert created(protocol, running).id in {"t-1", "7"}, word
+            continue
+        with pytest.raises(UmgError) as caught:
+            created(protocol, shape.body(case(word)))
+        assert (caught.value.failure, caught.value.message) == (Failure.CALLER, REASON), word
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_new_task_that_a_server_failed_may_be_sent_to_another_channel(protocol: str) -> None:
+    for error in ({"message": "internal error"}, {"message": "x", "code": "server_error"}):
+        with pytest.raises(UmgError) as caught:
+            created(protocol, {"id": "t-1", "task_id": "t-1", "status": "failed", "error": error})
+        assert caught.value.failure in {Failure.TRANSIENT, Failure.OVERLOADED}, error
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_new_task_that_failed_with_a_code_of_an_error_is_refused_with_its_reason(protocol: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        created(protocol, with_code("failed"))
+    assert (caught.value.failure, caught.value.message) == (Failure.CALLER, REASON)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_new_task_that_failed_without_a_reason_is_refused(protocol: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        created(protocol, {"code": 0, "message": "SUCCEED", "data": {"task_id": "t-1", "task_status": "failed"}})
+    expected = "the task failed at its creation, without a reason"
+    assert (caught.value.failure, caught.value.message) == (Failure.CALLER, expected)
+
+
+def test_a_new_operation_that_is_done_with_an_error_is_refused() -> None:
+    body = {"name": "models/veo-3/operations/o", "done": True, "error": {"code": 3, "message": REASON}}
+    with pytest.raises(UmgError) as caught:
+        created("vidB", body)
+    assert (caught.value.failure, caught.value.message) == (Failure.CALLER, REASON)
+    assert created("vidB", {**body, "error": None}).id == "models/veo-3/operations/o"

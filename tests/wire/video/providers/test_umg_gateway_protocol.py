@@ -118,6 +118,10 @@ def test_the_second_gateway_reads_the_same_request(case: Case) -> None:
     assert read == sent.request
 
 
+STATING = [case for case in CASES if case.entry not in {pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_F, pb.VIDEO_ENTRY_G}]
+"""Cases of the APIs whose answers to a submission have a state."""
+
+
 def task(case: Case, state: "pb.VideoTaskState.ValueType", **more: Any) -> pb.VideoTask:
     time = Timestamp(seconds=1767323045)
     parameters = case.submission.request.parameters
@@ -129,7 +133,8 @@ def task(case: Case, state: "pb.VideoTaskState.ValueType", **more: Any) -> pb.Vi
 
 def status(case: Case, found: pb.VideoTask) -> ProviderStatus:
     codec = ENTRIES[case.entry]
-    created = UMG_VIDEO.decode_created(200, {}, codec.encode_created(found, "r"), case.submission)
+    new = task(case, pb.VIDEO_TASK_STATE_QUEUED)
+    created = UMG_VIDEO.decode_created(200, {}, codec.encode_created(new, "r"), case.submission)
     assert (created.id, created.model) == ("task_theirs", case.model)
     decoded = UMG_VIDEO.decode_status(200, {}, codec.encode_task(found, "r"), [created])[created.id]
     assert isinstance(decoded, ProviderStatus)
@@ -145,6 +150,15 @@ def test_the_states_are_those_of_the_second_gateway(case: Case) -> None:
         assert found.error is not None
         same = {code} if case.entry != pb.VIDEO_ENTRY_UNIFIED else {code, "invalid_request"}  # both are 400 there
         assert (found.state, found.error.code in same) == (pb.VIDEO_TASK_STATE_FAILED, True)
+
+
+@pytest.mark.parametrize("case", STATING, ids=lambda case: case.id)
+def test_a_new_task_that_has_failed_is_refused_with_its_reason(case: Case) -> None:
+    failed = task(case, pb.VIDEO_TASK_STATE_FAILED, error=task_error("content_policy_violation", "no"))
+    with pytest.raises(UmgError) as caught:
+        UMG_VIDEO.decode_created(200, {}, ENTRIES[case.entry].encode_created(failed, "r"), case.submission)
+    assert caught.value.failure is Failure.CALLER
+    assert caught.value.message in {"no", "the task failed at its creation, without a reason"}
 
 
 @EACH

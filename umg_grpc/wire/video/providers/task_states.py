@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.task_words import Meaning, meaning_of, own_meaning
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.knowledge.task_words import SHARED, Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
@@ -140,8 +140,10 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
     """Return the provider's id of a task from the answer to its submission, which has a successful HTTP status. `own`:
     the id in the member of the protocol's own maker, "" for none; `table`: rows for the classification of an error.
 
-    Raise UmgError for an answer without an id; its `failure` is AMBIGUOUS unless the answer states an error.
+    Raise UmgError for a task that has failed already, and for an answer without an id; its `failure` is AMBIGUOUS
+    unless the answer states a failure or an error.
     """
+    refuse_failed(protocol, body, headers, table)
     if own:
         return own
     relayed = read_relayed(body, protocol)
@@ -152,6 +154,34 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
     if relayed.request_id:
         return relayed.request_id
     raise unreadable()
+
+
+def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table: Table) -> None:
+    """Raise UmgError for the answer to a submission, with a successful HTTP status, that has a word of failure.
+
+    Protocols whose makers state errors with that status call this first: an error alone may leave the outcome open.
+    """
+    relayed = read_relayed(body, protocol)
+    if is_failure(relayed.word):
+        error = _error_of(body, relayed)
+        error.message = relayed.reason  # not a message of the envelope
+        raise failed_at_creation(headers, error, table)
+
+
+def is_failure(word: str) -> bool:
+    """Return whether a word, of any maker, in the answer to a submission means that the task has ended without a
+    video. `unknown` does not, which the maker of `vidC` uses for tasks of long ago.
+    """
+    return meaning_of(word, SHARED) in ("failed", "cancelled", "expired")
+
+
+def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
+    """Return the error of a submission whose answer, with a successful HTTP status, states that the task has failed:
+    a refusal, unless its words are those of a failed server. The task does not run, so that another channel may get it.
+    """
+    error.message = error.message or "the task failed at its creation, without a reason"
+    found = refused(_status_of_words(error), headers, error, table)
+    return found.with_failure(Failure.TRANSIENT) if found.failure is Failure.AMBIGUOUS else found
 
 
 def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
@@ -173,9 +203,14 @@ def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> Um
     if meaning_of(relayed.code, protocol) == "lost":
         return unknown_task()
     error = _error_of(body, relayed)
+    return refused(_status_of_words(error), {}, error)
+
+
+def _status_of_words(error: ProviderError) -> int:
+    """Return the HTTP status of an error in an answer with a successful one: 400 if nothing means a failed server."""
     status = stated_status(error)
     is_refusal = status == 500 and not _OF_SERVER.search(f"{error.codes} {error.message}")
-    return refused(400 if is_refusal else status, {}, error)
+    return 400 if is_refusal else status
 
 
 def _error_of(body: bytes, relayed: RelayedTask) -> ProviderError:

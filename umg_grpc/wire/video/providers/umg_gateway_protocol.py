@@ -36,6 +36,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     unknown_state,
     unknown_task,
 )
+from umg_grpc.wire.video.providers.task_states import failed_at_creation, is_failure
 from umg_grpc.wire.video.providers.umg_gateway_requests import (
     E_3,
     E_V1,
@@ -142,13 +143,27 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     The status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After
     a timeout, and after an HTML page of a proxy, the outcome is unknown.
     """
+    _check(status, headers, body)
+    task = TASK_OF[entry_of(submission)](body)
+    if is_failure(task.status):
+        stated = as_error(error_of(task.error))
+        stated.message = stated.message or task.fail_reason or ""
+        raise failed_at_creation(headers, stated)
+    return _identity(task, submission)
+
+
+def _check(status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Raise UmgError for an HTTP status that means a failed submission or look-up."""
     if status >= 400:
         error = read_error(body)
         if status not in UNDECIDED and error.message and not is_page(headers, body):
             raise _definite(refused(status, headers, error))
         raise refused_submission(status, headers, body, error)
+
+
+def _identity(task: Task, submission: Submission) -> ProviderTask:
+    """Return the identity of a task of the other gateway, with the facts for its queries."""
     entry = entry_of(submission)
-    task = TASK_OF[entry](body)
     if not (task_id := text(task.id) or text(task.task_id)):
         raise unreadable()
     facts = msgspec.json.encode({"entry": entry, "path": query_path(submission)}).decode()
@@ -276,7 +291,8 @@ def decode_found(status: int, headers: Mapping[str, str], body: bytes, submissio
     """
     if entry_of(submission) != E_3 or is_unknown(status, headers, body):
         return None
-    return decode_created(status, headers, body, submission)
+    _check(status, headers, body)
+    return _identity(TASK_OF[E_3](body), submission)
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.provider_protocols import key_header
@@ -32,7 +32,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read_or, succeeded, unknown_task
-from umg_grpc.wire.video.providers.task_states import created_id, files_of, is_lost, status_of
+from umg_grpc.wire.video.providers.task_states import created_id, failed_at_creation, files_of, is_lost, status_of
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
 
 NAMES = {
@@ -133,9 +133,11 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 class Created(Struct):
-    """Response to a submission."""
+    """Response to a submission. `done` and `error`: those of an operation that has failed already."""
 
     name: str = ""
+    done: Raw = Raw()
+    error: Raw = Raw()
 
 
 class Video(Struct, rename="camel"):
@@ -201,7 +203,10 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
-    name = created_id(NAME, body, read_or(Created(), body).name, headers, TABLE)
+    created = read_or(Created(), body)
+    if bytes(created.done) == b"true" and is_present(created.error):
+        raise failed_at_creation(headers, read_error(body), TABLE)
+    name = created_id(NAME, body, created.name, headers, TABLE)
     if not OPERATION.fullmatch(name) or ".." in name:
         raise unreadable()
     return ProviderTask(id=name, model=submission.model)

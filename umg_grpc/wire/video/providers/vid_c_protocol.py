@@ -39,7 +39,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     text,
     unknown_task,
 )
-from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
 NAME = "vidC"
 PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
@@ -207,6 +207,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
+    refuse_failed(NAME, body, headers, TABLE)
     answer = read_or(Answer(), body)
     if not is_ok(answer.code):
         error = _error_of(answer)

@@ -32,7 +32,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     text,
     unknown_task,
 )
-from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, status_of
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, refuse_failed, status_of
 
 NAME = "vidE"
 NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
@@ -105,6 +105,8 @@ def created_task(status: int, headers: Mapping[str, str], body: bytes, model: st
     """
     if status >= 400 and is_page(headers, body):
         raise refused_submission(status, headers, body, ProviderError(page=True), TABLE)
+    if status < 400:
+        refuse_failed(NAME, body, headers, TABLE)
     envelope, error = _read(status, body)
     if error is not None:
         raise refused_submission(_status_of(status, error), headers, body, error, TABLE)

@@ -33,7 +33,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     text,
     unknown_task,
 )
-from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
 NAME = "vidF"
 VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
@@ -156,6 +156,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
     its `failure` is AMBIGUOUS if the provider may have accepted the task.
     """
+    if status < 400:
+        refuse_failed(NAME, body, headers, TABLE)
     if (error := _error(status, body)) is not None:
         raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
     task_id = created_id(NAME, body, text(_data(body).task_id), headers, TABLE)

@@ -50,7 +50,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     text,
     unknown_task,
 )
-from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
 NAME = "vidG"
 PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
@@ -211,6 +211,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     """
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
+    refuse_failed(NAME, body, headers, TABLE)
     answer = read_or(Answer(), body)
     if (error := _error_of(answer)) is not None:
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
