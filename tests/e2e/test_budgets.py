@@ -313,7 +313,7 @@ async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(datab
 
     later = UsageLog(store, database.data_dir, retention, lambda: now + timedelta(days=9))
     later.start()
-    with pytest.raises(UmgError, match=r"0\.000040 reserved"):
+    with pytest.raises(UmgError, match=r"0\.000040 are spent or reserved"):
         await later.budgets.reserve(caller, 61)
     for expected in (True, False):  # the second time is that of another process
         async with store.write() as session:
