@@ -5,6 +5,7 @@ Relays pass on the words of the vendor behind them, in any case, so that one tab
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -46,11 +47,13 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Wire format whose documents define the word; "" for a word that only vendors use."""
 
 
+MAX_WORDS = 256  # words of providers that are kept with their meanings
 ROWS = tuple(read_rows("finish_reasons", Row))
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({row.word.lower(): row.meaning for row in reversed(ROWS)})
 """Word in lower case -> meaning."""
 
 
+@lru_cache(MAX_WORDS)
 def meaning_of(word: str) -> Meaning | None:
     """Return the meaning of a finish reason in any case; None for an unknown word."""
     return MEANINGS.get(word) or MEANINGS.get(word.lower())

@@ -129,7 +129,8 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
         message["content"] = None
     if states:
         message["extra_content"] = encode_signature(states[-1])
-    put(joined(from_canonical(part.state) for part in candidate.message.parts), message, "message")
+    if carried := [part.state for part in candidate.message.parts if part.HasField("state")]:
+        put(joined(map(from_canonical, carried)), message, "message")
     return {
         "index": candidate.index,
         "message": message,
@@ -312,7 +313,7 @@ def _decode_message(
     message, target = choice.message or ProviderMessage(), candidate.message
     target.role = pb.ROLE_ASSISTANT
     state = read_message(message)
-    if thoughts := reasoning_text(message) or text_of(state):
+    if thoughts := reasoning_text(message) or (text_of(state) if state else ""):
         target.parts.add().reasoning.texts.append(thoughts)
     if content := content_text(message.content):
         text = target.parts.add().text

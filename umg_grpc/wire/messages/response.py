@@ -16,6 +16,7 @@ from umg_grpc.wire.messages.passed_defects import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
 from umg_grpc.wire.messages.shared_response_fields import (
+    FINISH_REASONS,
     Head,
     correct_finish,
     decode_finish,
@@ -101,7 +102,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
                 decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
-        if (error := failed_answer(Ended(answer.stop_reason))) is not None:
+        stop = answer.stop_reason
+        if stop not in FINISH_REASONS and (error := failed_answer(Ended(stop))) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
         if pass_ and not answer.stop_reason:
             body = with_stop_reason(body)

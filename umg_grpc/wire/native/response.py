@@ -167,6 +167,8 @@ def _failure(answer: ProviderAnswer | PassedAnswer) -> UmgError | None:
     """Return the error of an answer whose candidates all failed; None for any other answer, and for a passed-through
     one with content, since its reason is a word of the caller's own format.
     """
+    if all(each.finish_reason == "STOP" for each in answer.candidates or ()):
+        return None
     if isinstance(answer, ProviderAnswer):
         return failed_answer(
             *(end_of(each, bool(each.content and each.content.parts)) for each in answer.candidates or ())
