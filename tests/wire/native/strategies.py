@@ -193,7 +193,7 @@ requests = st.builds(
         presence_penalty=penalties,
         frequency_penalty=penalties,
         logprobs=flags,
-        top_logprobs=st.integers(0, 20),
+        top_logprobs=st.integers(1, 20),
         reasoning=reasonings,
         response_format=formats,
         output_modalities=st.lists(st.sampled_from(["text", "image", "audio"]), min_size=1, max_size=2),

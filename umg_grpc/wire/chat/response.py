@@ -239,17 +239,18 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
     choices = answer.choices or []
-    first, reasons = choices[0], list(map(FINISH_REASON, choices))
-    if len(choices) > 1 or _is_odd(first) or CALLED in body:
+    if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body:  # nearly every answer
+        decode_finish(choices[0].finish_reason, response.candidates.add(index=choices[0].index or 0))
+    else:
         try:
             body, choices, reasons = _repaired(answer, body, request)
         except ValueError:  # a character is split
             body, choices, reasons = _repaired(answer, replace_halves(body), request)
-    for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
-        candidate = response.candidates.add(index=position if ending.index is None else ending.index)
-        decode_finish(reason, candidate)
-    counted = response.usage if response.HasField("usage") else None
-    if answer.usage and counted and (totals := missing_totals(answer.usage, counted)):
+        for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
+            candidate = response.candidates.add(index=position if ending.index is None else ending.index)
+            decode_finish(reason, candidate)
+    usage = answer.usage
+    if usage and response.HasField("usage") and (totals := missing_totals(usage, response.usage)):
         body = with_totals(body, totals)
     response.source.format = "chat"
     response.source.body = replace_model_id(body, answer.model, request.model)

@@ -182,8 +182,8 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None
         target.image_output_tokens = count(completion.image_tokens)
         target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
         target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
-    if not target.reasoning_tokens and (uncounted or usage.reasoning_tokens):
+    if (uncounted or usage.reasoning_tokens) and not target.reasoning_tokens:
         target.reasoning_tokens = uncounted or count(usage.reasoning_tokens)
-    if charged := charged_tier(tier):
+    if tier and (charged := charged_tier(tier)):
         target.service_tier = charged
     return True
