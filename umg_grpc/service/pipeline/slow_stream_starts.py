@@ -11,12 +11,11 @@ import grpc
 import structlog
 
 from umg_grpc.attempt_progress import StreamStart
+from umg_grpc.config import Config
 from umg_grpc.inprocess_channel import Context, InProcessContext
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.wire.core.gateway_headers import WAITING
 
-HEADERS_AFTER = 15.0
-"""Default of the config's `stream_headers_after`."""
 ANSWERED_SECONDS = 2.0
 """Seconds after the provider's status 200 until the headers are sent, if nothing else came."""
 CHECKS = 8
@@ -47,7 +46,7 @@ class SlowStarts:
     stream waits, so that a stream which begins at once costs no timer of its own.
     """
 
-    def __init__(self, headers_after: float = HEADERS_AFTER) -> None:
+    def __init__(self, headers_after: float = Config.stream_headers_after) -> None:
         """Create the check. `headers_after`: seconds after which the headers of a stream are sent although no provider
         has given a status.
         """
