@@ -161,7 +161,7 @@ async def database(machine: Machine) -> list[Check]:
         state = await database_state(machine.config.database, machine.data)
     except StoreError as error:
         return [Check("database", State.FAIL, str(error), "check `database` in the config, and the server")]
-    clock = abs(state.clock_ahead_seconds)
+    clock = abs(state.skew_seconds)
     if not state.schema:
         checks = [Check("database", State.OK, "reachable; the first start creates the tables")]
     elif state.schema == HEAD:

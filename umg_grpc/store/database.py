@@ -1,16 +1,16 @@
 """Database connection pool: opens and migrates the database, and opens sessions for reads and writes."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy import URL, Connection, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
+from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector
@@ -32,6 +32,9 @@ class Store:
         """
         self._engine = engine
         self._connector = connector
+        self._measured = DatabaseClock()
+        self.clock: Clock = MachineClock() if engine.dialect.name == SQLITE else self._measured
+        """Time of the database, in SQL statements and in this process."""
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
@@ -51,9 +54,11 @@ class Store:
             yield session
 
     async def check(self) -> None:
-        """Run a trivial query. Raises SQLAlchemyError or OSError if the database does not answer."""
+        """Read the time of the database, for `clock`. Raises SQLAlchemyError or OSError if the database does not
+        answer.
+        """
         async with self.read() as session:
-            await session.execute(text("SELECT 1"))
+            await _measure(await session.connection(), self._measured)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -83,6 +88,7 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
         store = Store(engine)
     try:
         await _migrate(engine, create=create)
+        await store.check()
     except NoDatabaseError:
         await store.aclose()
         raise _no_database(place) from None
@@ -98,19 +104,26 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
 
 async def postgresql_state(database: str) -> tuple[str, float]:
     """Return the newest migration of a PostgreSQL database ("" without the gateway's tables), and the seconds by which
-    its clock is ahead of this machine's. Raise StoreError if it cannot be reached.
+    this machine's clock is ahead of the database's. Raise StoreError if it cannot be reached.
     """
+    clock = DatabaseClock()
     engine = _postgresql_engine(_postgresql_url(database))
     try:
         async with engine.connect() as connection:
             schema = await connection.run_sync(schema_of)
-            before = time.time()
-            now = float(await connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
-            return schema, now - (before + time.time()) / 2
+            await _measure(connection, clock)
+            return schema, clock.skew_seconds
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise StoreError(reason_of(error)) from None
     finally:
         await engine.dispose()
+
+
+async def _measure(connection: AsyncConnection, clock: DatabaseClock) -> None:
+    """Measure the difference between the clock and that of the database, over an open connection."""
+    sent = clock.monotonic()
+    micros = await connection.scalar(select(clock.sql_micros()))
+    clock.measured((micros or 0) / 1e6, sent, clock.monotonic())
 
 
 def _no_database(place: str) -> StoreError:

@@ -15,8 +15,8 @@ class DatabaseState:
 
     schema: str
     """Name of the newest migration of the database; "" for a database without the gateway's tables."""
-    clock_ahead_seconds: float
-    """Seconds by which the clock of the database is ahead of this machine's; 0 for SQLite, which uses this machine's
+    skew_seconds: float
+    """Seconds by which the clock of this machine is ahead of the database's; 0 for SQLite, which uses this machine's
     clock.
     """
 

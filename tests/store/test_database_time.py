@@ -1,0 +1,112 @@
+"""Time of the database: the same in SQL statements and in the process, also if the wall clock of the process is wrong."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import insert, literal, select, text
+
+from tests.support.databases import Database
+from umg_grpc.store import open_store
+from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, utc_of
+from umg_grpc.store.tables import ReasoningRow
+
+
+@dataclass
+class Hands:
+    """Wall clock and monotonic clock of a process."""
+
+    wall: float = 1_800_000_000.0
+    monotonic: float = 500.0
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.wall += seconds
+        self.monotonic += seconds
+
+
+@pytest.fixture
+def hands() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def clock(hands: Hands) -> DatabaseClock:
+    return DatabaseClock(lambda: hands.wall, lambda: hands.monotonic)
+
+
+async def test_statements_and_the_process_have_the_same_time(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    async with store.read() as session:
+        before = time.time()
+        in_text = await session.scalar(text(f"SELECT {CURRENT_MICROS[session.get_bind().dialect.name]}"))
+        micros = await session.scalar(select(store.clock.sql_micros()))
+        moment = await session.scalar(select(store.clock.sql_time(60)))
+        after = time.time()
+    assert isinstance(micros, int)
+    assert isinstance(moment, datetime)
+    for seconds in (in_text / 1e6, micros / 1e6, moment.timestamp() - 60, store.clock.now()):
+        assert before - 60 <= seconds <= after + 60
+    assert abs(store.clock.skew_seconds) < 60
+    await store.aclose()
+
+
+async def test_stored_times_are_compared_with_the_time_of_the_database(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    for clock in (store.clock, GivenClock(lambda: datetime(2027, 1, 1, tzinfo=UTC))):
+        now = utc_of(clock)()
+        async with store.write() as session:
+            for name, seconds in (("past", -2), ("future", 2)):
+                row = {"owner": str(now), "object_id": name, "expire_time": now + timedelta(seconds=seconds)}
+                await session.execute(insert(ReasoningRow).values(**row, size_bytes=0, channel="", thoughts=b""))
+            table = ReasoningRow
+            live = select(table.object_id).where(table.owner == str(now), table.expire_time > clock.sql_time())
+            assert (await session.scalars(live)).all() == ["future"]
+            late = select(table.object_id).where(table.owner == str(now), table.expire_time > clock.sql_time(1.5))
+            assert (await session.scalars(late)).all() == ["future"]
+            later = select(table.object_id).where(table.owner == str(now), table.expire_time > clock.sql_time(2.5))
+            assert (await session.scalars(later)).all() == []
+            micros = await session.scalar(select(literal(round(now.timestamp() * 1e6)) <= clock.sql_micros()))
+            assert micros
+    await store.aclose()
+
+
+def test_the_clock_is_that_of_the_process_until_it_is_measured(clock: DatabaseClock, hands: Hands) -> None:
+    assert (clock.now(), clock.skew_seconds) == (hands.wall, 0)
+
+
+def test_a_wrong_wall_clock_does_not_change_the_time(clock: DatabaseClock, hands: Hands) -> None:
+    database = hands.wall - 7200
+    clock.measured(database, hands.monotonic, hands.monotonic)
+    assert (clock.now(), clock.skew_seconds) == (database, 7200)
+    hands.pass_seconds(30)
+    hands.wall += 172_800  # a jump of two days
+    assert (clock.now(), clock.skew_seconds) == (database + 30, 180_000)
+
+
+def test_the_round_trip_is_halved(clock: DatabaseClock, hands: Hands) -> None:
+    sent = hands.monotonic
+    hands.pass_seconds(0.5)
+    clock.measured(hands.wall - 0.25, sent, hands.monotonic)
+    assert clock.skew_seconds == 0
+
+
+def test_a_slow_answer_does_not_replace_a_quick_one_that_it_agrees_with(clock: DatabaseClock, hands: Hands) -> None:
+    clock.measured(hands.wall, hands.monotonic, hands.monotonic)
+    sent = hands.monotonic
+    hands.pass_seconds(4)
+    clock.measured(hands.wall - 4, sent, hands.monotonic)  # it read its clock at once, and answered late
+    assert clock.skew_seconds == 0
+    hands.pass_seconds(60)
+    sent = hands.monotonic
+    hands.pass_seconds(4)
+    clock.measured(hands.wall - 4, sent, hands.monotonic)
+    assert clock.skew_seconds == 2
+
+
+def test_a_jump_of_the_database_is_taken_from_a_slow_answer_too(clock: DatabaseClock, hands: Hands) -> None:
+    clock.measured(hands.wall, hands.monotonic, hands.monotonic)
+    sent = hands.monotonic
+    hands.pass_seconds(4)
+    clock.measured(hands.wall + 100, sent, hands.monotonic)
+    assert clock.skew_seconds == -102

@@ -1,0 +1,176 @@
+"""Time of the database, by which all processes that share it compare stored times: as an expression of SQL, and in the
+process as the time of the last measurement plus the time since, by the monotonic clock.
+
+A process whose wall clock is wrong, or jumps, writes and compares the same times as all others.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from sqlalchemy import BigInteger, ColumnElement, Float, literal
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from umg_grpc.store.tables import UtcTime
+
+READY_SECONDS = 1.0
+"""Largest skew with which a process is ready."""
+TRUSTED_SECONDS = 5.0
+"""Largest skew with which a process deletes or gives up anything because of its age."""
+MEASURE_SECONDS = 60.0
+"""Age from which on a measurement is replaced by any other one, also by one with a slow answer."""
+PRECISE_SECONDS = 0.05
+"""Half round trip of a measurement that is good enough to replace an earlier one."""
+
+CURRENT_MICROS = {
+    # Subqueries, which PostgreSQL evaluates once for each statement: a condition can then use an index.
+    "postgresql": "(SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))",
+    "sqlite": "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)",
+}
+"""SQL expressions of the database's current time in microseconds since 1970, by the name of the dialect. They are for
+statements in text; others use `Clock.sql_micros`.
+"""
+
+
+class _CurrentMicros(FunctionElement[int]):
+    """SQL expression of the database's current time in microseconds since 1970."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+class _CurrentTime(FunctionElement[datetime]):
+    """SQL expression of the database's current time plus the seconds that its argument gives."""
+
+    type = UtcTime()
+    inherit_cache = True
+
+
+@compiles(_CurrentMicros, "postgresql")
+@compiles(_CurrentMicros, "sqlite")
+def _micros(_element: _CurrentMicros, compiler: SQLCompiler, **_: object) -> str:
+    return CURRENT_MICROS[compiler.dialect.name]
+
+
+@compiles(_CurrentTime, "postgresql")
+def _time_on_postgresql(element: _CurrentTime, compiler: SQLCompiler, **arguments: object) -> str:
+    return f"(SELECT clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **arguments)}))"
+
+
+@compiles(_CurrentTime, "sqlite")
+def _time_on_sqlite(element: _CurrentTime, compiler: SQLCompiler, **arguments: object) -> str:
+    # in the form in which SQLAlchemy stores times, which are compared as texts
+    shift = f"{compiler.process(element.clauses, **arguments)} || ' seconds'"
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', {shift})"
+
+
+class Clock(Protocol):
+    """Interface of the clock of a database: the current time in SQL statements and in the process."""
+
+    @property
+    def skew_seconds(self) -> float:
+        """Seconds by which the wall clock of this process is ahead of the database's clock."""
+        ...
+
+    def now(self) -> float:
+        """Return the current time in seconds since 1970."""
+        ...
+
+    def sql_micros(self) -> ColumnElement[int]:
+        """Return the SQL expression of the current time in microseconds since 1970."""
+        ...
+
+    def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
+        """Return the SQL expression of the current time plus a number of seconds, for columns of the type `UtcTime`."""
+        ...
+
+
+class DatabaseClock:
+    """Clock of PostgreSQL: in SQL its own, in the process the one that was measured last. It is the process's own
+    wall clock before the first measurement.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Create the clock. `wall`: returns seconds since 1970 as this machine has them. `monotonic`: returns seconds
+        of a clock that never jumps.
+        """
+        self._wall = wall
+        self.monotonic = monotonic
+        self._offset: float | None = None  # database's time less that of the monotonic clock
+        self._uncertainty = 0.0
+        self._measured_at = 0.0
+
+    @property
+    def skew_seconds(self) -> float:
+        """Seconds by which the wall clock of this process is ahead of the database's clock, also after a jump since
+        the last measurement.
+        """
+        return self._wall() - self.now()
+
+    def now(self) -> float:
+        """Return the current time of the database in seconds since 1970."""
+        return self._wall() if self._offset is None else self.monotonic() + self._offset
+
+    def measured(self, database_time: float, sent: float, received: float) -> None:
+        """Take the time that the database answered. `sent`, `received`: monotonic times of the query and the answer.
+
+        The database read its clock at any moment between the two. A slow answer replaces a quick one only if the two
+        contradict each other, or if the quick one is old.
+        """
+        offset, uncertainty = database_time - (sent + received) / 2, (received - sent) / 2
+        if (
+            self._offset is None
+            or uncertainty <= max(PRECISE_SECONDS, self._uncertainty)
+            or abs(offset - self._offset) > uncertainty
+            or received - self._measured_at >= MEASURE_SECONDS
+        ):
+            self._offset, self._uncertainty, self._measured_at = offset, uncertainty, received
+
+    def sql_micros(self) -> ColumnElement[int]:
+        return _CurrentMicros()
+
+    def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
+        return _CurrentTime(literal(seconds, Float()))
+
+
+class MachineClock:
+    """Clock of SQLite, which runs in the process: that of the machine, in milliseconds like SQLite's own."""
+
+    skew_seconds = 0.0
+
+    def now(self) -> float:
+        """Return the current time in seconds since 1970."""
+        return time.time_ns() // 1_000_000 / 1000
+
+    def sql_micros(self) -> ColumnElement[int]:
+        return _CurrentMicros()
+
+    def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
+        return _CurrentTime(literal(seconds, Float()))
+
+
+class GivenClock:
+    """Clock whose time a function returns, also in SQL statements."""
+
+    skew_seconds = 0.0
+
+    def __init__(self, utc: Callable[[], datetime]) -> None:
+        self._utc = utc
+
+    def now(self) -> float:
+        """Return the current time in seconds since 1970."""
+        return self._utc().timestamp()
+
+    def sql_micros(self) -> ColumnElement[int]:
+        return literal(round(self.now() * 1e6), BigInteger())
+
+    def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
+        return literal(self._utc() + timedelta(seconds=seconds), UtcTime())
+
+
+def utc_of(clock: Clock) -> Callable[[], datetime]:
+    """Return a function that returns the current time of a clock in UTC."""
+    return lambda: datetime.fromtimestamp(clock.now(), UTC)
