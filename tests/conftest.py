@@ -11,7 +11,7 @@ import uvloop
 from hypothesis import settings
 
 from tests.support import logs
-from tests.support.event_loops import StrictLoop
+from tests.support.event_loops import ClosingLoop, StrictLoop
 from tests.support.secrets import leaked
 
 os.environ.setdefault(
@@ -79,7 +79,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     if item.path.parent.name in ON_UVLOOP:
         return {"uvloop": uvloop.new_event_loop}
     if item.path.name == LEAVES_CONNECTIONS:
-        return {"asyncio": asyncio.new_event_loop}
+        return {"asyncio": ClosingLoop}
     return {"asyncio": StrictLoop}
 
 

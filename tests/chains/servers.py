@@ -1,6 +1,5 @@
 """Simulated servers of all habits, on bare connections: the first segment of a path names the habit."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -51,4 +50,3 @@ async def serve(habits: Mapping[str, Habit]) -> AsyncGenerator[Servers, None]:
         finally:
             for link in made.links:
                 link.writer.close()
-            await asyncio.sleep(0)

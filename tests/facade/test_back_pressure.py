@@ -95,6 +95,7 @@ async def test_an_http_caller_that_does_not_read_slows_the_provider(
         writer.write(head.encode() + data)
         await provider_paused(flood, gateway.url)
         writer.transport.abort()
+        await asyncio.sleep(0)  # in which the connection is closed
 
 
 async def test_a_grpc_caller_that_does_not_read_slows_the_provider(flood: Flood, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ async def test_a_handshake_is_refused_at_once_with_426_and_a_json_body(face: Fac
         writer.write(HANDSHAKE.format(path=path, host=url.host).encode())
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")  # to the end, which the gateway makes
     writer.close()
+    await writer.wait_closed()
     lines = head.decode().lower().split("\r\n")
     assert lines[0] == "http/1.1 426 upgrade required"
     assert {"connection: close, upgrade", "upgrade: http/1.1", "content-type: application/json"} <= set(lines)

@@ -6,6 +6,19 @@ Without it, the garbage collector warns of the connection minutes later, and fai
 import asyncio
 
 
+class ClosingLoop(asyncio.SelectorEventLoop):
+    """Event loop whose `close` closes the connections that are still open, for libraries that never close theirs."""
+
+    _transports: "dict[int, asyncio.WriteTransport]"  # private: see `StrictLoop`
+
+    def close(self) -> None:
+        if not self.is_closed():
+            for transport in [*self._transports.values()]:
+                transport.abort()
+            self.run_until_complete(asyncio.sleep(0))
+        super().close()
+
+
 class StrictLoop(asyncio.SelectorEventLoop):
     """Event loop whose `close` raises `AssertionError` when a transport of it has an open socket."""
 

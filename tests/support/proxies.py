@@ -18,6 +18,7 @@ async def proxy_process(
                 with suppress(OSError):
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.close()
+                    await writer.wait_closed()
                     break
                 await asyncio.sleep(0.02)
         assert process.returncode is None, f"{command[0]} ended"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.event_loops import StrictLoop
+from tests.support.event_loops import ClosingLoop, StrictLoop
 
 
 @pytest.fixture
@@ -40,3 +40,12 @@ def test_a_closed_connection_fails_no_test(near: socket.socket) -> None:
 
     with asyncio.Runner(loop_factory=StrictLoop) as runner:
         runner.run(close())
+
+
+def test_a_connection_that_a_library_keeps_is_closed_with_its_loop(near: socket.socket) -> None:
+    async def leave() -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, near)
+
+    with asyncio.Runner(loop_factory=ClosingLoop) as runner:
+        runner.run(leave())
+    assert near.fileno() < 0
