@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import ConfigError, parse
+from umg_grpc.knowledge.price_rates import Terms
+from umg_grpc.knowledge.price_rates import prices_at as rated
 from umg_grpc.knowledge.prices import FREE, IMAGE, INPUT, OUTPUT, REQUEST, VIDEO_SECOND, Prices, Unit
 from umg_grpc.routing import CREATE_VIDEO, EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Router, has_costs, is_priced
 
@@ -106,3 +108,20 @@ def test_a_price_is_enough_for_the_operations_whose_units_it_has(case: Enough) -
 def test_a_malformed_statement_is_named(written: str) -> None:
     with pytest.raises(ConfigError, match=r"unpriced"):
         parse(CHANNELS % "" + f"unpriced: {written}\n", "umg.yaml", {})
+
+
+ZONES = """\
+channels:
+- {name: worldwide, protocols: [chat], base_url: "https://r.openai.azure.com/openai/v1", models: [gpt-4.1]}
+- {name: zone, protocols: [chat], base_url: "https://r.openai.azure.com/openai/v1", price_region: %s, models: [gpt-4.1]}
+"""
+
+
+def test_a_channel_that_states_its_region_has_the_prices_of_the_region() -> None:
+    worldwide, zone = prices_at(ZONES % "eu", "gpt-4.1")
+    assert [rated(each, Terms())[0].price_of(INPUT) for each in (worldwide, zone)] == [2_000_000, 2_200_000]
+
+
+def test_a_region_that_no_public_price_names_is_a_problem() -> None:
+    with pytest.raises(ConfigError, match=r"price_region: expected one of .*eu.*, which public prices name"):
+        parse(ZONES % "EU", "umg.yaml", {})

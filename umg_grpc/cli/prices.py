@@ -29,9 +29,9 @@ from umg_grpc.knowledge.shipped_prices import (
     price_source,
     shipped_rows,
 )
-from umg_grpc.knowledge.vendors import region_of, vendor_of
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing import Router, Target
-from umg_grpc.routing.model_prices import has_own_prices, is_priced, stated_prices
+from umg_grpc.routing.model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb
 from umg_grpc.wildcard_patterns import matcher
 
@@ -99,7 +99,7 @@ def _print_unpriced(target: Target) -> None:
 
 def _explain_target(config: Config, model: str, target: Target) -> None:
     channel = target.channel
-    vendor, region = vendor_of(channel.base_url), region_of(channel.base_url, target.model)
+    vendor, region = vendor_of(channel.base_url), price_region_of(channel, target.model)
     print(f"{target.model} at {channel.name} ({vendor or 'unknown vendor'}{f', region {region}' if region else ''}):")
     row = price_row(target.model, vendor, config.public_prices) if config.shipped_prices else None
     if row is not None and not has_own_prices(config, channel, model):

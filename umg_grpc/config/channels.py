@@ -11,7 +11,7 @@ import msgspec
 
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
-from umg_grpc.config.price_settings import unpriced
+from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import (
     KEYLESS_AUTH,
@@ -112,6 +112,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     prompt_caching: Literal["auto", "off"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     unpriced: str | dict[str, object] | None = None
+    price_region: str | None = None
     """Prices of its models without one: `free`, `refuse`, or as `price` of a model; those of the config if unset."""
 
 
@@ -355,6 +356,7 @@ def _http_channel(
         prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
         unpriced=unpriced(document, (*path, "unpriced"), entry.unpriced),
+        price_region=price_region(document, (*path, "price_region"), entry.price_region),
     )
 
 

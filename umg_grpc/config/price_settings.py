@@ -1,4 +1,4 @@
-"""Prices in the config: of a model (`price`), and of models without one (`unpriced`)."""
+"""Prices in the config: of a model (`price`), of models without one (`unpriced`), and of a region (`price_region`)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.knowledge.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
 
 PRICE = re.compile(r"[0-9]{1,15}")
@@ -36,6 +37,13 @@ def unpriced(document: Document, path: Path, written: str | Mapping[str, object]
     if not written:
         document.problem(path, f"expected a price, `{FREE}` or `{REFUSE}`")
     return tuple(prices(document, path, written))
+
+
+def price_region(document: Document, path: Path, written: str | None) -> str:
+    """Return the region that a channel states for its prices; "" for none. Report one that no public price has."""
+    if written is not None and written not in price_regions():
+        document.problem(path, f"expected {any_of(price_regions())}, which public prices name")
+    return written or ""
 
 
 def prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:

@@ -241,6 +241,8 @@ class Channel:
     """
     unpriced: tuple[pb.Price, ...] | None = None
     """Prices of its models that have none; empty if they remain without, None for those of the config."""
+    price_region: str = ""
+    """Region of its public prices, where its address does not state it; "" for the one that the address states."""
 
 
 class ModelLimits(ConfigEntry, frozen=True):

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_ids import spellings
 from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.price_rows import FilePrice, ShippedPrice, UnitPrices, messages_of, rates_of
+from umg_grpc.knowledge.price_rows import REGIONAL, FilePrice, ShippedPrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS, is_closed
 from umg_grpc.v1 import pb
@@ -41,6 +41,13 @@ class PriceFile:
 
 
 NO_FILE = PriceFile()
+
+
+@cache
+def price_regions() -> Sequence[str]:
+    """Return the regions for which shipped rows have own prices, sorted."""
+    found = {rate.region for row in shipped_rows().values() for rate in row.rates}
+    return tuple(sorted(found - {"", REGIONAL}))
 
 
 @lru_cache(FOUND_PRICES)

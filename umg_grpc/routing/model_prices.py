@@ -61,11 +61,16 @@ def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -
 def target_prices(config: Config, channel: Channel, model: str, upstream: str) -> Prices:
     """Return the prices of a model at a channel, with the rates of public ones. Parameters: as in `stated_prices`."""
     if config.shipped_prices and not has_own_prices(config, channel, model):
-        vendor, region = vendor_of(channel.base_url), region_of(channel.base_url, upstream)
+        vendor, region = vendor_of(channel.base_url), price_region_of(channel, upstream)
         public = shipped_price_list(upstream, vendor, region, config.public_prices)
         if public is not FREE:
             return public
     return price_list(stated_prices(config, channel, model, upstream))
+
+
+def price_region_of(channel: Channel, upstream: str) -> str:
+    """Return the region whose public prices a provider's model has at a channel; "" for none."""
+    return channel.price_region or region_of(channel.base_url, upstream)
 
 
 def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
