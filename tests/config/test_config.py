@@ -997,6 +997,11 @@ MISTAKES = [
         ("1: channels[0].discover: expected only for an upstream on the network; a `sandbox` channel has none",),
     ),
     Mistake(
+        "a region of the sandbox",
+        "channels: [{name: a, protocols: [sandbox], models: [m], price_region: eu}]",
+        ("1: channels[0].price_region: expected only for an upstream on the network; a `sandbox` channel has none",),
+    ),
+    Mistake(
         "an interval of discovery that is none",
         CHANNEL + "discovery: {interval: soon}",
         ("6: discovery.interval: expected a time like 30d, 12h, 15m or seconds, at most 3650d",),

@@ -68,6 +68,11 @@ DISCOVER, ANY_MODEL = "discover", "*"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
+UPSTREAM_KEYS = (
+    *("discover", "base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"),
+    "price_region",
+)
+"""Keys that a channel inside the gateway does not have."""
 
 
 class _ModelEntry(ConfigEntry, frozen=True):
@@ -301,7 +306,7 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
 def _own_channel(
     document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
 ) -> Channel:
-    for key in ("discover", "base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"):
+    for key in UPSTREAM_KEYS:
         if getattr(entry, key):
             document.problem((*path, key), f"expected only for an upstream on the network; a `{own}` channel has none")
     return Channel(

@@ -1,5 +1,5 @@
 """Repair of passed-through chat answers: choices without index, delta, message or finish reason, or with a reason of
-another format; usage without its totals.
+another format; content as a list of parts; usage without its totals.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,12 +10,20 @@ import msgspec
 from msgspec import Raw, UnsetType
 
 from umg_grpc.wire.chat.passed_calls import Calls
-from umg_grpc.wire.chat.shared_response_fields import FINISH_NAMES, FINISH_REASONS
+from umg_grpc.wire.chat.shared_response_fields import (
+    FINISH_NAMES,
+    FINISH_REASONS,
+    ProviderMessage,
+    content_text,
+    reasoning_text,
+)
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
 from umg_grpc.wire.core.json import MEMBERS, JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 
 NULL = Raw(b"null")
+LISTS = b'"content":[', b'"content": ['
+"""Bytes of a message or delta whose content is a list of parts, as that of Mistral's models with reasoning."""
 EMPTY_MESSAGE = Raw(b'{"role":"assistant","content":null}')
 
 
@@ -28,11 +36,16 @@ class Choice(Protocol):
 
 
 def is_odd(choice: Choice) -> bool:
-    """Return whether typed clients cannot read a choice of a chunk: it has no index or no delta, or a finish reason
-    that is no word of this format.
+    """Return whether typed clients cannot read a choice of a chunk: it has no index or no delta, a finish reason that
+    is no word of this format, or content as a list of parts.
     """
-    reason = choice.finish_reason
-    return choice.index is None or len(choice.delta) < len(b"{}") or _is_odd_reason(reason)
+    delta = bytes(choice.delta)
+    return choice.index is None or len(delta) < len(b"{}") or _is_odd_reason(choice.finish_reason) or has_list(delta)
+
+
+def has_list(data: bytes) -> bool:
+    """Return whether a message in a body or delta has a list of parts as its content."""
+    return LISTS[0] in data or LISTS[1] in data
 
 
 def _is_odd_reason(reason: str | UnsetType | None) -> bool:
@@ -68,11 +81,24 @@ def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[s
         choice[content] = choice.pop("message", Raw(b"{}"))
     elif not is_present(choice.get(content, NULL)):
         choice[content] = EMPTY_MESSAGE
+    if has_list(bytes(choice[content])):
+        choice[content] = _without_list(choice[content])
     reason = msgspec.json.decode(choice.get("finish_reason", NULL), type=str | None)
     if reason is not None and _is_odd_reason(reason):
         word = FINISH_NAMES.get(finish_reason_of(reason), "stop") if reason else None
         choice["finish_reason"] = Raw(msgspec.json.encode(word))
     return choice
+
+
+def _without_list(raw: Raw) -> Raw:
+    """Return a message or delta whose content is one text, with the reasoning beside it."""
+    members, message = MEMBERS.decode(raw), msgspec.json.decode(raw, type=ProviderMessage)
+    if not isinstance(message.content, list):
+        return raw
+    members["content"] = Raw(msgspec.json.encode(content_text(message.content) or None))
+    if thoughts := reasoning_text(message):
+        members["reasoning_content"] = Raw(msgspec.json.encode(thoughts))
+    return Raw(msgspec.json.encode(members))
 
 
 def with_totals(data: bytes, totals: JsonObject) -> bytes:

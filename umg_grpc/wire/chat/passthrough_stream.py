@@ -1,5 +1,6 @@
 """Passthrough of a provider's chat stream: frames are forwarded unchanged and parsed only where that is needed."""
 
+import re
 from typing import NamedTuple, Self
 
 import msgspec
@@ -30,6 +31,8 @@ from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
 NAME = b'"name"'
 NAMES = b'"name":"', b'"name": "'
+FIRST_MEMBER = re.compile(rb'\{(?:"role": ?"\w+", ?)?(?:"\w+": ?null, ?)*"\w+": ?(?:"|\[\{|null)')
+"""Beginning of a delta, up to the type of its first value: a text, a list of objects, or null."""
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
@@ -63,7 +66,7 @@ class Template(NamedTuple):
     Later chunks with the same bytes around their deltas are passed through without parsing, which saves time.
     """
 
-    head: bytes  # up to the delta
+    head: bytes  # up to the first value of the delta
     tail: bytes  # from the delta to the end, or to the padding of any length (`obfuscation`)
     end: bytes  # end of the frame, after the padding if there is one
     lines: int  # line ends of one frame
@@ -85,13 +88,16 @@ class Template(NamedTuple):
         if choice.finish_reason is not None or not delta or raw.count(delta) != 1 or not lines:
             return None
         head, _, tail = raw.partition(delta)
+        ids = _ids(head + tail)
+        if (first := FIRST_MEMBER.match(delta)) is not None:
+            head += first[0]
         if chunk.obfuscation is None:
-            return cls(head, tail, tail, lines, _ids(head + tail))
+            return cls(head, tail, tail, lines, ids)
         padding = PADDING + chunk.obfuscation.encode() + PADDED
         if not tail.endswith(padding):
             return None
         tail = tail.removesuffix(padding) + PADDING
-        return cls(head, tail, PADDED, lines, _ids(head + tail))
+        return cls(head, tail, PADDED, lines, ids)
 
 
 def _ids(frame: bytes) -> tuple[bytes, int]:

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_calls import CALLED, body_with_calls
-from umg_grpc.wire.chat.passed_defects import NULL, body_with_choices, with_finish_reasons, with_totals
+from umg_grpc.wire.chat.passed_defects import NULL, body_with_choices, has_list, with_finish_reasons, with_totals
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.reasoning_carriers import (
     REASONING_SEPARATOR,
@@ -239,7 +239,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
     choices = answer.choices or []
-    if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body:  # nearly every answer
+    if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body and not has_list(body):  # nearly every one
         decode_finish(choices[0].finish_reason, response.candidates.add(index=choices[0].index or 0))
     else:
         try:
@@ -275,7 +275,7 @@ def _repaired(
         body = with_finish_reasons(body)
         choices = decode(PASSED, body).choices or []
     reasons = list(map(FINISH_REASON, choices))
-    if any(map(_is_odd, choices)):
+    if any(map(_is_odd, choices)) or has_list(body):
         body = body_with_choices(body)
         choices = decode(PASSED, body).choices or []
     if CALLED in body:
