@@ -33,6 +33,7 @@ from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.metric_gauges import (
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
+    CLOCK_SKEW,
     DATABASE_UP,
     KNOWN_KEYS,
     REDIS_UP,
@@ -183,6 +184,7 @@ class Service:
         levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
         for each in process.dependencies:
             self.metrics.watch(levels[each.name], partial(_up, each))
+        self.metrics.watch(CLOCK_SKEW, lambda: {(): self.store.clock.skew_seconds})
         stores: dict[str, Conversations | Threads | ReasoningStore | UsageLog | ResponseCache | None] = {
             "responses": memory.conversations,
             "threads": memory.threads,
@@ -296,6 +298,13 @@ class Service:
         Calls with keys in memory are still served then.
         """
         return tuple(each.problem for each in self._dependencies if not each.is_up)
+
+    @property
+    def clock_problem(self) -> str:
+        """Message for operators if this process must not serve calls since its clock differs from that of the database;
+        else "".
+        """
+        return self.store.clock.problem
 
     async def unready(self) -> str:
         """Return the reason why no channel can be called yet, for example that the local model is starting; "" if a

@@ -86,6 +86,14 @@ ALERTS = [
         "repair the database; no restart is needed",
     ),
     Alert(
+        "UmgClockWrong",
+        "abs(umg_clock_skew_seconds) > 0.5",
+        "2m",
+        PAGED,
+        "the clock differs from that of the database; the process is not ready from a difference of one second on",
+        "synchronize both machines by NTP; no restart is needed",
+    ),
+    Alert(
         "UmgRedisDown",
         "umg_redis_up == 0",
         "1m",

@@ -165,6 +165,7 @@ PANELS = [
     Panel(
         "Process", "Database and Redis", "short", (("min(umg_database_up)", "database"), ("min(umg_redis_up)", "Redis"))
     ),
+    Panel("Process", "Clock skew", "s", (("umg_clock_skew_seconds", "{{instance}}"),)),
     Panel("Process", "Writes waiting", "short", (("sum by (store) (umg_writes_waiting)", "{{store}}"),)),
     Panel(
         "Process",

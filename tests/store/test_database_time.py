@@ -84,6 +84,39 @@ def test_a_wrong_wall_clock_does_not_change_the_time(clock: DatabaseClock, hands
     assert (clock.now(), clock.skew_seconds) == (database + 30, 180_000)
 
 
+@dataclass(frozen=True)
+class Skew:
+    """Skew of a process, and its consequences."""
+
+    id: str
+    seconds: float
+    problem: str
+    is_trusted: bool
+
+
+SKEWS = [
+    Skew("nearly right", 0.9, "", True),
+    Skew("ahead", 1.5, "clock: 1.5 s ahead of", True),
+    Skew("behind", -4.0, "clock: 4.0 s behind", True),
+    Skew("two days ahead", 172_800.0, "clock: 172800.0 s ahead of", False),
+    Skew("two hours behind", -7200.0, "clock: 7200.0 s behind", False),
+]
+
+
+@pytest.mark.parametrize("case", SKEWS, ids=lambda case: case.id)
+def test_a_process_with_a_wrong_clock_is_not_ready(case: Skew, clock: DatabaseClock, hands: Hands) -> None:
+    clock.measured(hands.wall - case.seconds, hands.monotonic, hands.monotonic)
+    assert clock.problem.partition(" that of")[0] == case.problem
+    assert clock.is_trusted is case.is_trusted
+
+
+def test_a_slow_answer_alone_does_not_prove_that_the_clock_is_wrong(clock: DatabaseClock, hands: Hands) -> None:
+    sent = hands.monotonic
+    hands.pass_seconds(4)
+    clock.measured(hands.wall, sent, hands.monotonic)
+    assert (clock.skew_seconds, clock.problem) == (-2, "")
+
+
 def test_the_round_trip_is_halved(clock: DatabaseClock, hands: Hands) -> None:
     sent = hands.monotonic
     hands.pass_seconds(0.5)

@@ -18,9 +18,10 @@ from umg_grpc.cli.health import connection_to
 from umg_grpc.cli.open_file_limit import LEAST, MAX_FILES, OTHERS, max_clients
 from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.config import Address, Config
+from umg_grpc.store.database_kinds import READY_SECONDS
 
 WAIT_SECONDS = 3.0
-MAX_CLOCK_SECONDS, BAD_CLOCK_SECONDS = 2.0, 30.0
+MAX_CLOCK_SECONDS = 0.5
 MEMORY_BYTES, LOCAL_MEMORY_BYTES = 512 << 20, 1200 << 20
 """Least free memory to serve with; with the local text model."""
 MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
@@ -173,7 +174,7 @@ async def database(machine: Machine) -> list[Check]:
         found = f"schema {state.schema} is of a newer version, this one has {HEAD}"
         checks = [Check("database", State.FAIL, found, "start the newer version")]
     if clock > MAX_CLOCK_SECONDS:
-        grade = State.FAIL if clock > BAD_CLOCK_SECONDS else State.WARN
+        grade = State.FAIL if clock > READY_SECONDS else State.WARN
         found = f"{clock:.1f} s from that of the database"
         return [*checks, Check("clock", grade, found, "synchronize both by NTP (chrony, systemd-timesyncd)")]
     return [*checks, Check("clock", State.OK, f"{clock:.1f} s from that of the database")]

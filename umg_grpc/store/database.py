@@ -9,6 +9,7 @@ from sqlalchemy import URL, Connection, event, make_url, select, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
@@ -21,6 +22,8 @@ CONNECT_SECONDS = 5
 SILENCE_MILLISECONDS = 10_000
 MIGRATION_LOCK = 0x554D475F4D494752  # number of a PostgreSQL advisory lock, chosen freely
 MIGRATION_LOCK_SECONDS = 60
+
+logger = LazyLogger(__name__)
 
 
 class Store:
@@ -35,6 +38,7 @@ class Store:
         self._measured = DatabaseClock()
         self.clock: Clock = MachineClock() if engine.dialect.name == SQLITE else self._measured
         """Time of the database, in SQL statements and in this process."""
+        self._was_trusted = True
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
@@ -59,6 +63,13 @@ class Store:
         """
         async with self.read() as session:
             await _measure(await session.connection(), self._measured)
+        if self.clock.is_trusted != self._was_trusted:
+            self._was_trusted = self.clock.is_trusted
+            if self._was_trusted:
+                logger.info("the clock is right again")
+            else:
+                postponed = "old data is not deleted and no video task given up until the clock is right"
+                logger.error(self.clock.problem, postponed=postponed)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -14,12 +14,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from umg_grpc.store.database_kinds import READY_SECONDS, TRUSTED_SECONDS
 from umg_grpc.store.tables import UtcTime
 
-READY_SECONDS = 1.0
-"""Largest skew with which a process is ready."""
-TRUSTED_SECONDS = 5.0
-"""Largest skew with which a process deletes or gives up anything because of its age."""
 MEASURE_SECONDS = 60.0
 """Age from which on a measurement is replaced by any other one, also by one with a slow answer."""
 PRECISE_SECONDS = 0.05
@@ -75,6 +72,16 @@ class Clock(Protocol):
         """Seconds by which the wall clock of this process is ahead of the database's clock."""
         ...
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the skew is small enough for deletions by age (`TRUSTED_SECONDS`)."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """Message for operators if the process is not ready because of the skew (`READY_SECONDS`), else ""."""
+        ...
+
     def now(self) -> float:
         """Return the current time in seconds since 1970."""
         ...
@@ -110,6 +117,25 @@ class DatabaseClock:
         """
         return self._wall() - self.now()
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the skew is small enough for deletions by age."""
+        return self._certain_skew <= TRUSTED_SECONDS
+
+    @property
+    def problem(self) -> str:
+        """Message for operators if the process is not ready because of the skew, else ""."""
+        if self._certain_skew <= READY_SECONDS:
+            return ""
+        skew = self.skew_seconds
+        found = f"clock: {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} that of the database"
+        return f"{found}; synchronize both machines by NTP (chrony, systemd-timesyncd)"
+
+    @property
+    def _certain_skew(self) -> float:
+        """Smallest skew, without its sign, that is possible after the last measurement."""
+        return abs(self.skew_seconds) - self._uncertainty
+
     def now(self) -> float:
         """Return the current time of the database in seconds since 1970."""
         return self._wall() if self._offset is None else self.monotonic() + self._offset
@@ -140,6 +166,8 @@ class MachineClock:
     """Clock of SQLite, which runs in the process: that of the machine, in milliseconds like SQLite's own."""
 
     skew_seconds = 0.0
+    is_trusted = True
+    problem = ""
 
     def now(self) -> float:
         """Return the current time in seconds since 1970."""
@@ -156,6 +184,8 @@ class GivenClock:
     """Clock whose time a function returns, also in SQL statements."""
 
     skew_seconds = 0.0
+    is_trusted = True
+    problem = ""
 
     def __init__(self, utc: Callable[[], datetime]) -> None:
         self._utc = utc
