@@ -118,6 +118,14 @@ ALERTS = [
         "`full`: repair the database, which has not taken records for long; `disk`: make room in the data directory",
     ),
     Alert(
+        "UmgUsageDeletedEarly",
+        _grows("umg_usage_records_deleted_early_total", "1h", "job"),
+        "0m",
+        TICKET,
+        "usage records are deleted before `usage.ttl`, since they exceed `usage.max_bytes`",
+        "give `usage.max_bytes` more room, or lower `usage.ttl`; with PostgreSQL the limit of size can be left out",
+    ),
+    Alert(
         "UmgReloadFailed",
         "umg_reload_success == 0",
         "0m",

@@ -169,9 +169,12 @@ PANELS = [
     Panel("Process", "Writes waiting", "short", (("sum by (store) (umg_writes_waiting)", "{{store}}"),)),
     Panel(
         "Process",
-        "Usage records lost",
+        "Usage records lost, or deleted before their time",
         "short",
-        (("sum by (reason) (increase(umg_usage_records_lost_total[$__rate_interval]))", "{{reason}}"),),
+        (
+            ("sum by (reason) (increase(umg_usage_records_lost_total[$__rate_interval]))", "{{reason}}"),
+            ("sum (increase(umg_usage_records_deleted_early_total[$__rate_interval]))", "deleted early"),
+        ),
     ),
     Panel("Process", "Known keys", "short", (("min(umg_known_keys)", "keys"),)),
     Panel(

@@ -34,6 +34,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.values import UsageRetention
 from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.knowledge.presets import PROVIDERS
@@ -235,6 +236,32 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert config.blobs == BlobStorage(ttl=86400, max_bytes=10 * 1024**3, enabled=True, url=None, endpoint=None)
     assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
+
+
+@dataclass(frozen=True)
+class UsageCase:
+    """Config of a gateway, and the size limit of its usage records."""
+
+    id: str
+    text: str
+    max_bytes: int | None
+
+
+USAGE_CASES = [
+    UsageCase(id="SQLite has a limit", text="usage: {ttl: 2d}", max_bytes=1024**3),
+    UsageCase(id="PostgreSQL has none", text="usage: {ttl: 2d}\ndatabase: postgresql://h/d", max_bytes=None),
+    UsageCase(
+        id="PostgreSQL has the configured one",
+        text="usage: {ttl: 2d, max_bytes: 2GiB}\ndatabase: postgresql://h/d",
+        max_bytes=2 * 1024**3,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", USAGE_CASES, ids=lambda case: case.id)
+def test_only_sqlite_limits_the_size_of_usage_records_by_default(case: UsageCase) -> None:
+    config = parse(f"channels: [{{name: a, protocols: [local], models: [m]}}]\n{case.text}", "f", {})
+    assert config.usage == UsageRetention(ttl=2 * 86400, max_bytes=case.max_bytes)
 
 
 def test_the_place_of_result_files_is_read() -> None:

@@ -146,6 +146,7 @@ def counted() -> dict[str, set[str]]:
     made.count_cache_lookup("hit")
     made.count_egress(caller_url_fetch.FETCHED)
     made.count_lost_records(1, FULL)
+    made.count_records_deleted_early(1)
     made.count_blob_bytes(blob_store.STORED, 1)
     tasks = task_metrics.TaskMetrics(made)
     for count in (tasks.submitted, tasks.polled, tasks.ended, tasks.called_back, tasks.read):

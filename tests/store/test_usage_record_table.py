@@ -9,6 +9,7 @@ from sqlalchemy import delete
 
 from tests.support.databases import Database
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import UsageRow
 from umg_grpc.store.usage_record_table import (
     DAY,
@@ -17,6 +18,7 @@ from umg_grpc.store.usage_record_table import (
     CallDetails,
     CallFilter,
     Group,
+    Swept,
     UsageRecord,
     UsageRecords,
     micros_of,
@@ -28,13 +30,21 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALL = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+DAY_SECONDS = 86_400
+
+
 @pytest.fixture
-async def records(module_database: Database) -> AsyncIterator[UsageRecords]:
-    store: Store = await open_store(module_database.url, module_database.data_dir)
+async def store(module_database: Database) -> AsyncIterator[Store]:
+    store = await open_store(module_database.url, module_database.data_dir)
     async with store.write() as session:
         await session.execute(delete(UsageRow))
-    yield UsageRecords(store)
+    yield store
     await store.aclose()
+
+
+@pytest.fixture
+def records(store: Store) -> UsageRecords:
+    return UsageRecords(store)
 
 
 def record(number: int, **changed: object) -> UsageRecord:
@@ -170,11 +180,20 @@ async def test_records_are_read_by_pages_newest_first(records: UsageRecords) -> 
     assert await records.page(CallFilter(ALL, only={"model": ["n"]}), None, 3) == []
 
 
-async def test_old_records_are_swept_and_those_above_the_size(records: UsageRecords) -> None:
+async def test_old_records_are_swept_and_those_above_the_size(store: Store, records: UsageRecords) -> None:
+    store.clock = GivenClock(lambda: NOW)
     old = [record(number, start_micros=micros_of(NOW - timedelta(days=2))) for number in range(3)]
     await records.insert(lines(*old, *(record(number) for number in range(10, 20))))
-    await records.sweep(NOW - timedelta(days=1), 100 * ROW_BYTES)
+    assert (await records.sweep(DAY_SECONDS, 100 * ROW_BYTES)).deleted_early == 0
     assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [10]
-    await records.sweep(NOW - timedelta(days=1), 4 * ROW_BYTES)
+    swept = await records.sweep(DAY_SECONDS, 4 * ROW_BYTES)
+    assert swept == Swept(deleted_early=6, begin=record(16).start_time)
     assert [each.group for each in await records.sums(["model"], CallFilter(ALL))] == [("m",)]
     assert [bool(await records.find(f"req-{number}")) for number in range(10, 20)] == [False] * 6 + [True] * 4
+
+
+async def test_records_without_a_limit_of_size_are_kept_for_their_time(store: Store, records: UsageRecords) -> None:
+    store.clock = GivenClock(lambda: NOW + timedelta(days=1))
+    await records.insert(lines(*(record(number) for number in range(10))))
+    assert (await records.sweep(DAY_SECONDS, None)).deleted_early == 0
+    assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [10]

@@ -9,14 +9,15 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_reservations import Budgets
-from umg_grpc.config.values import Retention
+from umg_grpc.config.values import UsageRetention
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store import Store
 from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
@@ -29,6 +30,8 @@ SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
 JOURNAL_RECORDS = 64  # appended to the journal by one system call
 RETURN_SECONDS = 5.0  # between two searches for leases of processes that have ended
+
+logger = LazyLogger(__name__)
 
 
 class UsageLog:
@@ -43,14 +46,18 @@ class UsageLog:
         self,
         store: Store,
         data: Path,
-        retention: Retention,
+        retention: UsageRetention,
         now: Callable[[], datetime],
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
+        count_deleted_early: Callable[[int], None] = lambda _count: None,
+        sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         """Open the journal file. Raise OSError if its directory cannot be written.
 
         `store`: database; `data`: data directory; `retention`: age and size at which old records are deleted;
-        `count_lost`: called with the number of lost records and the reason.
+        `count_lost`: called with the number of lost records and the reason. `count_deleted_early`: called with the
+        number of records that were deleted before their time, since all together were too large. `sweep_seconds`: time
+        between two deletions of old records.
         """
         self._prefix = secrets.token_hex(8)
         try:
@@ -66,6 +73,8 @@ class UsageLog:
         self._directory = data / USAGE_DIRECTORY
         self._records = UsageRecords(store)
         self._retention = retention
+        self._count_deleted_early = count_deleted_early
+        self._sweep_seconds = sweep_seconds
         self.budgets = Budgets(store, self._prefix, self._processes.directory_id, now, time.monotonic)
         """Budgets of the keys, which the records are charged to."""
         self._return_at = 0.0
@@ -81,7 +90,7 @@ class UsageLog:
     def start(self) -> None:
         """Start to write the records to the database in the background, first those of processes that have ended."""
         self._writer = Background("writing usage records", self._write, every=WRITE_SECONDS, at_end=True)
-        self._sweeper = Background("sweeping usage records", self._sweep, every=SWEEP_SECONDS)
+        self._sweeper = Background("sweeping usage records", self._sweep, every=self._sweep_seconds)
         self._writer.wake()
 
     async def aclose(self) -> None:
@@ -153,4 +162,11 @@ class UsageLog:
         self._late = False
 
     async def _sweep(self) -> None:
-        await self._records.sweep(self._now() - timedelta(seconds=self._retention.ttl), self._retention.max_bytes)
+        swept = await self._records.sweep(self._retention.ttl, self._retention.max_bytes)
+        if swept.deleted_early:
+            logger.warning(
+                "usage records were deleted before `usage.ttl`, since they exceed `usage.max_bytes`",
+                records=swept.deleted_early,
+                records_begin=swept.begin.isoformat(timespec="seconds"),
+            )
+            self._count_deleted_early(swept.deleted_early)

@@ -26,6 +26,7 @@ from umg_grpc.config.values import (
     Seconds,
     Storage,
     Tls,
+    UsageRetention,
     VideoTaskConfig,
 )
 from umg_grpc.config.yaml_conversion import read_entry
@@ -201,7 +202,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         egress=_egress(document, file.egress),
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
-        usage=_retention(document, "usage", file.usage, Config.usage),
+        usage=_usage(document, file.usage, file.database),
         blobs=_blobs(document, file.blobs),
         tasks=_tasks(document, file.tasks),
     )
@@ -292,6 +293,17 @@ def _tasks(document: Document, entry: _TasksEntry) -> VideoTaskConfig:
         concurrency=entry.concurrency,
         polls_per_second=entry.polls_per_second,
     )
+
+
+def _usage(document: Document, entry: _RetentionEntry, database: str) -> UsageRetention:
+    """Return the retention of usage. Only SQLite, whose file is on the disk of the gateway, has a size limit by
+    default.
+    """
+    default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
+    retention = _retention(document, "usage", entry, default)
+    is_limited = entry.max_bytes is not None or database == "sqlite"
+    max_bytes = retention.max_bytes if is_limited else None
+    return UsageRetention(ttl=retention.ttl, max_bytes=max_bytes, enabled=retention.enabled)
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:

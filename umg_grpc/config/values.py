@@ -313,6 +313,18 @@ class Retention:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UsageRetention:
+    """Time and total size for which usage records are kept."""
+
+    ttl: int
+    """Seconds after the arrival of a call for which its record is kept."""
+    max_bytes: int | None
+    """Most bytes of all records; the oldest are deleted first, also before `ttl`. None for no limit."""
+    enabled: bool = True
+    """Whether any record is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BlobStorage(Retention):
     """Location of result files, and the time and total size for which they are stored."""
 
@@ -430,8 +442,8 @@ class Config:
     """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)
     """Retention of reasoning state, for clients that do not send it back."""
-    usage: Retention = Retention(ttl=90 * 86400, max_bytes=1024**3)
-    """Retention of usage records."""
+    usage: UsageRetention = UsageRetention(ttl=90 * 86400, max_bytes=1024**3)
+    """Retention of usage records. On PostgreSQL they have no limit of size unless one is configured."""
     blobs: BlobStorage = BlobStorage(ttl=86400, max_bytes=10 * 1024**3)
     """Place and retention of result files, which callers read by signed links."""
     tasks: VideoTaskConfig = VideoTaskConfig(ttl=7 * 86400, max_bytes=1024**3)

@@ -82,7 +82,12 @@ def open_usage_log(
     """Open the usage log, which the exit stack closes; None if the operator disabled it."""
     if not config.usage.enabled:
         return None
-    return started(UsageLog(store, data, config.usage, lambda: datetime.now(UTC), metrics.count_lost_records), stack)
+    log = UsageLog(
+        *(store, data, config.usage, lambda: datetime.now(UTC)),
+        count_lost=metrics.count_lost_records,
+        count_deleted_early=metrics.count_records_deleted_early,
+    )
+    return started(log, stack)
 
 
 def open_blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:

@@ -116,6 +116,9 @@ class Metrics:
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
         self._lost = self._counter("umg_usage_records_lost", "Usage records that the journal rejected.", "reason")
+        self._deleted_early = self._counter(
+            "umg_usage_records_deleted_early", "Usage records deleted before their time."
+        )
         self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
         self._models = _Labels(MAX_MODELS, OTHER_MODELS)
@@ -197,6 +200,10 @@ class Metrics:
         written.
         """
         self._counts[self._lost, (reason,)] += count
+
+    def count_records_deleted_early(self, count: int) -> None:
+        """Count usage records that were deleted before `usage.ttl`, since all together exceeded `usage.max_bytes`."""
+        self._counts[self._deleted_early, ()] += count
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
         """Add the cost of a video task that has ended. `key_id`: key that submitted it."""
@@ -284,7 +291,7 @@ class Metrics:
             counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
             self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
         for (counter, labels), amount in counts.items():
-            counter.labels(*labels).inc(amount)
+            (counter.labels(*labels) if labels else counter).inc(amount)
 
     def _key(self, label: str) -> tuple[str, ...]:
         """Return the key's label value as a tuple; an empty tuple if the operator turned the label `key` off."""

@@ -209,6 +209,16 @@ class UsageSum:
     """Name in `SUMS` -> sum, for example `input_tokens`."""
 
 
+@dataclass(frozen=True)
+class Swept:
+    """Result of the deletion of old records."""
+
+    deleted_early: int
+    """Number of records that were deleted before the end of their time, since all together were too large."""
+    begin: datetime
+    """Arrival of the oldest record that this deletion kept."""
+
+
 class UsageRecords:
     """Table of usage records in the database: inserts them from the journal, finds, lists, sums and deletes them."""
 
@@ -275,22 +285,31 @@ class UsageRecords:
             rows = (await session.execute(selected.group_by(*groups).order_by(*groups).limit(limit))).all()
         return [_sum_of(row, len(by)) for row in rows if row[len(by)]]
 
-    async def sweep(self, before: datetime, max_bytes: int) -> None:
-        """Delete the records of calls that arrived before a time, and the oldest records above a total size of
-        `max_bytes`.
+    async def sweep(self, ttl: int, max_bytes: int | None) -> Swept:
+        """Delete the records of calls that arrived more than `ttl` seconds ago, and the oldest records above a total
+        size of `max_bytes` (None for no limit).
         """
-        table, bound = UsageRow, micros_of(before)
+        table, clock = UsageRow, self._store.clock
         newest = select(table.start_micros).order_by(table.start_micros.desc())
         async with self._store.read() as session:
-            oldest_to_keep = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1))
-        bound = max(bound, oldest_to_keep or 0)
-        oldest = select(table.record_id).where(table.start_micros < bound).limit(SWEEP_ROWS)
+            expired = await session.scalar(select(clock.sql_micros() - ttl * 10**6)) or 0
+            oldest_to_keep = 0
+            if max_bytes is not None:
+                oldest_to_keep = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1)) or 0
+        await self._delete(table.start_micros < expired)
+        deleted_early = await self._delete(table.start_micros < oldest_to_keep)
+        return Swept(deleted_early, time_of(oldest_to_keep))
+
+    async def _delete(self, condition: ColumnElement[bool]) -> int:
+        """Delete the records that match the condition, in several transactions. Return their number."""
+        matching, number = select(UsageRow.record_id).where(condition).limit(SWEEP_ROWS), 0
         while True:
             async with self._store.write() as session:
-                ids = (await session.scalars(oldest)).all()
-                await session.execute(delete(table).where(table.record_id.in_(ids)))
+                ids = (await session.scalars(matching)).all()
+                await session.execute(delete(UsageRow).where(UsageRow.record_id.in_(ids)))
+            number += len(ids)
             if len(ids) < SWEEP_ROWS:
-                return
+                return number
 
     async def _insert(self, records: Sequence[_JournalRecord]) -> None:
         if not records:
