@@ -3,6 +3,7 @@
 import { byId, element, prose, snippet } from "./elements.js";
 import { headers, isKept, key, setKey } from "./gateway.js";
 import { example, resolve, schemaView } from "./schemas.js";
+import { curl } from "./snippets.js";
 
 const JSON_TYPE = "application/json";
 let description = {};
@@ -71,15 +72,16 @@ function callForm(path, method, operation, parameters, content) {
   const output = element("pre", { tabindex: "0", hidden: true, "aria-label": "Answer" });
   const status = element("p", { role: "status" });
   const target = () => targetOf(path, inputs);
+  const command = () => curl(method.toUpperCase(), `${location.origin}${target()}`, key() || "YOUR_KEY", takesJson ? body.value : null);
   const form = element(
     "form", {},
     ...inputs.map(({ parameter, input }) => element("p", {}, element("label", { for: input.id }, parameter.name), input)),
     ...(takesJson ? [element("label", { for: body.id }, "Body"), body] : []),
     element("div", { class: "row" }, element("button", {}, "Send")),
     status, output,
-    snippet("curl", () => curl(method, target(), takesJson ? body.value : null)),
+    snippet("curl", command),
   );
-  form.addEventListener("input", () => form.querySelector(".snippet code").replaceChildren(curl(method, target(), takesJson ? body.value : null)));
+  form.addEventListener("input", () => form.querySelector(".snippet code").replaceChildren(command()));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     send(method, target(), takesJson ? body.value : undefined, status, output);
@@ -95,12 +97,6 @@ function targetOf(path, inputs) {
     else if (input.value) query.set(parameter.name, input.value);
   }
   return query.size ? `${target}?${query}` : target;
-}
-
-function curl(method, target, body) {
-  const lines = [`curl -X ${method.toUpperCase()} '${location.origin}${target}'`, `-H 'authorization: Bearer ${key() || "YOUR_KEY"}'`];
-  if (body !== null) lines.push(`-H 'content-type: ${JSON_TYPE}'`, `-d '${body.replaceAll("'", "'\\''")}'`);
-  return lines.join(" \\\n  ");
 }
 
 async function send(method, target, body, status, output) {

@@ -2,6 +2,7 @@
 
 import { byId, element, snippet } from "./elements.js";
 import { call, events, isKept, key, setKey } from "./gateway.js";
+import { visible } from "./quoting.js";
 import { lines } from "./snippets.js";
 
 const POLL_MILLISECONDS = 1000;
@@ -51,7 +52,7 @@ async function showModels() {
 function modelItem(model) {
   const can = (model.operations ?? []).map((name) => name.replace("MODEL_OPERATION_", "").replaceAll("_", " ").toLowerCase());
   if (!model.prices?.length) can.push("no price");
-  return element("li", {}, element("code", {}, model.id), " ", element("span", { class: "faint" }, can.join(", ")));
+  return element("li", {}, element("code", {}, visible(model.id)), " ", element("span", { class: "faint" }, can.join(", ")));
 }
 
 /** Offer the models that can be tried here. */
@@ -59,7 +60,7 @@ function offer(models) {
   const select = byId("model");
   const groups = OPERATIONS.map(([operation, label], index) => {
     const able = models.filter((model) => model.operations?.includes(operation));
-    const options = able.map(({ id }) => element("option", { value: `${index} ${id}` }, id));
+    const options = able.map(({ id }) => element("option", { value: `${index} ${id}` }, visible(id)));
     return element("optgroup", { label }, ...options);
   }).filter((group) => group.children.length);
   select.replaceChildren(...(groups.length ? groups : [element("option", { value: "" }, "No model to try with this key")]));

@@ -1,6 +1,5 @@
 """gRPC connection of a command to a running gateway, with a caller's API key."""
 
-import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
+from umg_grpc.cli.pasted_lines import shell_word
 
 if TYPE_CHECKING:
     import grpc
@@ -101,5 +101,5 @@ def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Pat
         raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
     given = [] if address == ADDRESS else ["--grpc", address]
     given += ["--ca", str(ca)] if ca is not None else ["--tls"] if tls else []
-    flags = "".join(f" {shlex.quote(flag)}" for flag in given)
+    flags = "".join(f" {shell_word(flag)}" for flag in given)
     return GrpcTarget(address, secret, tls or ca is not None, authorities, flags)

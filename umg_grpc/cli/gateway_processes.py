@@ -2,9 +2,7 @@
 
 import asyncio
 import gc
-import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -24,6 +22,7 @@ from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config_loading import read
 from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.open_file_limit import raise_file_limit
+from umg_grpc.cli.pasted_lines import shell_json, shell_word
 from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.cli.reload_command import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve_options import GRPC, Options
@@ -33,6 +32,7 @@ from umg_grpc.cli.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Work
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.from_environment import unused_providers
 from umg_grpc.errors import UmgError
+from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router
 from umg_grpc.service_factory import Service
 from umg_grpc.store import StoreError, open_store
@@ -261,7 +261,7 @@ def _print_start(state: Gateway, config: Config) -> None:
         if "*" in model.id and channel.discovery != "only"
     ]
     models = [*(model.id for model in described), *dict.fromkeys(patterns)]
-    shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
+    shown = ", ".join(map(printable, models[:8])) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
     if missing := missing_optimizations():
         print(f"  python  built without {' and '.join(missing)}: calls take up to 1.9 times as long; {REMEDY}")
@@ -285,8 +285,8 @@ def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: 
     if model is None:
         return f"curl {http}/v1/models {header}"
     question = [{"role": "user", "content": "Say hello in one sentence."}]
-    body = json.dumps({"model": model, "stream": True, "messages": question})
-    return f"curl -N {http}/v1/chat/completions {header} -H 'Content-Type: application/json' -d '{body}'"
+    body = shell_json({"model": model, "stream": True, "messages": question})
+    return f"curl -N {http}/v1/chat/completions {header} -H 'Content-Type: application/json' -d {body}"
 
 
 def _shell_word(bootstrap: Bootstrap) -> str:
@@ -294,5 +294,5 @@ def _shell_word(bootstrap: Bootstrap) -> str:
     containing the key.
     """
     if bootstrap.file is not None:
-        return f"$(cat {shlex.quote(str(bootstrap.file))})"
+        return f"$(cat {shell_word(str(bootstrap.file))})"
     return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"

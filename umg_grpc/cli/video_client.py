@@ -5,7 +5,6 @@ Names of saved files are printed to standard output, the progress to standard er
 
 import asyncio
 import re
-import shlex
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
+from umg_grpc.cli.pasted_lines import shell_word
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
@@ -197,8 +197,8 @@ async def _follow(client: VideoClient, task: pb.VideoTask, output: Path | None) 
             for file in await client.save(task, output):
                 print(file)
     except asyncio.CancelledError:  # Ctrl-C
-        option = f" -o {shlex.quote(str(output))}" if output is not None else ""
-        console.out(f"the task goes on; to get back: umg tasks watch {task.task_id}{option}{client.flags}")
+        option = f" -o {shell_word(str(output))}" if output is not None else ""
+        console.out(f"the task goes on; to get back: umg tasks watch {shell_word(task.task_id)}{option}{client.flags}")
         raise
 
 

@@ -1,0 +1,40 @@
+"""Quoting of texts in command lines that people paste: the only module of the commands with the syntax of shells.
+
+Ids of models come from providers. A line runs nothing of an id and contains no control character, which a terminal
+would take as a key, in any shell that it is pasted into (bash, dash, zsh, fish, PowerShell, cmd): a character that one
+of them reads as syntax is escaped in all. `http_facade/assets/quoting.js` has the same rules for the pages.
+"""
+
+import json
+import re
+
+_BARE = re.compile(r"[A-Za-z0-9_./:][A-Za-z0-9_./:@+=,-]*")
+_PLAIN = frozenset(" _./:@+=,~*?#;(){}[]-")
+_JSON_ESCAPED = re.compile(r"""\\["\\]|['`$!%&|<>^\x7f]""")
+
+
+def shell_word(text: str) -> str:
+    """Return a word of a command line that the shell takes as this text."""
+    if _BARE.fullmatch(text):
+        return text
+    if all(character in _PLAIN or character.isalnum() for character in text):
+        return f"'{text}'"
+    head = text.rstrip("\n")
+    ends = text[len(head) :]
+    # $( ) removes the line ends at the end
+    return f"\"$(printf %b '{''.join(map(_octal, head))}')\"" + (f"'{ends}'" if ends else "")
+
+
+def _octal(character: str) -> str:
+    if character in _PLAIN or character.isalnum():
+        return character
+    return "".join(f"\\0{byte:03o}" for byte in character.encode(errors="surrogateescape"))
+
+
+def shell_json(value: object) -> str:
+    """Return a word of a command line with the JSON of a value."""
+    return f"'{_JSON_ESCAPED.sub(_utf16, json.dumps(value))}'"
+
+
+def _utf16(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0][-1]):04x}"
