@@ -322,8 +322,9 @@ async def test_a_key_revoked_in_an_outage_is_refused_after_it(
     clock.seconds += 60
     await authenticator.authenticate(secret)
     outage.end()
+    await settled(authenticator)  # a lookup that waited for the database
     await keys.revoke("app")
-    clock.seconds += 1
+    clock.seconds += 2
     authenticator.cached(secret)
     await settled(authenticator)
     assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY

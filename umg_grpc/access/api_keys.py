@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.access.key_settings import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
+from umg_grpc.store.database import repeated
 from umg_grpc.store.tables import ApiKey, UtcTime
 from umg_grpc.v1 import pb
 
@@ -108,6 +109,7 @@ class Keys:
         self._store = store
         self._now = now
 
+    @repeated
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
         """Create an API key with these permissions and limits. Return it and its secret, which is not stored and cannot
         be read again.
@@ -126,6 +128,7 @@ class Keys:
             raise _name_exists(name) from None
         return _key_of(row), secret
 
+    @repeated
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
         """Change settings of the key with the id, name or prefix `reference`. Return the changed key. Absent settings
         stay.
@@ -145,6 +148,7 @@ class Keys:
             raise _name_exists(fields.get("name", "")) from None
         return _key_of(row)
 
+    @repeated
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
         """Replace the secret of the key with the id, name or prefix `reference`. Return it and the new secret, which is
         not stored.
@@ -168,6 +172,7 @@ class Keys:
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
         return _key_of(row), secret
 
+    @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
         """Return one page of keys, newest first, and the id after which the next page begins ("" after the last page).
 
@@ -185,6 +190,7 @@ class Keys:
             keys = [_key_of(row) for row in await session.scalars(query)]
         return keys[:size], keys[size - 1].key_id if len(keys) > size else ""
 
+    @repeated
     async def list(self) -> list[Key]:
         """Return all keys, including revoked ones, oldest first."""
         async with self._store.read() as session:
@@ -196,6 +202,7 @@ class Keys:
     def _is_live(self) -> ColumnElement[bool]:
         return ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
 
+    @repeated
     async def get(self, reference: str) -> Key:
         """Return the key with this id, name or prefix, tried in this order; a revoked one only if no other key matches.
 
@@ -204,6 +211,7 @@ class Keys:
         async with self._store.read() as session:
             return _key_of(await _find(session, reference))
 
+    @repeated
     async def revoke(self, reference: str) -> Key:
         """Revoke the key with the id, name or prefix `reference`. Return it. Revoking it again has no effect.
 
@@ -215,6 +223,7 @@ class Keys:
                 row.revoke_time = self._now()
         return _key_of(row)
 
+    @repeated
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
         """Store the times of the last calls with keys, by key id; a later time in the database stays. Raises
         SQLAlchemyError.
@@ -227,6 +236,7 @@ class Keys:
         async with self._store.write() as session:
             await (await session.connection()).execute(statement, rows)
 
+    @repeated
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
         """Return the keys whose secrets have these hashes, by hash, including revoked and expired keys. Raises
         SQLAlchemyError.
@@ -240,6 +250,7 @@ class Keys:
                 found.update(by_secret_hash(row))
             return {digest: found[digest] for digest in hashes if digest in found}
 
+    @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
         """Return one page of valid keys by the hashes of their secrets, and the id after which the next page begins.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, case, delete, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.tables import BudgetAccount, BudgetLease
 
 LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless calls may cost more
@@ -161,6 +161,7 @@ class BudgetAccounts:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @repeated
     async def lease(
         self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime, *, want: int = 0
     ) -> Grant:
@@ -186,6 +187,7 @@ class BudgetAccounts:
             await session.execute(_ADD_TO_LEASE, row)
             return Grant(amount, balance)
 
+    @repeated
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
         """Subtract unused amounts (lease -> micro-credits) from leases, and delete leases that become empty."""
         if amounts:
@@ -194,6 +196,7 @@ class BudgetAccounts:
                     await _take_from(session, lease, amount)
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
 
+    @repeated
     async def renew(self, holder: str, now: datetime) -> None:
         """Renew all leases of the process `holder`, so that processes with other data directories do not delete
         them.
@@ -202,12 +205,14 @@ class BudgetAccounts:
             renewed = update(BudgetLease).where(BudgetLease.holder == holder).values(renew_micros=_micros(now))
             await session.execute(renewed)
 
+    @repeated
     async def holders(self, directory: str) -> Sequence[str]:
         """Return the names of the processes that have leases and share the data directory with this id."""
         query = select(BudgetLease.holder).where(BudgetLease.directory == directory).distinct()
         async with self._store.read() as session:
             return (await session.scalars(query)).all()
 
+    @repeated
     async def return_all(self, holders: Collection[str]) -> None:
         """Delete all leases of the processes `holders`. Their usage records must all be in the database already, since
         otherwise the spent part of the leases would be available again.
@@ -216,6 +221,7 @@ class BudgetAccounts:
             async with self._store.write() as session:
                 await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))
 
+    @repeated
     async def return_expired(self, directory: str, now: datetime) -> None:
         """Delete the leases of processes with other data directories than `directory` that were not renewed for
         `FOREIGN_SECONDS`.
@@ -228,6 +234,7 @@ class BudgetAccounts:
         async with self._store.write() as session:
             await session.execute(delete(BudgetLease).where(expired))
 
+    @repeated
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
         """Return key id -> balance, in the budget period given for the key.
         `periods`: key id -> start of the budget period in seconds since 1970 in UTC.

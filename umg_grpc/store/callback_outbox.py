@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Update, and_, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
 
@@ -41,6 +41,7 @@ class TaskCallbacks:
         self._store = store
         self._process = process
 
+    @repeated
     async def backlog(self) -> Backlog:
         """Return the numbers of notifications that wait for an attempt, and that were given up."""
         table = TaskCallback
@@ -49,6 +50,7 @@ class TaskCallbacks:
             total, waiting = (await session.execute(query)).one()
             return Backlog(waiting, total - waiting)
 
+    @repeated
     async def claim(self, now_micros: int, lease_end_micros: int, limit: int) -> list[Outgoing]:
         """Lease up to `limit` due notifications to this process until `lease_end_micros`, and return them; empty if
         none is due. Times are microseconds since 1970 in UTC.
@@ -83,11 +85,13 @@ class TaskCallbacks:
         async with self._store.write() as session:
             return [Outgoing._make(row) for row in (await session.execute(taken)).all()]
 
+    @repeated
     async def delivered(self, callback_id: str) -> None:
         """Delete a notification after its receiver has accepted it."""
         async with self._store.write() as session:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 
+    @repeated
     async def retry(self, sent: Outgoing, next_micros: int) -> None:
         """Count the failed attempt for a notification, and schedule the next one, at `next_micros` since 1970
         in UTC.
@@ -95,6 +99,7 @@ class TaskCallbacks:
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, next_micros))
 
+    @repeated
     async def give_up(self, sent: Outgoing, reason: str) -> None:
         """Mark a notification as given up, so that it is not sent again, and record the reason in the row of
         its task.

@@ -1,18 +1,21 @@
 """Database connection pool: opens and migrates the database, and opens sessions for reads and writes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import URL, Connection, event, make_url, select, text
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy import URL, Connection, NullPool, event, make_url, select, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
+from umg_grpc.store.reconnection import Reconnection, UnconfirmedCommitError, is_lost
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector
 
@@ -27,11 +30,18 @@ logger = LazyLogger(__name__)
 
 
 class Store:
-    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions."""
+    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions.
 
-    def __init__(self, engine: AsyncEngine, connector: Connector | None = None) -> None:
+    Sessions wait up to two seconds for a PostgreSQL server that accepts no connection, as during its restart.
+    """
+
+    def __init__(
+        self, engine: AsyncEngine, connector: Connector | None = None, prober: AsyncEngine | None = None
+    ) -> None:
         """Use a SQLAlchemy engine.
         `connector`: for SQLite, the factory of its connections, whose threads `aclose` waits for; None for PostgreSQL.
+        `prober`: engine that opens a new connection for each use, by which the return of the database is found; None
+        uses `engine`.
         """
         self._engine = engine
         self._connector = connector
@@ -39,6 +49,10 @@ class Store:
         self.clock: Clock = MachineClock() if engine.dialect.name == SQLITE else self._measured
         """Time of the database, in SQL statements and in this process."""
         self._was_trusted = True
+        self._prober = prober or engine
+        self.reconnection = Reconnection(self._probe)
+        """State of the connections to the database; for SQLite, whose file is always there, it never changes."""
+        self._waits = engine.dialect.name != SQLITE
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
@@ -48,21 +62,37 @@ class Store:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
         """Open a session for reads only. Raises SQLAlchemyError if the database fails."""
-        async with self._readers() as session:
+        async with self._connected(self._readers) as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """Open a session whose changes are committed at its end or, after any exception, rolled back."""
-        async with self._turn, self._writers.begin() as session:
+        """Open a session whose changes are committed at its end or, after any exception, rolled back.
+
+        Raises SQLAlchemyError if the database fails: UnconfirmedCommitError if the changes may be stored nevertheless.
+        """
+        async with self._turn, self._connected(self._writers) as session:
             yield session
+            await session.flush()
+            try:
+                await session.commit()
+            except DBAPIError as error:
+                if not is_lost(error):
+                    raise
+                self.reconnection.mark_away(error)
+                raise UnconfirmedCommitError(reason_of(error)) from error
 
     async def check(self) -> None:
-        """Read the time of the database, for `clock`. Raises SQLAlchemyError or OSError if the database does not
-        answer.
+        """Read the time of the database, for `clock`, without a wait for its return. Raises SQLAlchemyError or OSError
+        if the database does not answer.
         """
-        async with self.read() as session:
-            await _measure(await session.connection(), self._measured)
+        try:
+            async with self._readers() as session:
+                await _measure(await session.connection(), self._measured)
+        except DBAPIError as error:
+            if self._waits:
+                self.reconnection.mark_away(error)
+            raise
         if self.clock.is_trusted != self._was_trusted:
             self._was_trusted = self.clock.is_trusted
             if self._was_trusted:
@@ -73,9 +103,73 @@ class Store:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        await self.reconnection.aclose()
         await self._engine.dispose()
         if self._connector is not None:
             await self._connector.aclose()
+
+    @asynccontextmanager
+    async def _connected(self, sessions: "async_sessionmaker[AsyncSession]") -> AsyncIterator[AsyncSession]:
+        """Open a session that has a connection, for which it waits during a restart of the database."""
+        async with sessions() as session:
+            if not self._waits:
+                yield session
+                return
+            await self._connect(session)
+            try:
+                yield session
+            except DBAPIError as error:
+                if is_lost(error):
+                    self.reconnection.mark_away(error)
+                raise
+
+    async def _connect(self, session: AsyncSession) -> None:
+        end = self.reconnection.end_of_wait()
+        while True:
+            await self.reconnection.wait(end)
+            try:
+                await session.connection()
+            except (DBAPIError, OSError) as error:  # nothing was sent yet, so that each kind may be repeated
+                self.reconnection.mark_away(error)
+                await session.rollback()
+            else:
+                return
+
+    async def _probe(self) -> None:
+        async with self._prober.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class Repository(Protocol):
+    """Class whose methods use a store."""
+
+    _store: Store
+
+
+Of = TypeVar("Of", bound=Repository)
+
+
+def repeated(
+    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
+) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
+    """Decorate a method of a repository, which opens one session, so that it is repeated once if its connection is lost
+    before a commit: the database then has none of its changes.
+    """
+
+    @functools.wraps(method)
+    async def repeat(self: Of, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        try:
+            return await method(self, *arguments, **named)
+        except DBAPIError as error:
+            if not is_lost(error):
+                raise
+        return await method(self, *arguments, **named)
+
+    return repeat
 
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
@@ -96,7 +190,7 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
         url = _postgresql_url(database)
         place = f"{url.host or url.query.get('host', 'localhost')}/{url.database or ''}"
         engine = _postgresql_engine(url)
-        store = Store(engine)
+        store = Store(engine, prober=_postgresql_engine(url, pooled=False))
     try:
         await _migrate(engine, create=create)
         await store.check()
@@ -198,15 +292,18 @@ def _postgresql_url(database: str) -> URL:
     return url.set(drivername="postgresql+psycopg")
 
 
-def _postgresql_engine(url: URL) -> AsyncEngine:
+def _postgresql_engine(url: URL, *, pooled: bool = True) -> AsyncEngine:
+    connect_args = {
+        "connect_timeout": CONNECT_SECONDS,
+        "tcp_user_timeout": SILENCE_MILLISECONDS,
+        "prepare_threshold": None,  # prepared statements do not work through a connection pooler
+        "application_name": "umg",
+    }
+    if not pooled:
+        return create_async_engine(url, connect_args=connect_args, poolclass=NullPool, hide_parameters=True)
     return create_async_engine(
         url,
-        connect_args={
-            "connect_timeout": CONNECT_SECONDS,
-            "tcp_user_timeout": SILENCE_MILLISECONDS,
-            "prepare_threshold": None,  # prepared statements do not work through a connection pooler
-            "application_name": "umg",
-        },
+        connect_args=connect_args,
         pool_pre_ping=True,  # after an outage the pool has broken connections
         pool_timeout=CONNECT_SECONDS,
         hide_parameters=True,  # errors are logged, and the parameters are callers' content

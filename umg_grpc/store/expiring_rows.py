@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import RetainedRow
@@ -142,6 +142,7 @@ class Retained(Generic[Row]):
         """
         return next(iter(await self.find(owner, [object_id])), None)
 
+    @repeated
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
         """Return the rows with these ids that belong to the key with the id `owner`, in any order, without expired
         rows.
@@ -167,11 +168,8 @@ class Retained(Generic[Row]):
         if waiting is not None:
             self._waiting_bytes -= waiting.row.size_bytes
             waiting.resolve(written=False)
-        table, now = self._table, self._now()
-        statement = delete(table).where(table.owner == owner, table.object_id == object_id).returning(table.expire_time)
-        async with self._store.write() as session:
-            expire_time = await session.scalar(statement)
-        return waiting is not None or (expire_time is not None and expire_time > now)
+        expire_time = await self._delete(owner, object_id)
+        return waiting is not None or (expire_time is not None and expire_time > self._now())
 
     async def sweep(self) -> None:
         """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire."""
@@ -280,11 +278,21 @@ class Retained(Generic[Row]):
         if self._sweeper is not None and 0 < self._early_sweep_bytes <= self._unswept_bytes:
             self._sweeper.wake()
 
+    @repeated
     async def _upsert(self, rows: Sequence[Row]) -> None:
         async with self._store.write() as session:
             if self._upsert_rows is None:
                 self._upsert_rows = _upsert_into(self._table, session.get_bind().dialect)
             await self._upsert_rows(await session.connection(), rows)
+
+    @repeated
+    async def _delete(self, owner: str, object_id: str) -> datetime | None:
+        """Delete a row of the database. Return the time at which it would have expired; None if there is no row."""
+        table = self._table
+        statement = delete(table).where(table.owner == owner, table.object_id == object_id).returning(table.expire_time)
+        async with self._store.write() as session:
+            expire_time: datetime | None = await session.scalar(statement)
+        return expire_time
 
     # --- sweeping
 
@@ -299,6 +307,7 @@ class Retained(Generic[Row]):
         while await self._shrink_step(rows, bound):
             pass
 
+    @repeated
     async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
         """Delete, in one transaction, some of the selected rows above `bound` bytes. Return whether their size still
         exceeds it.
@@ -319,6 +328,7 @@ class Retained(Generic[Row]):
                 excess -= sum(row.size_bytes for row in chosen)
             return excess > 0
 
+    @repeated
     async def _remove_oldest(self, rows: Select[Row]) -> int:
         """Delete up to `BATCH_ROWS` of the selected rows. Return the number of deleted rows."""
         async with self._store.read() as session:

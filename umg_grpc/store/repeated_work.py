@@ -26,7 +26,8 @@ def reason_of(error: Exception) -> str:
 class Background:
     """Background task that calls a function at each `wake`, and every `every` seconds, until `aclose`.
 
-    If the function raises an exception, it is called again with back-off. Of a database outage only the first failure
+    If the function raises an exception, it is called again with back-off, which the return of a database that was away
+    ends: all background work then continues at the same time. Of a database outage only the first failure
     and the recovery are logged, of other failures each one.
     """
 
@@ -44,6 +45,8 @@ class Background:
         self._woken = asyncio.Event()
         self._ending = asyncio.Event()
         self._failing_since: float | None = None
+        self._returned: asyncio.Event | None = None
+        """Event of the return of the database, after a step that failed because it is away."""
         self._task = asyncio.create_task(self._run(), name=work)
 
     def wake(self) -> None:
@@ -70,22 +73,36 @@ class Background:
                 break
             pause = FIRST_PAUSE_SECONDS
             while not await self._try_step() and not self._ending.is_set():
-                await _wait(self._ending, pause)
+                await self._back_off(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if self._at_end:
             await self._try_step()
 
+    async def _back_off(self, seconds: float) -> None:
+        """Wait until `aclose`, or until the database that was away is back, at most `seconds`."""
+        events = [self._ending] if self._returned is None else [self._ending, self._returned]
+        waits = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
     async def _try_step(self) -> bool:
         from sqlalchemy.exc import SQLAlchemyError  # here: as above
+
+        from umg_grpc.store.reconnection import DatabaseAwayError
 
         try:
             await self._step()
         except (SQLAlchemyError, OSError) as error:  # the database is unavailable: a traceback is useless
+            self._returned = error.returned if isinstance(error, DatabaseAwayError) else None
             if self._failing_since is None:
                 self._failing_since = time.monotonic()
                 logger.warning(f"{self._work} failed; it is repeated until it succeeds", reason=reason_of(error))
             return False
         except Exception as error:  # after any error, the step has to be repeated
+            self._returned = None
             logger.warning(f"{self._work} failed", reason=reason_of(error), exc_info=True)
             return False
         if self._failing_since is not None:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import UsageRow
@@ -241,6 +241,7 @@ class UsageRecords:
                         reason = reason_of(error)
                         logger.error("the database refuses a usage record", id=record.record_id, reason=reason)
 
+    @repeated
     async def find(self, request_id: str) -> list[UsageRecord]:
         """Return the records with a request id, oldest first, but only the newest `MAX_FOUND`; empty if there
         are none.
@@ -252,6 +253,7 @@ class UsageRecords:
             found = await session.execute(query.limit(MAX_FOUND))
             return [_record_of(row) for row in reversed(found.mappings().all())]
 
+    @repeated
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
         """Return up to `size` selected records, newest first. `after`: last record of the previous page; None for the
         first page.
@@ -265,6 +267,7 @@ class UsageRecords:
         async with self._store.read() as session:
             return [_record_of(row) for row in (await session.execute(query)).mappings()]
 
+    @repeated
     async def sums(
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:

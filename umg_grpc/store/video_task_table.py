@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
-from umg_grpc.store.database import Store
+from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable, time_of
 from umg_grpc.store.video_task_results import TaskResult, results_text
@@ -156,6 +156,7 @@ class VideoTasks:
         self._notification = notification
         self._has_usage = has_usage
 
+    @repeated
     async def insert(self, task: MediaTask, reserved: Hold | None) -> MediaTask | None:
         """Insert a task, and reserve its maximum cost (`reserved`; None for a key without a budget). Return None, or
         the existing task with which it conflicts; then nothing is inserted.
@@ -175,6 +176,7 @@ class VideoTasks:
             return existing
         return None
 
+    @repeated
     async def find_conflict(self, task: MediaTask) -> MediaTask | None:
         """Return the existing task of the same owner with the same idempotency key or external id; None without one."""
         table, found = MediaTask, None
@@ -187,6 +189,7 @@ class VideoTasks:
                     found = await session.scalar(select(table).where(table.owner == task.owner, column == value))
         return found
 
+    @repeated
     async def find_repeated(self, owner: str, body_hash: str, since_micros: int) -> MediaTask | None:
         """Return the newest task of the key `owner` with this hash of its request, created at or after `since_micros`;
         None if there is none.
@@ -196,11 +199,13 @@ class VideoTasks:
         async with self._store.read() as session:
             return await session.scalar(select(table).where(*same).order_by(table.create_micros.desc()).limit(1))
 
+    @repeated
     async def get(self, task_id: str) -> MediaTask | None:
         """Return a task by its id; None if it does not exist."""
         async with self._store.read() as session:
             return await session.get(MediaTask, task_id)
 
+    @repeated
     async def find_external(self, owner: str, external_task_id: str) -> MediaTask | None:
         """Return the task of the key `owner` with an id that the caller chose; None if there is none."""
         table = MediaTask
@@ -208,6 +213,7 @@ class VideoTasks:
         async with self._store.read() as session:
             return await session.scalar(select(table).where(*same))
 
+    @repeated
     async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
         """Return up to `size` selected tasks, and the number of all selected tasks.
         `after`: last task of the previous page; None for the first page.
@@ -228,6 +234,7 @@ class VideoTasks:
 
     # --- submission
 
+    @repeated
     async def pin(self, task_id: str, pin: Pin) -> bool:
         """Record the channel to which this process is about to submit a task, and renew its lease. Return False if the
         lease has ended, so that another process may have taken over the task and this one must not submit it.
@@ -245,6 +252,7 @@ class VideoTasks:
             changed = await session.execute(update(table).where(*own).values(**values).returning(table.task_id))
             return changed.first() is not None
 
+    @repeated
     async def withdraw(self, task_id: str) -> bool:
         """Delete a task that no provider has accepted, and release its reserved cost. Return False if this process does
         not have its lease any more; nothing is then deleted.
@@ -258,6 +266,7 @@ class VideoTasks:
             await _end_hold(session, task_id, *row, 0)
             return True
 
+    @repeated
     async def renew(self, task_id: str, lease_end_micros: int) -> None:
         """Extend the lease of a task that this process is submitting to `lease_end_micros`."""
         table = MediaTask
@@ -265,6 +274,7 @@ class VideoTasks:
         async with self._store.write() as session:
             await session.execute(update(table).where(*own).values(next_poll_micros=lease_end_micros))
 
+    @repeated
     async def release_one(self, task_id: str, next_micros: int) -> None:
         """End the lease of a task of which it is unknown whether a provider accepted it. Any process may look for it at
         the provider from `next_micros` on.
@@ -276,7 +286,8 @@ class VideoTasks:
 
     # --- changes
 
-    async def advance(self, task_id: str, state: int, **values: object) -> MediaTask | None:
+    @repeated
+    async def advance(self, /, task_id: str, state: int, **values: object) -> MediaTask | None:
         """Move a task to a later state, and set the columns `values`. Return the task; None, without a change, if it
         does not exist or its state is not before `state`.
 
@@ -299,6 +310,7 @@ class VideoTasks:
                 session.add(notification)
             return task
 
+    @repeated
     async def set_results(self, task_id: str, results: Sequence[TaskResult]) -> None:
         """Replace the results of a task that has succeeded, for example to add the ids of stored blobs."""
         table = MediaTask
@@ -306,6 +318,7 @@ class VideoTasks:
         async with self._store.write() as session:
             await session.execute(which.values(results=results_text(results)))
 
+    @repeated
     async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
         """Return up to `limit` tasks that succeeded between two times, newest first, whose results have URLs that
         expire and are not in the blob store.
@@ -319,6 +332,7 @@ class VideoTasks:
         async with self._store.read() as session:
             return (await session.scalars(query)).all()
 
+    @repeated
     async def delete(self, task_id: str) -> MediaTask | None:
         """Delete a task in a terminal state, with its notifications. Return it; None if it does not exist or has not
         ended.
@@ -333,6 +347,7 @@ class VideoTasks:
 
     # --- polls
 
+    @repeated
     async def due(self) -> Mapping[str, tuple[int, int]]:
         """Return channel -> (time at which its next task is due, number of its tasks that are still polled)."""
         table = MediaTask
@@ -341,6 +356,7 @@ class VideoTasks:
         async with self._store.read() as session:
             return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
 
+    @repeated
     async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
         """Lease up to `limit` due tasks of a channel to this process until `lease_end_micros`, and return them."""
         table = MediaTask
@@ -361,6 +377,7 @@ class VideoTasks:
         async with self._store.write() as session:
             return [Claim._make(row) for row in (await session.execute(taken)).all()]
 
+    @repeated
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
         """End the leases of polled tasks whose state is unchanged, and store the times of their next polls.
 
@@ -388,6 +405,7 @@ class VideoTasks:
             if reported:
                 await session.execute(_SET_PROGRESS, reported)
 
+    @repeated
     async def make_due(self, task_id: str, now_micros: int) -> None:
         """Schedule the next poll of an accepted task for `now_micros`; do nothing for a task that has ended."""
         table = MediaTask
@@ -395,6 +413,7 @@ class VideoTasks:
         async with self._store.write() as session:
             await session.execute(update(table).where(*open_task).values(next_poll_micros=now_micros))
 
+    @repeated
     async def release(self, processes: Collection[str], now_micros: int) -> None:
         """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now."""
         tasks, callbacks = MediaTask, TaskCallback
@@ -404,6 +423,7 @@ class VideoTasks:
             await session.execute(update(tasks).where(held).values(next_poll_micros=now_micros, lease_owner=""))
             await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now_micros, lease_owner=""))
 
+    @repeated
     async def sweep(self, now_micros: int, max_tasks: int) -> None:
         """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks."""
         table = MediaTask

@@ -22,6 +22,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
+from umg_grpc.store.database import repeated
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
@@ -216,6 +217,7 @@ class Threads(RetainedStore[ThreadRow]):
         except (SQLAlchemyError, OSError) as error:
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
+    @repeated
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
         """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
         of the response. Raise UmgError if the response cannot be continued.

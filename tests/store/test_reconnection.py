@@ -1,0 +1,202 @@
+"""Restarts of PostgreSQL: sessions wait for it, and a transaction whose connection is lost is repeated where it can be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import DBAPIError
+
+from tests.support.databases import Postgres
+from umg_grpc.store import Store, open_store, reconnection, repeated_work
+from umg_grpc.store.database import repeated
+from umg_grpc.store.reconnection import DatabaseAwayError, Reconnection, UnconfirmedCommitError
+from umg_grpc.store.repeated_work import Background
+
+CALLS = 200
+"""Sessions at once, many times the connections of the pool."""
+
+
+@pytest.fixture
+async def store(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
+    monkeypatch.setattr(reconnection, "WAIT_SECONDS", 60)  # the machine of the tests may be slow
+    store = await open_store(await postgres.create_prepared(tmp_path.name), tmp_path)
+    async with store.write() as session:
+        await session.execute(text("CREATE TABLE counts (count integer UNIQUE)"))
+    yield store
+    await store.aclose()
+
+
+class Counts:
+    """Repository of numbers, whose methods lose their connection at their first run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.runs = 0
+
+    @repeated
+    async def read(self) -> list[int]:
+        self.runs += 1
+        async with self._store.read() as session:
+            if self.runs == 1:
+                await session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+            return list(await session.scalars(text("SELECT count FROM counts ORDER BY count")))
+
+    @repeated
+    async def insert(self, count: int) -> None:
+        self.runs += 1
+        async with self._store.write() as session:
+            await session.execute(text("INSERT INTO counts VALUES (:count)"), {"count": count})
+            if self.runs == 1:
+                await session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
+async def test_all_calls_during_a_restart_are_answered(store: Store, postgres: Postgres) -> None:
+    async def read() -> int | None:
+        async with store.read() as session:
+            count: int | None = await session.scalar(select(1))
+            return count
+
+    async def insert(count: int) -> None:
+        async with store.write() as session:
+            await session.execute(text("INSERT INTO counts VALUES (:count)"), {"count": count})
+
+    await read()
+    await asyncio.to_thread(postgres.stop)
+    calls = [asyncio.create_task(read()) for _ in range(CALLS)]
+    writes = [asyncio.create_task(insert(number)) for number in range(CALLS)]
+    await asyncio.to_thread(postgres.start)
+    assert set(await asyncio.gather(*calls)) == {1}
+    await asyncio.gather(*writes)
+    async with store.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM counts")) == CALLS
+    assert store.reconnection.may_lack_rows  # the calls noticed the restart
+    assert not store.reconnection.is_away
+
+
+async def test_a_transaction_that_loses_its_connection_is_repeated(store: Store) -> None:
+    counts = Counts(store)
+    await counts.insert(7)
+    assert counts.runs == 2
+    counts.runs = 0
+    assert await counts.read() == [7]
+    assert counts.runs == 2
+
+
+async def test_a_commit_without_an_answer_is_not_repeated(store: Store) -> None:
+    async with store.write() as session:
+        await session.execute(
+            text(
+                "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+            )
+        )
+        await session.execute(
+            text(
+                "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON counts DEFERRABLE INITIALLY DEFERRED"
+                " FOR EACH ROW EXECUTE FUNCTION lose()"
+            )
+        )
+    counts = Counts(store)
+    counts.runs = 1  # loses its connection in the commit alone
+    with pytest.raises(UnconfirmedCommitError):
+        await counts.insert(7)
+    assert counts.runs == 2
+
+
+async def test_other_errors_are_not_repeated(store: Store) -> None:
+    counts = Counts(store)
+    counts.runs = 1
+    await counts.insert(7)
+    with pytest.raises(DBAPIError, match="duplicate key"):
+        await counts.insert(7)
+    assert counts.runs == 3
+
+
+class Probe:
+    """Database that is away until `answers` is set, and a clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.answers = False
+        self.seconds = 0.0
+        self.state = Reconnection(self.run, lambda: self.seconds)
+
+    async def run(self) -> None:
+        if not self.answers:
+            raise OSError("refused")
+
+    def lose(self) -> None:
+        self.answers = False
+        self.state.mark_away(OSError("the connection is lost"))
+
+
+@pytest.fixture
+async def probe(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Probe]:
+    for name in ("PROBE_SECONDS", "LATE_PROBE_SECONDS"):
+        monkeypatch.setattr(reconnection, name, 0.001)
+    probe = Probe()
+    yield probe
+    await probe.state.aclose()
+
+
+async def until_back(probe: Probe) -> None:
+    back = asyncio.Event()
+    end = probe.state.subscribe(back.set)
+    probe.answers = True
+    async with asyncio.timeout(60):
+        await back.wait()
+    end()
+
+
+async def test_no_call_waits_in_a_long_outage_or_beside_too_many(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    await probe.state.wait(0)  # the database is not away
+    probe.lose()
+    with pytest.raises(DatabaseAwayError, match="the connection is lost"):
+        await probe.state.wait(0)
+    monkeypatch.setattr(reconnection, "MAX_WAITING", 1)
+    waiting = asyncio.create_task(probe.state.wait(60))
+    await asyncio.sleep(0)
+    with pytest.raises(DatabaseAwayError):
+        await probe.state.wait(60)
+    probe.seconds = reconnection.PATIENCE_SECONDS
+    monkeypatch.setattr(reconnection, "MAX_WAITING", 10)
+    with pytest.raises(DatabaseAwayError):
+        await probe.state.wait(probe.seconds + 60)
+    await until_back(probe)
+    await waiting
+
+
+async def test_rows_may_be_missing_for_ten_seconds_after_an_outage(probe: Probe) -> None:
+    seen = [probe.state.may_lack_rows]
+    probe.lose()
+    seen.append(probe.state.may_lack_rows)
+    await until_back(probe)
+    seen.append(probe.state.may_lack_rows)
+    probe.seconds = reconnection.UNWRITTEN_SECONDS
+    seen.append(probe.state.may_lack_rows)
+    assert seen == [False, True, True, False]
+
+
+async def test_the_return_of_the_database_ends_the_pauses_of_background_work(
+    probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_work, "FIRST_PAUSE_SECONDS", 3600)
+    tried, done = asyncio.Semaphore(0), asyncio.Semaphore(0)
+
+    async def step() -> None:
+        tried.release()
+        await probe.state.wait(probe.seconds)
+        done.release()
+
+    probe.lose()
+    tasks = [Background("the work", step) for _ in range(3)]
+    async with asyncio.timeout(60):
+        for task in tasks:
+            task.wake()
+            await tried.acquire()
+        probe.answers = True
+        for _ in tasks:
+            await done.acquire()
+    for task in tasks:
+        await task.aclose(1)
