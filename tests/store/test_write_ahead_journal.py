@@ -1,5 +1,7 @@
 """Journal of records: it survives the end of its process, and delivers each record at least once."""
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -7,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.full_disks import LIMITED_BYTES, SmallDisk, disk_at
 from umg_grpc.store.write_ahead_journal import DISK, FULL, Journal
 
+SEGMENT = 2 * LIMITED_BYTES
 APPENDING = """
 import sys
 from pathlib import Path
@@ -108,19 +112,82 @@ async def test_records_wait_until_a_delivery_succeeds(tmp_path: Path) -> None:
     assert journal.waiting_records == 0
 
 
-async def test_records_that_are_lost_are_counted_with_the_reason(tmp_path: Path) -> None:
-    directory, lost = tmp_path / "journal", list[tuple[int, str]]()
-    journal = Journal(
-        directory, segment_bytes=10, waiting_bytes=20, count_lost=lambda count, reason: lost.append((count, reason))
-    )
-    for number in range(4):
-        journal.append(b"record %d" % number)
-    assert not journal.append(b"one", b"two")
-    assert lost == [(2, FULL)]
+async def test_refused_records_are_known_with_the_reason(tmp_path: Path) -> None:
+    directory = tmp_path / "journal"
+    journal = Journal(directory, segment_bytes=10, waiting_bytes=20)
+    assert [journal.append(b"record %d" % number) for number in range(3)] == [1, 1, 1]
+    assert (journal.append(b"one", b"two"), journal.refusal) == (0, FULL)
+    assert "bytes wait for the database" in journal.problem
+    await journal.drain(Receiver())
+    journal.check()
+    assert (journal.refusal, journal.problem, journal.append(b"three")) == ("", "", 1)
     await journal.drain(Receiver())
     directory.rmdir()
-    assert not journal.append(b"three")
-    assert lost == [(2, FULL), (1, DISK)]
+    assert (journal.append(b"four"), journal.refusal) == (0, DISK)
+    assert journal.problem == "No such file or directory"
+
+
+def test_the_disk_blocks_of_a_segment_are_allocated_when_it_is_opened(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, segment_bytes=SEGMENT)
+    [segment] = files(tmp_path)
+    assert segment.stat().st_blocks * 512 >= SEGMENT
+    journal.close()
+
+
+async def test_a_full_disk_takes_the_rest_of_a_segment_and_no_other(tmp_path: Path) -> None:
+    record, receiver = b"x" * 99, Receiver()
+    with disk_at(tmp_path / "disk", "1m") as disk:
+        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=LIMITED_BYTES)
+        disk.fill(os.getpid())
+        try:
+            taken = 0
+            while journal.append(record):
+                taken += 1
+            assert (taken, journal.refusal) == (LIMITED_BYTES // 100, DISK)
+            journal.check()
+            assert journal.problem in {os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)}
+            await journal.drain(receiver)
+            assert receiver.records == [record] * taken
+        finally:
+            disk.empty(os.getpid())
+        journal.check()
+        assert (journal.problem, journal.append(record)) == ("", 1)
+        journal.close()
+
+
+def test_a_disk_with_less_than_a_segment_of_space_is_a_problem_before_records_are_refused(tmp_path: Path) -> None:
+    with disk_at(tmp_path / "disk", "192k") as disk:
+        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=LIMITED_BYTES)
+        journal.check()
+        assert journal.problem == ""
+        journal.close()
+        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=SEGMENT)
+        journal.check()
+        if isinstance(disk, SmallDisk):  # the disk of a test without privileges has space
+            assert journal.problem == os.strerror(errno.ENOSPC)
+        assert journal.append(b"still") == 1
+        journal.close()
+
+
+async def test_a_segment_that_another_process_delivered_does_not_wait(tmp_path: Path) -> None:
+    journal, other, receiver = Journal(tmp_path, segment_bytes=10), Journal(tmp_path), Receiver()
+    for number in range(3):
+        journal.append(b"record %d" % number)
+    await other.drain(receiver)
+    assert receiver.records == [b"record 0", b"record 1"]
+    await journal.drain(receiver)
+    assert (sorted(receiver.records), journal.waiting_records) == ([b"record 0", b"record 1", b"record 2"], 0)
+
+
+async def test_the_unwritten_rest_of_the_segment_of_a_killed_process_is_no_record(tmp_path: Path) -> None:
+    (tmp_path / "0.jsonl").write_bytes(b"whole\n" + bytes(SEGMENT))
+    (tmp_path / "1.jsonl").write_bytes(b"whole too\ncut" + bytes(SEGMENT))
+    (tmp_path / "2.jsonl").write_bytes(bytes(SEGMENT))
+    journal, receiver = Journal(tmp_path), Receiver()
+    await journal.drain(receiver)
+    assert receiver.records == [b"whole", b"whole too"]
+    journal.close()
+    assert files(tmp_path) == []
 
 
 async def test_records_that_are_appended_together_are_delivered_each(tmp_path: Path) -> None:

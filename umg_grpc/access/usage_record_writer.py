@@ -1,13 +1,14 @@
 """Usage log: one record of each call, written to a local file at once and to the database in the background.
 
 A record passes through three places, each of which keeps it until the next one has it: a memory-mapped file of the
-calls in flight; a journal file, to which several records are appended by one system call; and the database.
+calls in flight; a journal file, to which several records are appended by one system call; and the database. Records
+that the journal refuses, for example since the disk is full, stay in memory until the database or the journal has them.
 """
 
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import count
@@ -23,12 +24,17 @@ from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, recor
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
-from umg_grpc.store.write_ahead_journal import Journal
+from umg_grpc.store.write_ahead_journal import DISK, Journal
 
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0
 CLOSE_SECONDS = 5.0
 JOURNAL_RECORDS = 64  # appended to the journal by one system call
+WRITTEN_RECORDS = 500  # of those in memory, to the journal or the database at a time
+MEMORY_BYTES = 64 * 2**20
+"""Maximum size of the records that neither the journal nor the database has taken; further ones are lost."""
+SILENT_SECONDS = 5.0
+"""Duration of a write after which the database counts as one that takes no records."""
 RETURN_SECONDS = 5.0  # between two searches for leases of processes that have ended
 
 logger = LazyLogger(__name__)
@@ -51,18 +57,20 @@ class UsageLog:
         count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
         count_deleted_early: Callable[[int], None] = lambda _count: None,
         sweep_seconds: float = SWEEP_SECONDS,
+        memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         """Open the journal file. Raise OSError if its directory cannot be written.
 
         `store`: database; `data`: data directory; `retention`: age and size at which old records are deleted;
-        `count_lost`: called with the number of lost records and the reason. `count_deleted_early`: called with the
-        number of records that were deleted before their time, since all together were too large. `sweep_seconds`: time
-        between two deletions of old records.
+        `count_lost`: called with the number of lost records and the reason why the journal refused them.
+        `count_deleted_early`: called with the number of records that were deleted before their time, since all
+        together were too large. `sweep_seconds`: time between two deletions of old records. `memory_bytes`: maximum
+        size of the records that neither the journal nor the database takes.
         """
         self._prefix = secrets.token_hex(8)
         try:
             self._processes = ProcessLocks(data / USAGE_DIRECTORY, self._prefix)
-            self._journal = Journal(data / USAGE_DIRECTORY, owner=f"{self._prefix}-", count_lost=count_lost)
+            self._journal = Journal(data / USAGE_DIRECTORY, owner=f"{self._prefix}-")
             self.open_records = OpenRecords(data / USAGE_DIRECTORY, self._prefix)
             """Records of the calls in flight, which are charged if this process is killed before `add`."""
         except OSError as error:
@@ -82,8 +90,15 @@ class UsageLog:
         self.new_ids = map(f"{self._prefix}-{{:012x}}".format, count())
         """Ids for records, unique among all processes, in ascending order."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
-        self._late = False
-        """Whether a write to the database runs, or the last one failed."""
+        self._writing = list[tuple[bytes, int]]()  # that are being inserted without the journal
+        self._memory_bytes = 0
+        self._max_memory_bytes = memory_bytes
+        self._count_lost = count_lost
+        self._lost = 0
+        self._late_since: float | None = None
+        """Time at which the write to the database began that runs or has failed; None after a success."""
+        self._failed = False
+        """Whether the last write to the database failed."""
         self._writer: Background | None = None
         self._sweeper: Background | None = None
 
@@ -101,21 +116,41 @@ class UsageLog:
         for background in (sweeper, writer):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
-        self._append_completed()
+        while self._append_completed():
+            pass
         self._journal.close()
-        self.open_records.close()
+        if missing := sum(slot == NO_SLOT for _, slot in self._completed):  # the others are in the file of open calls
+            self._lose(missing)
+        complete = self.open_records.close() and not self._journal.has_segments_of(self._prefix)
         with suppress(SQLAlchemyError, OSError, TimeoutError):
-            if not self._journal.has_segments_of(self._prefix):
+            if complete and not self._completed:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self.budgets.return_own()
-        self._processes.close()
+        self._processes.close(delete=complete)
 
     @property
     def waiting_writes(self) -> int:
         """Number of records that the database should have by now; 0 unless a write is running or the last one
         failed.
         """
-        return len(self._completed) + self._journal.waiting_records if self._late else 0
+        if self._late_since is None:
+            return 0
+        return len(self._completed) + len(self._writing) + self._journal.waiting_records
+
+    @property
+    def problem(self) -> str:
+        """Reason why the journal cannot take records, or will soon not; "" if it can."""
+        return self._journal.problem
+
+    @property
+    def can_charge(self) -> bool:
+        """Whether the cost of a further call would be charged even if the process was killed: the journal or the
+        database takes its record.
+        """
+        if not self._journal.refusal:
+            return True
+        is_silent = self._late_since is not None and time.monotonic() - self._late_since > SILENT_SECONDS
+        return not (self._failed or is_silent)
 
     def add(self, record: UsageRecord, slot: int) -> None:
         """Store the record of a completed call, and charge its cost to the budget of its key.
@@ -123,32 +158,86 @@ class UsageLog:
         `slot`: place of the call in the file of calls in flight, whose record is replaced.
         """
         encoded = encode_record(record)
-        if (completed := self.open_records.add(encoded, slot)) == NO_SLOT:
-            self._journal.append(encoded)
+        if self._memory_bytes + len(encoded) > self._max_memory_bytes:
             self.open_records.delete(slot)
-        else:
-            self._completed.append((encoded, completed))
-        if len(self._completed) >= JOURNAL_RECORDS:
+            self._lose(1)
+            return
+        completed = self.open_records.add(encoded, slot)
+        self._completed.append((encoded, slot if completed == NO_SLOT else completed))
+        self._memory_bytes += len(encoded)
+        if not self._journal.refusal and (completed == NO_SLOT or len(self._completed) >= JOURNAL_RECORDS):
             self._append_completed()
 
-    def _append_completed(self) -> None:
-        """Append the records of completed calls to the journal by one system call, and free their places in the file of
-        calls in flight.
+    def _append_completed(self) -> bool:
+        """Append the oldest completed records to the journal by one system call, and free their places in the file of
+        calls in flight. Records that the journal refuses stay in memory. Return whether there are more to append.
         """
-        if completed := self._completed:
-            self._completed = []
-            self._journal.append(*(record for record, _ in completed))
-            for _, slot in completed:
-                self.open_records.delete(slot)
+        if not (records := self._completed[:WRITTEN_RECORDS]):
+            return False
+        stored = self._journal.append(*(record for record, _ in records))
+        del self._completed[:stored]
+        self._release(records[:stored])
+        return stored == len(records) and bool(self._completed)
+
+    async def _insert_completed(self) -> None:
+        """Insert the records that the journal has refused into the database. Raise SQLAlchemyError."""
+        while self._completed:
+            self._writing, self._completed = self._completed[:WRITTEN_RECORDS], self._completed[WRITTEN_RECORDS:]
+            try:
+                await self._records.insert([record for record, _ in self._writing])
+            except BaseException:
+                self._completed = self._writing + self._completed
+                raise
+            else:
+                self._release(self._writing)
+            finally:
+                self._writing = []
+
+    def _release(self, records: Sequence[tuple[bytes, int]]) -> None:
+        """Free the memory of records that the journal or the database has, and their places in the file of calls in
+        flight.
+        """
+        for record, slot in records:
+            self._memory_bytes -= len(record)
+            self.open_records.delete(slot)
+
+    def _lose(self, count: int) -> None:
+        """Count records that neither the journal nor the database has taken."""
+        if not self._lost:
+            logger.error("usage records are lost: neither the journal nor the database takes them")
+        self._lost += count
+        self._count_lost(count, self._journal.refusal or DISK)
 
     async def _write(self) -> None:
-        self._late = True
+        if self._late_since is None:
+            self._late_since = time.monotonic()
+        try:
+            await self._write_all()
+        except BaseException:
+            self._failed = True
+            raise
+        self._late_since, self._failed = None, False
+        if self._lost:
+            logger.warning("usage records are not lost any more", lost=self._lost)
+            self._lost = 0
+
+    async def _write_all(self) -> None:
+        """Write all records to the journal, or else to the database, then those of the journal to the database, and
+        return leases of budgets.
+        """
+        if self._journal.problem:
+            self._journal.check()
+        more = True
+        while more:
+            more = self._append_completed()
+            await asyncio.sleep(0)  # many may wait after an outage, and calls must not wait for all of them
+        await self._insert_completed()
         holders, ended = set[str](), set[str]()
         if returns := time.monotonic() >= self._return_at:
             holders = await self.budgets.holders()
             ended = {name for name in holders | self._processes.names() if self._processes.has_ended(name)}
-        self._append_completed()
         await self._journal.drain(self._records.insert)  # with all records of the processes that have ended
+        self._journal.check()
         await self.budgets.return_unused()
         if returns:
             complete = {holder for holder in ended if not self._journal.has_segments_of(holder)}
@@ -159,7 +248,6 @@ class UsageLog:
                 forget(self._directory, holder)
                 self._processes.forget(holder)
             self._return_at = time.monotonic() + RETURN_SECONDS
-        self._late = False
 
     async def _sweep(self) -> None:
         swept = await self._records.sweep(self._retention.ttl, self._retention.max_bytes)

@@ -115,7 +115,7 @@ class Metrics:
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
-        self._lost = self._counter("umg_usage_records_lost", "Usage records that the journal rejected.", "reason")
+        self._lost = self._counter("umg_usage_records_lost", "Usage records that were lost.", "reason")
         self._deleted_early = self._counter(
             "umg_usage_records_deleted_early", "Usage records deleted before their time."
         )

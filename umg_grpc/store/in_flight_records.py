@@ -13,6 +13,8 @@ from pathlib import Path
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from umg_grpc.store.write_ahead_journal import NO_SPACE
+
 SLOT_BYTES = 1024
 MAX_RECORD_BYTES = SLOT_BYTES - 2
 FIRST_SLOTS = 256
@@ -33,7 +35,7 @@ class OpenRecords:
 
     def __init__(self, directory: Path, owner: str) -> None:
         """Create the file in an existing directory. `owner`: unique name of the process. Raise OSError if that is not
-        possible.
+        possible, but not for a full disk.
         """
         self._path = directory / f"{owner}{SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -42,9 +44,11 @@ class OpenRecords:
         self._is_full = False
         try:
             self._grow(FIRST_SLOTS)
-        except OSError:
-            self.close()
-            raise
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                self.close()
+                raise
+            self._report(error)
 
     def add(self, record: bytes, replaced: int = NO_SLOT) -> int:
         """Write a record into a free slot, then delete the record in the slot `replaced` (`NO_SLOT`: none). Return the
@@ -55,11 +59,9 @@ class OpenRecords:
             return NO_SLOT
         if not self._free:
             try:
-                self._grow(2 * self._slots)
+                self._grow(max(FIRST_SLOTS, 2 * self._slots))
             except OSError as error:
-                if not self._is_full:
-                    logger.error("calls in flight are lost with the process", reason=error.strerror or str(error))
-                self._is_full = True
+                self._report(error)
                 return NO_SLOT
         slot = self._free.pop()
         self._map[slot + 2 : slot + 2 + size] = record
@@ -75,13 +77,20 @@ class OpenRecords:
             _LENGTH.pack_into(self._map, slot, 0)
             self._free.append(slot)
 
-    def close(self) -> None:
-        """Close the file, and delete it if it contains no record."""
-        if len(self._free) == self._slots:
+    def close(self) -> bool:
+        """Close the file, and delete it if it contains no record. Return whether it contains none."""
+        if is_empty := len(self._free) == self._slots:
             self._path.unlink(missing_ok=True)
         if self._slots:
             self._map.close()
         os.close(self._descriptor)
+        return is_empty
+
+    def _report(self, error: OSError) -> None:
+        """Log an error that leaves the file too small for the calls in flight, if it is the first."""
+        if not self._is_full:
+            logger.error("calls in flight are lost with the process", reason=error.strerror or str(error))
+        self._is_full = True
 
     def _grow(self, slots: int) -> None:
         """Enlarge the file to this number of slots, and allocate its disk blocks. Raise OSError.

@@ -40,9 +40,12 @@ class ProcessLocks:
         """Delete the lock file of the process `name`, if the process has ended."""
         _try_lock(self._directory / f"{name}{SUFFIX}", delete=True)
 
-    def close(self) -> None:
-        """Release and delete the lock file of this process."""
-        self._path.unlink(missing_ok=True)
+    def close(self, *, delete: bool = True) -> None:
+        """Release the lock file of this process, and delete it. `delete`: False leaves the file, by which other
+        processes find the remaining files of this one.
+        """
+        if delete:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
     def _lock(self) -> int:
@@ -84,11 +87,13 @@ def _try_lock(path: Path, *, delete: bool) -> bool:
 def _directory_id(directory: Path) -> str:
     """Return the random id in a file of the directory; create the file if it does not exist."""
     path, own = directory / ID_FILE, directory / f"{ID_FILE}-{secrets.token_hex(8)}"
-    own.write_text(secrets.token_hex(16))
+    if path.exists():  # a full disk would not take the other file
+        return path.read_text()
     try:
+        own.write_text(secrets.token_hex(16))
         os.link(own, path)  # fails if another process was faster, and never leaves a file without its content
     except FileExistsError:
         pass
     finally:
-        own.unlink()
+        own.unlink(missing_ok=True)
     return path.read_text()

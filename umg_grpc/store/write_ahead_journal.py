@@ -5,15 +5,20 @@ process closed it or has ended. Any process may deliver its records and delete i
 process are delivered by other processes or at the next start. If a process is killed between delivery and deletion, the
 records are delivered again: a receiver must ignore records that it already has.
 
+The disk blocks of a segment are allocated when it is opened, so that records fit into an open segment of a full disk.
+The unwritten rest of a segment consists of zero bytes, which are no records.
+
 A record is safe as soon as `append` returns, unless the machine itself crashes: nothing waits for the disk.
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +30,13 @@ WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a pro
 BATCH_RECORDS = 500
 SUFFIX = ".jsonl"
 FULL, DISK = "full", "disk"
-"""Reasons for lost records: the undelivered records have reached the maximum size, or the disk is full."""
+"""Reasons for refused records: the undelivered records have reached the maximum size, or the disk takes none."""
+
+UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+"""Errors of file systems that cannot allocate disk blocks ahead."""
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a full disk."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -54,26 +65,33 @@ class Journal:
         owner: str = "",
         segment_bytes: int = SEGMENT_BYTES,
         waiting_bytes: int = WAITING_BYTES,
-        count_lost: Callable[[int, str], None] = lambda _count, _reason: None,
     ) -> None:
-        """Create the directory. Raise OSError if that is not possible.
+        """Create the directory, and open a segment. Raise OSError if that is not possible, but not for a full disk.
 
-        `owner`: unique name of the process, with which its file names begin. `segment_bytes`: size at which a new file
-        is begun. `waiting_bytes`: maximum size of undelivered records. `count_lost`: called with the number of rejected
-        records and the reason, `FULL` or `DISK`.
+        `owner`: unique name of the process, with which its file names begin. `segment_bytes`: size of a file.
+        `waiting_bytes`: maximum size of undelivered records.
         """
-        self._count_lost = count_lost
         self._owner = owner
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._waiting_bytes = waiting_bytes
+        self._numbers = count()
         self._descriptor = -1
         self._path = directory
-        self._size = self._records = 0
+        self._size = self._records = self._allocated = 0
         self._closed: dict[Path, _Segment] = {}  # own segments that are not delivered yet
-        self._rejected_count = 0
+        self._delivered = set[Path]()  # segments that could not be deleted, for example on a read-only file system
+        self.problem = ""
+        """Reason why the journal refuses records, or will soon since the disk is full; "" if it takes records."""
+        self.refusal = ""
+        """Reason why it refused the last records, `FULL` or `DISK`; "" if it took them."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._open_segment()
+        try:
+            self._open_segment(segment_bytes)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._refuse(error)
 
     @property
     def waiting_bytes(self) -> int:
@@ -85,27 +103,49 @@ class Journal:
         """Number of records of this process that are not delivered yet."""
         return self._records + sum(segment.records for segment in self._closed.values())
 
-    def append(self, *records: bytes) -> bool:
-        """Append records, which must not contain line ends, by one system call. Return whether all are stored: False if
-        the journal or the disk is full.
+    def append(self, *records: bytes) -> int:
+        """Append records, which must contain neither line ends nor zero bytes, by one system call. Return the number of
+        records, from the first on, that are stored: less than all if the journal or the disk is full.
         """
         lines = b"\n".join((*records, b""))
         try:
+            if self._size and self._size + len(lines) > self._allocated:
+                self._close_segment()
             if self._descriptor < 0:
-                self._open_segment()
-            written = os.write(self._descriptor, lines)
-        except _FullError as error:
-            return self._reject(len(records), FULL, str(error))
+                self._open_segment(len(lines))
+            elif not os.fstat(self._descriptor).st_nlink:  # the file was deleted
+                raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+            written = os.pwrite(self._descriptor, lines, self._size)
         except OSError as error:
-            return self._reject(len(records), DISK, error.strerror or str(error))
+            self._close_segment()
+            self._refuse(error)
+            return 0
         complete = len(records) if written == len(lines) else lines[:written].count(b"\n")
         self._size, self._records = self._size + written, self._records + complete
         if written != len(lines):  # the next record must not continue this line
             self._close_segment()
-            return self._reject(len(records) - complete, DISK, "the disk is full")
-        if self._size >= self._segment_bytes:
-            self._close_segment()
-        return True
+            self._refuse(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        else:
+            self.refusal = ""
+        return complete
+
+    def check(self) -> None:
+        """Open the next segment, unless one is open, and update `problem`. To be called regularly, so that the journal
+        takes records again after a failure, and calls do not wait for the allocation of a segment.
+        """
+        try:
+            if self._descriptor < 0:
+                self._open_segment(self._segment_bytes)
+                self.refusal = ""
+            disk = os.statvfs(self._directory)
+            if disk.f_blocks and disk.f_bavail * disk.f_frsize < self._segment_bytes:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._report(error)
+            return
+        if self.problem and not self.refusal:
+            logger.warning("the journal takes records again", journal=str(self._directory))
+            self.problem = ""
 
     async def drain(self, deliver: Deliver) -> None:
         """Pass the records of all files that no process writes any more to `deliver`, in batches, and delete each file
@@ -128,41 +168,67 @@ class Journal:
     def close(self) -> None:
         """Close this process's file. Records that are not delivered stay in the directory."""
         self._close_segment()
-        for path, segment in self._closed.items():
-            if not segment.size:
-                path.unlink(missing_ok=True)
 
-    def _open_segment(self) -> None:
-        """Create a new file, and lock it. Raise OSError.
+    def _open_segment(self, least: int) -> None:
+        """Create a new file, lock it, and allocate its disk blocks: for `least` bytes or a whole segment. Raise
+        OSError.
 
         If another process deletes the file before it is locked, another file is created.
         """
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
-            path = self._directory / f"{self._owner}{secrets.token_hex(8)}{SUFFIX}"
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            name = f"{self._owner}{next(self._numbers):08x}-{secrets.token_hex(4)}{SUFFIX}"  # in order of time
+            path = self._directory / name
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             if _lock(descriptor):
-                self._descriptor, self._path = descriptor, path
-                return
+                break
             os.close(descriptor)
+        self._allocated = max(least, self._segment_bytes)
+        try:
+            _allocate(descriptor, self._allocated)
+        except OSError:
+            _delete(path)
+            os.close(descriptor)
+            raise
+        self._descriptor, self._path = descriptor, path
 
     def _close_segment(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        """Close the file, and free its unwritten disk blocks; delete it if it has no records."""
+        if self._descriptor < 0:
+            return
+        if self._size:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
             self._closed[self._path] = _Segment(self._size, self._records)
-            self._descriptor, self._size, self._records = -1, 0, 0
+        else:
+            _delete(self._path)
+        os.close(self._descriptor)
+        self._descriptor, self._size, self._records = -1, 0, 0
 
-    def _reject(self, count: int, reason: str, problem: str) -> bool:
-        if not self._rejected_count:
-            logger.error("records are lost: the journal cannot take them", journal=str(self._directory), reason=problem)
-        self._rejected_count += count
-        self._count_lost(count, reason)
-        return False
+    def _refuse(self, error: OSError) -> None:
+        """Note that records were refused because of an error."""
+        self.refusal = FULL if isinstance(error, _FullError) else DISK
+        self._report(error)
+
+    def _report(self, error: OSError) -> None:
+        """Note an error as the problem of the journal, and log it if there was none before."""
+        reason = error.strerror or str(error)
+        if not self.problem:
+            logger.error(
+                "the journal takes no records: they stay in memory until the database has them",
+                journal=str(self._directory),
+                reason=reason,
+            )
+        self.problem = reason
 
     async def _drain_segments(self, deliver: Deliver) -> None:
-        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
-            if path != self._path or self._descriptor < 0:
+        found = sorted(self._directory.glob(f"*{SUFFIX}"))
+        for path in self._closed.keys() - found:  # another process has delivered it
+            del self._closed[path]
+        self._delivered.intersection_update(found)
+        for path in found:
+            if path not in self._delivered and (path != self._path or self._descriptor < 0):
                 await self._drain_segment(path, deliver)
 
     async def _drain_segment(self, path: Path, deliver: Deliver) -> None:
@@ -177,17 +243,11 @@ class Journal:
             records = await asyncio.to_thread(_read_records, path)
             for start in range(0, len(records), BATCH_RECORDS):
                 await deliver(records[start : start + BATCH_RECORDS])
-            self._delete(path)
+            self._closed.pop(path, None)
+            if not _delete(path):
+                self._delivered.add(path)
         finally:
             os.close(descriptor)
-
-    def _delete(self, path: Path) -> None:
-        """Delete a file after all its records were delivered."""
-        path.unlink()
-        self._closed.pop(path, None)
-        if self._rejected_count:
-            logger.warning("the journal takes records again", rejected=self._rejected_count)
-            self._rejected_count = 0
 
 
 def _lock(descriptor: int) -> bool:
@@ -198,6 +258,30 @@ def _lock(descriptor: int) -> bool:
     return False
 
 
+def _allocate(descriptor: int, size: int) -> None:
+    """Allocate disk blocks for `size` bytes of a file. Do nothing if the file system cannot; raise OSError if it has no
+    space.
+    """
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+
+
+def _delete(path: Path) -> bool:
+    """Delete a file. Return whether it does not exist any more."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("a file of the journal cannot be deleted", file=str(path), reason=error.strerror or str(error))
+        return False
+    return True
+
+
 def _read_records(path: Path) -> list[bytes]:
-    """Return the records in a file, without an incomplete last line, which a killed process may leave."""
-    return [line for line in path.read_bytes().split(b"\n")[:-1] if line]
+    """Return the records in a file, without the unwritten rest and an incomplete last line, which a killed process may
+    leave.
+    """
+    written, _, _ = path.read_bytes().partition(b"\0")
+    return [line for line in written.split(b"\n")[:-1] if line]
