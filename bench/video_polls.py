@@ -121,7 +121,7 @@ async def measure(tasks: int, seconds: float, interval: float, batch: int, rate:
         reschedule = context.rows.reschedule
 
         async def recorded(polls: Sequence[Poll], now_micros: int) -> None:
-            provider.due.update((poll.claim.upstream_task_id, poll.next_micros or 0) for poll in polls)
+            provider.due.update((poll.claim.upstream_task_id, now_micros + (poll.pause_micros or 0)) for poll in polls)
             await reschedule(polls, now_micros)
 
         context.rows.reschedule = recorded  # type: ignore[method-assign]

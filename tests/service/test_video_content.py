@@ -179,7 +179,7 @@ async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
         storage.url = url
         rules = EgressRules((parse_place(url.removeprefix("http://")),))
         async with Fetcher.opened(rules, lookup=resolve) as fetcher:
-            yield World(TaskContent(channels, fetcher, blobs, now=lambda: NOW), blobs, fake, storage)
+            yield World(TaskContent(channels, fetcher, blobs, lambda: NOW), blobs, fake, storage)
 
 
 Place = Callable[[World], TaskResult]

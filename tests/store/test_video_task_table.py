@@ -1,9 +1,12 @@
 """Table of video tasks: leases of several processes, states that move forward only, retention."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 from tests.support.databases import Database
+from tests.support.store_fixtures import Clock
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import (
     FAILED,
@@ -19,6 +22,8 @@ from umg_grpc.store.video_task_table import (
 
 SECOND = 10**6
 NOW = 1_800_000_000 * SECOND
+START = datetime.fromtimestamp(NOW // SECOND, UTC)
+TIME = Clock(START)
 CHANNEL = "main"
 
 
@@ -37,14 +42,25 @@ async def insert(store: Store, *tasks: MediaTask) -> None:
         session.add_all(tasks)
 
 
+def opened(store: Store, process: str) -> VideoTasks:
+    """Return the table of a process, whose clock is `TIME`."""
+    return VideoTasks(store, process, clock=GivenClock(TIME))
+
+
+def set_time(micros: int) -> None:
+    TIME.time = START + timedelta(microseconds=micros - NOW)
+
+
 async def claim(rows: VideoTasks, now: int, limit: int = 100) -> list[Claim]:
-    return await rows.claim(CHANNEL, now, now + 30 * SECOND, limit)
+    """Lease the tasks that are due at a time, for 30 seconds."""
+    set_time(now)
+    return await rows.claim(CHANNEL, 30, limit)
 
 
 async def test_a_due_task_is_claimed_by_one_process(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, *(task(number) for number in range(40)), task(40, next_poll_micros=NOW + SECOND))
-    processes = [VideoTasks(store, f"process {number}") for number in range(4)]
+    processes = [opened(store, f"process {number}") for number in range(4)]
     claimed = await asyncio.gather(*(claim(rows, NOW, 15) for rows in processes))
     ids = [each.task_id for claims in claimed for each in claims]
     ids += [each.task_id for each in await claim(processes[0], NOW)]
@@ -55,12 +71,12 @@ async def test_a_due_task_is_claimed_by_one_process(prepared_database: Database)
 async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, task(1))
-    slow, other = VideoTasks(store, "slow"), VideoTasks(store, "other")
+    slow, other = opened(store, "slow"), opened(store, "other")
     [first] = await claim(slow, NOW)
     assert await claim(other, NOW + 29 * SECOND) == []
     [second] = await claim(other, NOW + 30 * SECOND)
-    await slow.reschedule([Poll(first, NOW + 999 * SECOND)], NOW)  # too late: it has no effect
-    await other.reschedule([Poll(second, NOW + 40 * SECOND, 1, 35)], NOW)
+    await slow.reschedule([Poll(first, 969 * SECOND)], NOW)  # too late: it has no effect
+    await other.reschedule([Poll(second, 10 * SECOND, 1, 35)], NOW)
     [third] = await claim(slow, NOW + 40 * SECOND)
     assert (third.poll_failures, third.progress) == (1, 35)
     await store.aclose()
@@ -68,11 +84,11 @@ async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: D
 
 async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows, stall = VideoTasks(store, "process"), Stall("state reviewing 40", NOW)
+    rows, stall = opened(store, "process"), Stall("state reviewing 40", NOW)
     await insert(store, task(1))
     [polled] = await claim(rows, NOW)
     assert polled.stall is None
-    await rows.reschedule([Poll(polled, NOW + SECOND, stall=stall)], NOW)
+    await rows.reschedule([Poll(polled, SECOND, stall=stall)], NOW)
     [polled] = await claim(rows, NOW + SECOND)
     assert polled.stall == stall
     running = await rows.advance(polled.task_id, RUNNING, next_poll_micros=NOW + 2 * SECOND)
@@ -83,27 +99,29 @@ async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_
 
 async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = VideoTasks(store, "alive")
+    rows = opened(store, "alive")
     await insert(store, task(1, state=SUBMITTING, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
-    await rows.release(["ended"], NOW)
+    set_time(NOW)
+    await rows.release(["ended"])
     assert [each.state for each in await claim(rows, NOW)] == [SUBMITTING]
     await store.aclose()
 
 
 async def test_a_notification_during_a_poll_causes_another_poll(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = VideoTasks(store, "process")
+    rows = opened(store, "process")
     await insert(store, task(1))
     [polled] = await claim(rows, NOW)
-    await rows.make_due(polled.task_id, NOW + SECOND)
-    await rows.reschedule([Poll(polled, NOW + 10 * SECOND)], NOW)
+    set_time(NOW + SECOND)
+    await rows.make_due(polled.task_id)
+    await rows.reschedule([Poll(polled, 9 * SECOND)], NOW)
     assert len(await claim(rows, NOW + SECOND)) == 1
     await store.aclose()
 
 
 async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = VideoTasks(store, "process")
+    rows = opened(store, "process")
     await insert(store, task(1))
     assert await rows.advance("task_1", RUNNING) is not None
     assert await rows.advance("task_1", QUEUED) is None
@@ -119,12 +137,50 @@ async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
 
 async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = VideoTasks(store, "process")
+    rows = opened(store, "process")
     await insert(store, *(task(number) for number in range(6)))
     for number in range(5):
         expire = NOW if number == 4 else NOW + 9 * SECOND
         await rows.advance(f"task_{number}", FAILED, next_poll_micros=None, expire_micros=expire)
-    await rows.sweep(NOW, max_tasks=2)
+    set_time(NOW)
+    await rows.sweep(max_tasks=2)
     left = {number for number in range(6) if await rows.get(f"task_{number}") is not None}
     assert left == {3, 5}  # 4 has expired, 0 to 2 are beyond the number, and 5 has not ended
+    await store.aclose()
+
+
+async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows = opened(store, "submitting")
+    set_time(NOW)
+    new = task(1, state=SUBMITTING, lease_owner="submitting", next_poll_micros=None)
+    assert await rows.insert(new, None, 20) is None
+    assert new.next_poll_micros == NOW + 20 * SECOND
+    assert await claim(rows, NOW + 19 * SECOND) == []
+    await rows.renew("task_1", 20)
+    assert await claim(rows, NOW + 38 * SECOND) == []
+    await rows.release_one("task_1")
+    assert [each.task_id for each in await claim(rows, NOW + 38 * SECOND)] == ["task_1"]
+    await store.aclose()
+
+
+async def test_the_last_poll_of_a_task_is_followed_by_no_other(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows = opened(store, "process")
+    await insert(store, task(1))
+    [polled] = await claim(rows, NOW)
+    assert {channel: count for channel, (_, count) in (await rows.due()).items()} == {CHANNEL: 1}
+    await rows.reschedule([Poll(polled, None)], NOW)
+    assert await rows.due() == {}
+    await store.aclose()
+
+
+async def test_the_lateness_of_a_channel_is_that_of_its_first_task(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows = opened(store, "process")
+    await insert(store, task(1, next_poll_micros=NOW + 3 * SECOND), task(2, next_poll_micros=NOW + 9 * SECOND))
+    set_time(NOW)
+    assert await rows.due() == {CHANNEL: (-3 * SECOND, 2)}
+    set_time(NOW + 5 * SECOND)
+    assert await rows.due() == {CHANNEL: (2 * SECOND, 2)}
     await store.aclose()

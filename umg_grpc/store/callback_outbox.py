@@ -4,10 +4,11 @@ state, and deleted after its delivery.
 
 from typing import NamedTuple
 
-from sqlalchemy import Update, and_, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Update, and_, delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
 from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
 
@@ -36,8 +37,9 @@ class TaskCallbacks:
     the database fails.
     """
 
-    def __init__(self, store: Store, process: str) -> None:
-        """Open the outbox for a process; `process` is its unique name."""
+    def __init__(self, store: Store, process: str, clock: Clock | None = None) -> None:
+        """Open the outbox for a process; `process` is its unique name. `clock`: None for that of the database."""
+        self._clock = clock or store.clock
         self._store = store
         self._process = process
 
@@ -51,9 +53,9 @@ class TaskCallbacks:
             return Backlog(waiting, total - waiting)
 
     @repeated
-    async def claim(self, now_micros: int, lease_end_micros: int, limit: int) -> list[Outgoing]:
-        """Lease up to `limit` due notifications to this process until `lease_end_micros`, and return them; empty if
-        none is due. Times are microseconds since 1970 in UTC.
+    async def claim(self, lease_seconds: float, limit: int) -> list[Outgoing]:
+        """Lease up to `limit` due notifications to this process for `lease_seconds`, and return them; empty if none is
+        due.
 
         Only the oldest notification of each task is leased, so that callers receive the changes in their order.
         """
@@ -67,7 +69,7 @@ class TaskCallbacks:
         )
         due = (
             select(table.callback_id)
-            .where(table.next_attempt_micros <= now_micros, ~is_later)
+            .where(table.next_attempt_micros <= self._clock.sql_micros(), ~is_later)
             .order_by(table.next_attempt_micros)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -75,7 +77,7 @@ class TaskCallbacks:
         taken = (
             update(table)
             .where(table.callback_id.in_(due))
-            .values(lease_owner=self._process, next_attempt_micros=lease_end_micros)
+            .values(lease_owner=self._process, next_attempt_micros=self._after(lease_seconds))
             .returning(
                 *(table.callback_id, table.task_id, table.owner, table.url, table.body),
                 *(table.attempts, table.create_micros),
@@ -92,12 +94,10 @@ class TaskCallbacks:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 
     @repeated
-    async def retry(self, sent: Outgoing, next_micros: int) -> None:
-        """Count the failed attempt for a notification, and schedule the next one, at `next_micros` since 1970
-        in UTC.
-        """
+    async def retry(self, sent: Outgoing, pause_seconds: float) -> None:
+        """Count the failed attempt for a notification, and schedule the next one, after `pause_seconds`."""
         async with self._store.write() as session:
-            await session.execute(self._attempted(sent, next_micros))
+            await session.execute(self._attempted(sent, self._after(pause_seconds)))
 
     @repeated
     async def give_up(self, sent: Outgoing, reason: str) -> None:
@@ -109,7 +109,11 @@ class TaskCallbacks:
             await session.execute(self._attempted(sent, None))
             await session.execute(task)
 
-    def _attempted(self, sent: Outgoing, next_micros: int | None) -> Update:
+    def _after(self, seconds: float) -> ColumnElement[int]:
+        """Return the SQL expression of the time after a number of seconds, in microseconds since 1970."""
+        return self._clock.sql_micros() + int(seconds * 1e6)
+
+    def _attempted(self, sent: Outgoing, next_micros: ColumnElement[int] | None) -> Update:
         """Return the UPDATE statement that counts an attempt and ends the lease of the notification.
         `next_micros`: time of the next attempt; None for no further one.
         """

@@ -1,19 +1,21 @@
 """Table of video tasks. Each change of a task is one transaction, which checks the task's state before it changes it.
 
 Any process may poll any task at its provider. The time of the next poll is also the lease: a process that leases a due
-task sets this time to the end of its lease, so that the task of a killed process becomes due again.
+task sets this time to the end of its lease, so that the task of a killed process becomes due again. These times are
+written and compared by the clock of the database, since the clocks of the processes may differ.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, select, text, tuple_, update
+from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, select, text, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
 from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable, time_of
 from umg_grpc.store.video_task_results import TaskResult, results_text
@@ -56,7 +58,7 @@ class Pin(NamedTuple):
     """Prices of the channel by which the task is charged."""
     deadline_micros: int
     """Time at which the task fails if it has not ended."""
-    lease_end_micros: int
+    lease_seconds: float
 
 
 class Stall(NamedTuple):
@@ -95,11 +97,13 @@ class Claim(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """Result of a poll that leaves the task's state unchanged: the time of the next poll, and the columns to update."""
+    """Result of a poll that leaves the task's state unchanged: when the next poll follows, and the columns to
+    update.
+    """
 
     claim: Claim
-    next_micros: int | None
-    """Time of the next poll in microseconds since 1970 in UTC; None for no further poll."""
+    pause_micros: int | None
+    """Microseconds until the next poll; None for no further poll."""
     failures: int = 0
     progress: int | None = None
     stall: Stall | None = None
@@ -123,11 +127,7 @@ _CLAIMED = (
     *(MediaTask.poll_failures, MediaTask.deadline_micros, MediaTask.create_micros, MediaTask.next_poll_micros),
     *(MediaTask.stall, MediaTask.stall_since_micros),
 )
-_RESCHEDULE = text(
-    "UPDATE media_tasks SET next_poll_micros = :next, lease_owner = '', poll_failures = :failures,"
-    " stall = :stall, stall_since_micros = :stall_since"
-    " WHERE task_id = :task_id AND lease_owner = :owner AND next_poll_micros = :lease_end"
-)
+_COLUMNS = tuple(column.name for column in MediaTask.__table__.columns)
 _SET_PROGRESS = text(
     "UPDATE media_tasks SET progress = :progress, update_micros = :now"
     " WHERE task_id = :task_id AND state < :terminal AND (progress IS NULL OR progress < :progress)"
@@ -144,29 +144,34 @@ class VideoTasks:
         notification: Callable[[MediaTask], TaskCallback | None] = lambda _: None,
         *,
         has_usage: bool = True,
+        clock: Clock | None = None,
     ) -> None:
         """Open the table for a process; `process` is its unique name.
 
         `notification`: returns the notification of the caller about a change of state, or None if the caller wants
         none.
-        `has_usage`: whether a usage record is written for each task.
+        `has_usage`: whether a usage record is written for each task. `clock`: None for that of the database.
         """
+        self._clock = clock or store.clock
         self._store = store
         self._process = process
         self._notification = notification
         self._has_usage = has_usage
 
     @repeated
-    async def insert(self, task: MediaTask, reserved: Hold | None) -> MediaTask | None:
-        """Insert a task, and reserve its maximum cost (`reserved`; None for a key without a budget). Return None, or
-        the existing task with which it conflicts; then nothing is inserted.
+    async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
+        """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost
+        (`reserved`; None for a key without a budget). Return None, or the existing task with which it conflicts; then
+        nothing is inserted.
 
         Tasks of one owner conflict if they have the same idempotency key or external id.
         """
+        values: dict[str, object] = {name: getattr(task, name) for name in _COLUMNS}
+        values["next_poll_micros"] = self._after(lease_seconds)
+        inserted = insert(MediaTask).values(**values).returning(MediaTask.next_poll_micros)
         try:
             async with self._store.write() as session:
-                session.add(task)
-                await session.flush()
+                task.next_poll_micros = await session.scalar(inserted)
                 if reserved is not None:
                     now = time_of(task.create_micros)
                     await hold(session, reserved.lease, task.task_id, reserved.micro_credits, now)
@@ -246,7 +251,7 @@ class VideoTasks:
             "upstream_model": pin.model,
             "prices": pin.prices,
             "deadline_micros": pin.deadline_micros,
-            "next_poll_micros": pin.lease_end_micros,
+            "next_poll_micros": self._after(pin.lease_seconds),
         }
         async with self._store.write() as session:
             changed = await session.execute(update(table).where(*own).values(**values).returning(table.task_id))
@@ -267,22 +272,22 @@ class VideoTasks:
             return True
 
     @repeated
-    async def renew(self, task_id: str, lease_end_micros: int) -> None:
-        """Extend the lease of a task that this process is submitting to `lease_end_micros`."""
+    async def renew(self, task_id: str, lease_seconds: float) -> None:
+        """Extend the lease of a task that this process is submitting to `lease_seconds` from now."""
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
-            await session.execute(update(table).where(*own).values(next_poll_micros=lease_end_micros))
+            await session.execute(update(table).where(*own).values(next_poll_micros=self._after(lease_seconds)))
 
     @repeated
-    async def release_one(self, task_id: str, next_micros: int) -> None:
+    async def release_one(self, task_id: str) -> None:
         """End the lease of a task of which it is unknown whether a provider accepted it. Any process may look for it at
-        the provider from `next_micros` on.
+        the provider from now on.
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         async with self._store.write() as session:
-            await session.execute(update(table).where(*own).values(lease_owner="", next_poll_micros=next_micros))
+            await session.execute(update(table).where(*own).values(lease_owner="", next_poll_micros=self._after(0)))
 
     # --- changes
 
@@ -349,20 +354,23 @@ class VideoTasks:
 
     @repeated
     async def due(self) -> Mapping[str, tuple[int, int]]:
-        """Return channel -> (time at which its next task is due, number of its tasks that are still polled)."""
+        """Return channel -> (microseconds since its next task is due, negative before that time, number of its tasks
+        that are still polled).
+        """
         table = MediaTask
-        query = select(table.channel, func.min(table.next_poll_micros), func.count())
+        late = self._clock.sql_micros() - func.min(table.next_poll_micros)
+        query = select(table.channel, late, func.count())
         query = query.where(table.next_poll_micros.is_not(None)).group_by(table.channel)
         async with self._store.read() as session:
-            return {channel: (first or 0, count) for channel, first, count in await session.execute(query)}
+            return {channel: (late or 0, count) for channel, late, count in await session.execute(query)}
 
     @repeated
-    async def claim(self, channel: str, now_micros: int, lease_end_micros: int, limit: int) -> list[Claim]:
-        """Lease up to `limit` due tasks of a channel to this process until `lease_end_micros`, and return them."""
+    async def claim(self, channel: str, lease_seconds: float, limit: int) -> list[Claim]:
+        """Lease up to `limit` due tasks of a channel to this process for `lease_seconds`, and return them."""
         table = MediaTask
         due = (
             select(table.task_id)
-            .where(table.channel == channel, table.next_poll_micros <= now_micros)
+            .where(table.channel == channel, table.next_poll_micros <= self._clock.sql_micros())
             .order_by(table.next_poll_micros)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -370,7 +378,7 @@ class VideoTasks:
         taken = (
             update(table)
             .where(table.task_id.in_(due))
-            .values(lease_owner=self._process, next_poll_micros=lease_end_micros)
+            .values(lease_owner=self._process, next_poll_micros=self._after(lease_seconds))
             .returning(*_CLAIMED)
             .execution_options(synchronize_session=False)
         )
@@ -379,18 +387,30 @@ class VideoTasks:
 
     @repeated
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of polled tasks whose state is unchanged, and store the times of their next polls.
+        """End the leases of polled tasks whose state is unchanged, and schedule their next polls.
 
         A task whose lease has passed to another process, or that was made due in the meantime, is left unchanged.
         """
+        table = MediaTask
+        own = (
+            *(table.task_id == bindparam("id"), table.lease_owner == self._process),
+            table.next_poll_micros == bindparam("lease_end"),
+        )
+        rescheduled = update(table).where(*own)
+        rescheduled = rescheduled.values(
+            next_poll_micros=self._clock.sql_micros() + bindparam("pause", type_=BigInteger()),  # NULL for None
+            lease_owner="",
+            poll_failures=bindparam("failures"),
+            stall=bindparam("name"),
+            stall_since_micros=bindparam("since"),
+        )
         rows = [
             {
-                "task_id": poll.claim.task_id,
-                "next": poll.next_micros,
+                "id": poll.claim.task_id,
+                "pause": poll.pause_micros,
                 "failures": poll.failures,
-                "stall": poll.stall.name if poll.stall is not None else None,
-                "stall_since": poll.stall.since_micros if poll.stall is not None else None,
-                "owner": self._process,
+                "name": poll.stall.name if poll.stall is not None else None,
+                "since": poll.stall.since_micros if poll.stall is not None else None,
                 "lease_end": poll.claim.lease_end_micros,
             }
             for poll in polls
@@ -401,36 +421,40 @@ class VideoTasks:
             if poll.progress is not None and poll.progress != poll.claim.progress
         ]
         async with self._store.write() as session:
-            await session.execute(_RESCHEDULE, rows)
+            await (await session.connection()).execute(rescheduled, rows)
             if reported:
                 await session.execute(_SET_PROGRESS, reported)
 
     @repeated
-    async def make_due(self, task_id: str, now_micros: int) -> None:
-        """Schedule the next poll of an accepted task for `now_micros`; do nothing for a task that has ended."""
-        table = MediaTask
-        open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now_micros)
+    async def make_due(self, task_id: str) -> None:
+        """Schedule the next poll of an accepted task for now; do nothing for a task that has ended."""
+        table, now = MediaTask, self._clock.sql_micros()
+        open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now)
         async with self._store.write() as session:
-            await session.execute(update(table).where(*open_task).values(next_poll_micros=now_micros))
+            await session.execute(update(table).where(*open_task).values(next_poll_micros=now))
 
     @repeated
-    async def release(self, processes: Collection[str], now_micros: int) -> None:
+    async def release(self, processes: Collection[str]) -> None:
         """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now."""
-        tasks, callbacks = MediaTask, TaskCallback
+        tasks, callbacks, now = MediaTask, TaskCallback, self._clock.sql_micros()
         held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
         sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
         async with self._store.write() as session:
-            await session.execute(update(tasks).where(held).values(next_poll_micros=now_micros, lease_owner=""))
-            await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now_micros, lease_owner=""))
+            await session.execute(update(tasks).where(held).values(next_poll_micros=now, lease_owner=""))
+            await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now, lease_owner=""))
 
     @repeated
-    async def sweep(self, now_micros: int, max_tasks: int) -> None:
-        """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks."""
+    async def sweep(self, max_tasks: int) -> None:
+        """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks. Do nothing
+        while the clock is wrong.
+        """
+        if not self._clock.is_trusted:
+            return
         table = MediaTask
         newest = select(table.create_micros).where(table.expire_micros.is_not(None))
         async with self._store.read() as session:
             oldest = await session.scalar(newest.order_by(table.create_micros.desc()).offset(max_tasks).limit(1))
-        old = table.expire_micros <= now_micros
+        old = table.expire_micros <= self._clock.sql_micros()
         if oldest is not None:
             old |= table.expire_micros.is_not(None) & (table.create_micros <= oldest)
         while True:
@@ -440,6 +464,10 @@ class VideoTasks:
                 await session.execute(delete(table).where(table.task_id.in_(ids)))
             if len(ids) < SWEEP_ROWS:
                 return
+
+    def _after(self, seconds: float) -> ColumnElement[int]:
+        """Return the SQL expression of the time after a number of seconds."""
+        return self._clock.sql_micros() + int(seconds * 1e6)
 
 
 def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:

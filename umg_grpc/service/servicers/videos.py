@@ -60,7 +60,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         self._rows = tasks.context.rows
         self._fetcher = fetcher
         self._blobs = blobs
-        self._content = TaskContent(channels, fetcher, blobs, tasks.context.metrics.read)
+        self._content = TaskContent(channels, fetcher, blobs, tasks.context.now, tasks.context.metrics.read)
 
     # --- submission
 
@@ -305,7 +305,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         _check_callback(request.body, row)
         tasks.metrics.called_back("in", "received")
         if row.state not in TERMINAL:
-            await self._rows.make_due(row.task_id, tasks.now())
+            await self._rows.make_due(row.task_id)
             tasks.wake_poller()
         return pb.ReceiveVideoCallbackResponse()
 

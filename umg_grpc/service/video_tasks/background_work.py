@@ -77,10 +77,10 @@ class Tasks:
     async def _take_over(self) -> None:
         ended = {name for name in self._locks.names() if name != self.context.process and self._locks.has_ended(name)}
         if ended:
-            await self.context.rows.release(ended, self.context.now())
+            await self.context.rows.release(ended)
             for name in ended:
                 self._locks.forget(name)
             self.context.wake_poller()
 
     async def _sweep(self) -> None:
-        await self.context.rows.sweep(self.context.now(), max(1, self._config.max_bytes // ROW_BYTES))
+        await self.context.rows.sweep(max(1, self._config.max_bytes // ROW_BYTES))

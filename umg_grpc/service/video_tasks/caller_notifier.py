@@ -60,8 +60,7 @@ class Notifier:
             self._tasks.metrics.set_backlog(backlog)
             if self._background is not None:
                 self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
-            now = self._tasks.now()
-            if not backlog.waiting or not (found := await callbacks.claim(now, now + int(LEASE_SECONDS * 1e6), BATCH)):
+            if not backlog.waiting or not (found := await callbacks.claim(LEASE_SECONDS, BATCH)):
                 return
             results = await asyncio.gather(*(self._deliver(sent) for sent in found), return_exceptions=True)
             for error in results:
@@ -82,7 +81,7 @@ class Notifier:
             return
         self._tasks.metrics.called_back("out", "failed")
         pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
-        await self._tasks.callbacks.retry(sent, self._tasks.now() + int(pause * 1e6))
+        await self._tasks.callbacks.retry(sent, pause)
 
     async def _post(self, sent: Outgoing) -> tuple[str, bool]:
         """Send a notification to its receiver. Return (problem, whether to give up): the problem is "" if the receiver

@@ -110,12 +110,11 @@ class Outcomes:
         """Fail the tasks whose deadline has passed, of a batch whose channel is no longer in the config. Return the
         next polls of the others, for which the channel may come back.
         """
-        now = self._tasks.now()
         polls = list[Poll]()
         for claim in batch:
             if not await self._expire(claim, tail=False):
-                next_micros = now + int(MISSING_CHANNEL_SECONDS * 1e6)
-                polls.append(Poll(claim, next_micros, claim.poll_failures, stall=claim.stall))
+                pause = int(MISSING_CHANNEL_SECONDS * 1e6)
+                polls.append(Poll(claim, pause, claim.poll_failures, stall=claim.stall))
         return polls
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
@@ -137,9 +136,9 @@ class Outcomes:
             found = await upstream.find(submission, FIND_SECONDS)
         except UmgError as error:
             logger.warning("a submission cannot be confirmed yet", task=claim.task_id, outcome=error.name)
-            if age < FIND_GIVE_UP_SECONDS:
+            if age < FIND_GIVE_UP_SECONDS or not self._may_give_up:
                 pause = min(FIND_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
-                return [Poll(claim, self._next(pause), failures)]
+                return [Poll(claim, self._tasks.jittered(pause), failures)]
             found = None
         if found is not None:
             accepted = await self._tasks.accept(claim.task_id, found, upstream.first_poll_seconds)
@@ -147,11 +146,16 @@ class Outcomes:
             if accepted is not None:
                 self._tasks.changed(accepted)
             return []
-        if failures < FIND_ATTEMPTS and age < FIND_GIVE_UP_SECONDS:
-            return [Poll(claim, self._next(FIND_PAUSE_SECONDS), failures)]
+        if (failures < FIND_ATTEMPTS and age < FIND_GIVE_UP_SECONDS) or not self._may_give_up:
+            return [Poll(claim, self._tasks.jittered(FIND_PAUSE_SECONDS), failures)]
         message = "it is unknown whether the provider accepted the task; it was not sent again and is not billed"
         await self._end(claim, FAILED, failure("submit_unconfirmed", message))
         return []
+
+    @property
+    def _may_give_up(self) -> bool:
+        """Whether a task may fail because of its age: not while the clock of this process is wrong."""
+        return self._tasks.clock.is_trusted
 
     async def _apply_one(
         self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus | UmgError | None
@@ -180,7 +184,7 @@ class Outcomes:
         if status.state == RUNNING and claim.state == QUEUED:
             await self._start(upstream, claim, status, stall)
             return None
-        return Poll(claim, self._next(self._interval(upstream, claim)), 0, status.progress_percent, stall)
+        return Poll(claim, self._tasks.jittered(self._interval(upstream, claim)), 0, status.progress_percent, stall)
 
     async def _is_given_up(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall) -> bool:
         """End a task whose state the gateway does not know, at its deadline or if the state has not changed for a long
@@ -193,7 +197,7 @@ class Outcomes:
             )
             self._tasks.metrics.unknown(claim.channel)
         is_over = stalls.has_lasted(stall, stalls.UNKNOWN_STATE, stalls.UNKNOWN_STATE_SECONDS, now)
-        if not is_over and now < claim.deadline_micros:
+        if (not is_over and now < claim.deadline_micros) or not self._may_give_up:
             return False
         if status.results:
             await self._succeed(upstream, claim, status)
@@ -224,10 +228,10 @@ class Outcomes:
         if not videos:
             stall, failures = stalls.no_video(claim, self._tasks.now()), claim.poll_failures + 1
             is_over = stalls.has_lasted(stall, stalls.NO_VIDEO, stalls.NO_VIDEO_SECONDS, self._tasks.now())
-            if not is_over or failures < RESULT_ATTEMPTS:
+            if not is_over or failures < RESULT_ATTEMPTS or not self._may_give_up:
                 if await self._expire(claim):
                     return None
-                return Poll(claim, self._next(upstream.poll_seconds), failures, stall=stall)
+                return Poll(claim, self._tasks.jittered(upstream.poll_seconds), failures, stall=stall)
             error = failure("task_failed", "the provider finished the task without a video")
             await self._end(claim, FAILED, error, tail=True)
             return None
@@ -280,15 +284,15 @@ class Outcomes:
                 logger.warning("a task that was given up has succeeded", task=claim.task_id, channel=claim.channel)
                 self._tasks.metrics.ended(claim.channel, "late")
             return Poll(claim, None)
-        after = self._next(TAIL_POLL_SECONDS)
-        return Poll(claim, after if after < end else None)
+        pause = self._tasks.jittered(TAIL_POLL_SECONDS)
+        return Poll(claim, pause if self._tasks.now() + pause < end else None)
 
     async def _is_lost(self, claim: Claim, error: UmgError | None, stall: Stall | None) -> bool:
         """Fail a task of which its provider has answered for some time that it does not have it, or whose queries it
         has refused. Return whether it was failed. `error`: error of the last poll.
         """
         now = self._tasks.now()
-        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS or error is None:
+        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS or error is None or not self._may_give_up:
             return False
         if stalls.has_lasted(stall, stalls.LOST, stalls.LOST_SECONDS, now):
             found = failure("task_expired", "the provider does not have the task any more")
@@ -305,7 +309,7 @@ class Outcomes:
         success.
         """
         now = self._tasks.now()
-        if claim.state in TERMINAL or now < claim.deadline_micros:
+        if claim.state in TERMINAL or now < claim.deadline_micros or not self._may_give_up:
             return False
         message = "the provider did not finish the task in time; it is not billed"
         await self._end(claim, FAILED, failure("task_expired", message), tail=tail)
@@ -362,7 +366,7 @@ class Outcomes:
             )
         if claim.state in TERMINAL and self._tasks.now() > claim.deadline_micros + int(TAIL_SECONDS * 1e6):
             return Poll(claim, None)
-        return Poll(claim, self._next(pause), failures, stall=stall)
+        return Poll(claim, self._tasks.jittered(pause), failures, stall=stall)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
         """Return the seconds to the next poll of an unfinished task; they grow with its age."""

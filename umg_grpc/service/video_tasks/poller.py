@@ -132,9 +132,7 @@ class Poller:
         for timer in self._timers.values():
             timer.cancel()
         unpolled = [claim for lane in self._lanes.values() for claim in lane.waiting]
-        self._unwritten += [
-            Poll(claim, self._tasks.now(), claim.poll_failures, stall=claim.stall) for claim in unpolled
-        ]
+        self._unwritten += [Poll(claim, 0, claim.poll_failures, stall=claim.stall) for claim in unpolled]
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
             for task in late:
@@ -146,19 +144,18 @@ class Poller:
 
     async def _step(self) -> None:
         """Lease the due tasks of every channel whose queue has space, and start their polls."""
-        due, now = await self._tasks.rows.due(), self._tasks.now()
-        lateness = max((now - first for first, _ in due.values()), default=0)
+        due = await self._tasks.rows.due()
+        lateness = max((late for late, _ in due.values()), default=0)
         self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
         if self._scheduler is not None:
             self._scheduler.every = TICK_SECONDS if due else IDLE_TICK_SECONDS
-        for channel, (first, _) in due.items():
+        for channel, (late, _) in due.items():
             lane = self._lanes.get(channel)
             if lane is None:
                 clock = asyncio.get_running_loop().time
                 lane = self._lanes[channel] = Lane(self._concurrency, self._per_second, clock)
-            if first <= now and (room := lane.room(self._max_batch(channel))):
-                lease_end = now + int(LEASE_SECONDS * 1e6)
-                for claim in await self._tasks.rows.claim(channel, now, lease_end, room):
+            if late >= 0 and (room := lane.room(self._max_batch(channel))):
+                for claim in await self._tasks.rows.claim(channel, LEASE_SECONDS, room):
                     if claim.task_id not in self._in_flight:
                         self._in_flight.add(claim.task_id)
                         lane.waiting.append(claim)

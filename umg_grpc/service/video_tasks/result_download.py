@@ -14,7 +14,6 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poller import provider_task_of
-from umg_grpc.service.video_tasks.task_messages import now_micros
 from umg_grpc.store.blob_store import EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
@@ -62,11 +61,11 @@ class TaskContent:
         channels: Channels,
         fetcher: Fetcher,
         blobs: BlobStore | None,
+        now: Callable[[], int],
         count: Callable[[str, str], None] = lambda *_: None,
-        now: Callable[[], int] = now_micros,
     ) -> None:
-        """Create a reader. `blobs`: None if the operator stores no files. `count`: called with the name of a source and
-        `ok` or `failed`. `now`: returns microseconds since 1970.
+        """Create a reader. `blobs`: None if the operator stores no files. `now`: returns microseconds since 1970.
+        `count`: called with the name of a source and `ok` or `failed`.
         """
         self._channels = channels
         self._fetcher = fetcher

@@ -164,7 +164,7 @@ class Submissions:
         if reservation is not None:
             held = Hold(reservation.lease_id, reservation.micro_credits)
             row.budget_period = reservation.lease_id.period
-        if (existing := await tasks.rows.insert(row, held)) is not None:
+        if (existing := await tasks.rows.insert(row, held, LEASE_SECONDS)) is not None:
             return existing
         if reservation is not None:
             reservation.hand_over()
@@ -188,14 +188,13 @@ class Submissions:
             if ended.is_set():
                 return
             with suppress(SQLAlchemyError, OSError):
-                await self._tasks.rows.renew(task_id, self._tasks.now() + int(LEASE_SECONDS * 1e6))
+                await self._tasks.rows.renew(task_id, LEASE_SECONDS)
 
     def _pin(self, row: MediaTask, target: Target) -> None:
-        upstream, now = self._context.channels.videos[target.channel.name], self._tasks.now()
+        upstream = self._context.channels.videos[target.channel.name]
         row.channel, row.upstream_model = target.channel.name, target.model
         row.prices = stored_prices(target.prices)
         row.deadline_micros = row.create_micros + int(upstream.deadline_seconds * 1e6)
-        row.next_poll_micros = now + int(LEASE_SECONDS * 1e6)
 
     async def _send(self, new: NewTask) -> MediaTask:
         """Send the task to the channels in their order until one accepts it. Return its row: accepted, or of unknown
@@ -226,8 +225,7 @@ class Submissions:
         over the task in the meantime, so that it must not be sent.
         """
         self._pin(row, target)
-        deadline, lease_end = row.deadline_micros, row.next_poll_micros or 0
-        pin = Pin(row.channel, row.upstream_model, row.prices, deadline, lease_end)
+        pin = Pin(row.channel, row.upstream_model, row.prices, row.deadline_micros, LEASE_SECONDS)
         if not await self._tasks.rows.pin(row.task_id, pin):
             message = "the submission took too long; the task is looked for at the provider"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.AMBIGUOUS)
@@ -275,7 +273,7 @@ class Submissions:
         """End the lease of a task of which it is unknown whether the provider accepted it, so that the poller looks for
         it at the provider. Return its row.
         """
-        row, now = new.row, self._tasks.now()
+        row = new.row
         logger.warning(
             "the outcome of a submission is unknown",
             task=row.task_id,
@@ -285,6 +283,6 @@ class Submissions:
             cause=error.cause or None,
         )
         self._tasks.metrics.submitted(row.channel, "unconfirmed")
-        await self._tasks.rows.release_one(row.task_id, now)
+        await self._tasks.rows.release_one(row.task_id)
         self._tasks.wake_poller()
         return row

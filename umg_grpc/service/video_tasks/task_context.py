@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
-from umg_grpc.service.video_tasks.task_messages import TaskView, now_micros
+from umg_grpc.service.video_tasks.task_messages import TaskView
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store
 from umg_grpc.store.callback_outbox import TaskCallbacks
@@ -38,13 +38,12 @@ class TaskContext:
         entries: "Mapping[pb.VideoEntry.ValueType, EntryFormat]",
         *,
         has_usage: bool,
-        now: Callable[[], int] = now_micros,
     ) -> None:
         self.process = process
         self.signatures = signatures
         self.metrics = metrics
-        self.now = now
-        self.view = TaskView(links, now)
+        self.clock = store.clock
+        self.view = TaskView(links, self.now)
         self.rows = VideoTasks(store, process, self._notification, has_usage=has_usage)
         self.callbacks = TaskCallbacks(store, process)
         self._links = links
@@ -52,6 +51,10 @@ class TaskContext:
         self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self.wake_poller: Callable[[], None] = lambda: None
         self.wake_notifier: Callable[[], None] = lambda: None
+
+    def now(self) -> int:
+        """Return the current time of the database in microseconds since 1970 in UTC."""
+        return int(self.clock.now() * 1e6)
 
     def jittered(self, seconds: float) -> int:
         """Return an interval in microseconds, lengthened or shortened at random, so that tasks are not polled all at

@@ -1,7 +1,6 @@
 """Conversion of the database rows of video tasks to messages of `umg.v1`."""
 
 import math
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -21,15 +20,10 @@ TYPICAL_SECONDS = 60.0
 MAX_RUNNING = 99
 
 
-def now_micros() -> int:
-    """Return the current time in microseconds since 1970 in UTC."""
-    return time.time_ns() // 1000
-
-
 class TaskView:
     """Converter of database rows of video tasks to messages, with signed links to the results."""
 
-    def __init__(self, links: FileLinks, now: Callable[[], int] = now_micros) -> None:
+    def __init__(self, links: FileLinks, now: Callable[[], int]) -> None:
         """Create a converter. `links`: makes signed links to results. `now`: returns microseconds since 1970."""
         self._links = links
         self._now = now
