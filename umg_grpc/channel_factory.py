@@ -19,6 +19,7 @@ from umg_grpc.config import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.channel_auth import signature_scope
+from umg_grpc.egress_rules import place_of
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
@@ -26,7 +27,7 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
-from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding, HttpUnary
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
@@ -142,6 +143,8 @@ class ChannelFactory:
         source = RotatingEndpoints(self._endpoints(channel, tls))
         http = HttpChannel(self._client, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
         channels.providers[channel.name] = http
+        route = _route(channel, tls)
+        channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
             channels.text[channel.name] = HttpText(http, text)
@@ -165,7 +168,7 @@ class ChannelFactory:
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
         if (video := next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)) is not None:
             protocol = video_protocol(video, channel.base_url)
-            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher)
+            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher, route)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
@@ -192,6 +195,14 @@ class ChannelFactory:
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
+
+
+def _route(channel: Channel, tls: ssl.SSLContext | None) -> ProviderRoute:
+    """Return the way to the files that a channel's provider returns as addresses. `tls`: TLS context of the channel."""
+    both = tls_context(channel)
+    if both is not None:
+        both.load_default_certs()  # files may be on public hosts
+    return ProviderRoute(place_of(channel.base_url), channel.proxy, tls, both)
 
 
 def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -160,6 +161,19 @@ def parse_place(text: str) -> AllowedPlace:
         return AllowedPlace(network=IPv4Network(host), port=number)
     name = _ascii_host(host.removeprefix("*.").removesuffix("."))
     return AllowedPlace(f".{name}" if host.startswith("*.") else name, port=number)
+
+
+def place_of(base_url: str) -> AllowedPlace | None:
+    """Return the host and port of a provider's address, as an entry of the allow list; None for an unusable address."""
+    url = urlsplit(base_url)
+    if not url.hostname:
+        return None
+    port = url.port or PORTS.get(url.scheme)
+    try:
+        place = parse_place(f"[{url.hostname}]" if ":" in url.hostname else url.hostname)
+    except ValueError:
+        return None
+    return AllowedPlace(place.host, place.network, port)
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> Target:

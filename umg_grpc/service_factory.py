@@ -167,7 +167,7 @@ class Service:
             UnaryPipeline(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank),
             config.limits.rerank_documents,
         )
-        delivery = ImageDelivery(process.fetcher, process.blobs, process.links, process.answer_budget)
+        delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.answer_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)

@@ -16,10 +16,11 @@ import trustme
 
 from tests.support.providers.raw import HELLO, LINE, HandleConnection, Link, Provider, answering, provider, sized, stall
 from tests.support.refused_urls import numeric, resolve
-from umg_grpc.egress_rules import EgressRules, parse_place
+from tests.upstream.test_proxies import Relay, trust
+from umg_grpc.egress_rules import EgressRules, parse_place, place_of
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.caller_url_dns import MAX_LOOKUPS
-from umg_grpc.upstream.caller_url_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup
+from umg_grpc.upstream.caller_url_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup, ProviderRoute
 from umg_grpc.upstream.http1.dns_cache import Addresses
 from umg_grpc.v1 import pb
 
@@ -371,3 +372,48 @@ async def test_a_receiver_that_sends_a_body_without_end_is_answered_enough() -> 
     async with provider(answering(CHUNKS + b"1\r\nx\r\n", then="wait")) as made, fetching(place(made)) as fetcher:
         answer = await fetcher.post(made.url, field="callback_url", body=b"{}", headers={})
         assert answer.status == 200
+
+
+# --- files of providers
+
+
+async def test_a_file_at_the_own_place_of_a_provider_is_fetched_with_the_authorities_of_the_channel() -> None:
+    theirs, ours = trust()
+    async with provider(answering(HELLO), tls=theirs) as made, Fetcher.opened(EgressRules()) as fetcher:
+        refused = await failure(fetcher, made.url, field=None)
+        unknown = await failure(fetcher, made.url, field=None, route=ProviderRoute(place_of(made.url)))
+        found = await fetcher.fetch(made.url, field=None, route=ProviderRoute(place_of(made.url), own_tls=ours))
+    assert "its URL has the port" in refused.message
+    assert "its server could not be reached" in unknown.message
+    assert found.body == b"hello"
+
+
+async def test_a_file_at_another_place_is_checked_as_urls_of_callers_are() -> None:
+    async with provider(answering(HELLO)) as other:
+        moved = LINE.replace(b"200 OK", b"302 Found") + f"Location: {other.url}\r\nContent-Length: 0\r\n\r\n".encode()
+        async with provider(answering(moved)) as made, fetching() as fetcher:
+            error = await failure(fetcher, made.url, field=None, route=ProviderRoute(place_of(made.url)))
+    assert "its URL redirects to a URL that has the scheme http" in error.message
+    assert not other.links
+
+
+async def test_files_are_fetched_through_the_proxy_of_the_channel() -> None:
+    theirs, ours = trust()
+    relay = Relay()
+    async with (
+        provider(answering(HELLO), tls=theirs) as made,
+        provider(relay.handle) as proxy,
+        fetching("localhost") as fetcher,
+    ):
+        route = ProviderRoute(None, proxy=proxy.url.removesuffix("/v1/x"), tls=ours)
+        assert (await fetcher.fetch(made.url, field=None, route=route)).body == b"hello"
+    assert relay.heads[0].startswith(f"CONNECT {place(made)} HTTP/1.1".encode())
+
+
+async def test_a_private_place_is_not_reached_through_the_proxy_of_a_channel() -> None:
+    relay = Relay()
+    async with provider(relay.handle) as proxy, fetching() as fetcher:
+        route = ProviderRoute(None, proxy=proxy.url.removesuffix("/v1/x"))
+        error = await failure(fetcher, "https://10.0.0.1/x", field=None, route=route)
+    assert "names a host that is not on the public internet" in error.message
+    assert not relay.heads

@@ -2,12 +2,13 @@
 
 URLs in providers' answers are fetched by it too. Each host name is resolved once, all its addresses are checked, and
 the connection is made to these addresses. Redirects are followed here, each checked in the same way. No credentials,
-cookies, proxies or headers of callers are used.
+cookies or headers of callers are used.
 """
 
 import asyncio
 import math
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -97,6 +98,32 @@ class Download:
             raise _translated(self.field, error) from None
 
 
+@dataclass(frozen=True, eq=False)
+class ProviderRoute:
+    """Way to the files at the addresses that a channel's provider returns."""
+
+    own_place: AllowedPlace | None = None
+    """Host and port of the provider's API, which are exempt from the rules for URLs; None for none."""
+    proxy: str | None = None
+    """URL of the HTTP proxy of the channel. It resolves the names, so that their addresses are not checked."""
+    own_tls: ssl.SSLContext | None = None
+    """TLS context for the provider's own place; None for the system's authorities."""
+    tls: ssl.SSLContext | None = None
+    """TLS context for all other places."""
+
+    def is_own(self, target: Target) -> bool:
+        """Return whether a URL is at the provider's own place."""
+        place, address = self.own_place, target.address
+        if place is None:
+            return False
+        by_address = address is not None and place.has_address(address, target.port)
+        return by_address or place.has_host(target.host, target.port)
+
+
+DIRECT = ProviderRoute()
+"""Way to the URLs of callers, and of providers whose channel is not served any more."""
+
+
 class Answer(NamedTuple):
     """Status and headers of the response to a guarded POST."""
 
@@ -159,7 +186,7 @@ class Fetcher:
         seconds: float = math.inf,
         check: Callable[[bytes], None] | None = None,
         reserve: Callable[[int], Awaitable[None]] | None = None,
-        exempt: AllowedPlace | None = None,
+        route: ProviderRoute = DIRECT,
     ) -> FetchedFile:
         """Download a whole file of at most `max_bytes` within `seconds`; the limits of the rules apply too. Raise
         UmgError.
@@ -167,13 +194,13 @@ class Fetcher:
         `check`: called once with at least the first `CHECKED_BYTES` of the file, to raise UmgError for an unwanted
         type.
         `reserve`: awaited with the size of the file before it is read, if the server states it.
-        `exempt`: host or network that is allowed in addition to those of the operator.
+        `route`: way of the channel, for a URL in its provider's answer.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
         body, unchecked = bytearray(), check
         async with (
-            self.open(url, field=field, seconds=min(rules.timeout, seconds), exempt=exempt) as download,
+            self.open(url, field=field, seconds=min(rules.timeout, seconds), route=route) as download,
             aclosing(download.chunks()) as chunks,
         ):
             if download.exchange.response.content_length > limit:
@@ -199,20 +226,22 @@ class Fetcher:
         field: str | None,
         headers: Mapping[str, str] = NO_HEADERS,
         seconds: float = MAX_DOWNLOAD_SECONDS,
-        exempt: AllowedPlace | None = None,
+        route: ProviderRoute = DIRECT,
     ) -> AsyncGenerator[Download, None]:
         """Return a context manager with a download whose bytes are read as they arrive, within `seconds`. Raise
         UmgError.
 
         `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are accepted
         besides 200.
-        `exempt`: host or network that is allowed in addition to those of the operator.
+        `route`: way of the channel, for a URL in its provider's answer.
         """
-        rules = self._rules if exempt is None else replace(self._rules, allow=(*self._rules.allow, exempt))
+        rules = self._rules
+        if (own := route.own_place) is not None:
+            rules = replace(rules, allow=(*rules.allow, own))
         expected = SELECTED if headers else WHOLE
         deadline = asyncio.get_running_loop().time() + seconds
         with self._counted():
-            exchange = await self._follow(url, field, headers, deadline, rules)
+            exchange = await self._follow(url, field, headers, deadline, rules, route)
             try:
                 if exchange.response.status not in expected:
                     raise failed(field, f"its server answered with status {exchange.response.status}")
@@ -241,14 +270,20 @@ class Fetcher:
                 exchange.close()
 
     async def _follow(
-        self, url: str, field: str | None, headers: Mapping[str, str], deadline: float, rules: EgressRules
+        self,
+        url: str,
+        field: str | None,
+        headers: Mapping[str, str],
+        deadline: float,
+        rules: EgressRules,
+        route: ProviderRoute,
     ) -> Exchange:
         """Send a GET request, follow redirects, and return the last response. `deadline`: time on the event loop's
         clock.
         """
         for redirects in range(MAX_REDIRECTS + 1):
             try:
-                exchange = await self._send("GET", url, field, headers, b"", deadline, rules)
+                exchange = await self._send("GET", url, field, headers, b"", deadline, rules, route)
             except UrlRefusedError as error:
                 if not redirects:
                     raise
@@ -277,19 +312,14 @@ class Fetcher:
         body: bytes,
         deadline: float,
         rules: EgressRules,
+        route: ProviderRoute = DIRECT,
     ) -> Exchange:
         """Check the URL and all addresses of its host, send a request to these addresses, and return the response.
         `deadline`: time on the event loop's clock.
         """
         target = check_url(url, rules, field)
         loop = asyncio.get_running_loop()
-        try:
-            addresses = await self._addresses(target, deadline)
-        except (OSError, UnicodeError) as error:  # TimeoutError is one
-            failure = failed(field, "its host could not be found")
-            failure.cause = f"{type(error).__name__}: {error}"
-            raise failure from None
-        check_addresses(target, [_address_of(each) for each in addresses], rules, field)
+        addresses = None if route.proxy else await self._checked_addresses(target, deadline, rules, field)
         left = max(deadline - loop.time(), MIN_SECONDS)
         step = min(left, rules.timeout)
         outgoing = Outgoing(
@@ -300,6 +330,8 @@ class Fetcher:
             repeatable=method == "GET",
             method=method,
             addresses=addresses,
+            proxy=route.proxy,
+            tls=route.own_tls if route.is_own(target) else route.tls,
         )
         try:
             return await self._client.open(outgoing)
@@ -307,6 +339,19 @@ class Fetcher:
             raise _translated(field, error) from None
         except ValueError:  # the path cannot be encoded
             raise refused(field, "has characters in it that cannot be sent; encode them") from None
+
+    async def _checked_addresses(
+        self, target: Target, deadline: float, rules: EgressRules, field: str | None
+    ) -> Addresses:
+        """Return all addresses of the target's host, which the rules allow. Raise UmgError."""
+        try:
+            addresses = await self._addresses(target, deadline)
+        except (OSError, UnicodeError) as error:  # TimeoutError is one
+            failure = failed(field, "its host could not be found")
+            failure.cause = f"{type(error).__name__}: {error}"
+            raise failure from None
+        check_addresses(target, [_address_of(each) for each in addresses], rules, field)
+        return addresses
 
     async def _addresses(self, target: Target, deadline: float) -> Addresses:
         """Return all addresses of the target's host. `deadline`: time on the event loop's clock. Raise OSError if

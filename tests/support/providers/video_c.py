@@ -1,12 +1,14 @@
 """Strict fake provider of the DashScope-like task API (`vidC`)."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from aiohttp import web
 
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
 from tests.support.providers.video_server import Task, VideoProvider, only, require
 
+LOCAL_TIME = timezone(timedelta(hours=8))
 WORDS = {"queued": "PENDING", "running": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED"}
 PATHS = (
     "/api/v1/services/aigc/video-generation/video-synthesis",
@@ -64,7 +66,10 @@ class TaskApiProvider(VideoProvider):
         output: Json = {"task_id": task.id, "task_status": word, "submit_time": "2026-01-02 11:04:05.123"}
         answer: Json = {"request_id": "r-4", "output": output}
         if word == "SUCCEEDED":
-            output |= {"video_url": f"{self.url}/files/{task.id}.mp4", "end_time": "2026-01-02 11:06:10.001"}
+            output |= {
+                "video_url": f"{self.url}/files/{task.id}.mp4",
+                "end_time": str(datetime.now(LOCAL_TIME).replace(tzinfo=None)),
+            }
             answer["usage"] = {"duration": 5, "video_count": 1, "SR": 720}
         elif word == "FAILED":
             output |= {"code": self.failure[0], "message": self.failure[1]}

@@ -1,5 +1,6 @@
 """Strict fake provider of the Ark-like video tasks (`vidD`): one task or a page of them."""
 
+import time
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -76,7 +77,13 @@ class ContentTaskProvider(VideoProvider):
         return web.json_response({"items": items, "total": len(items)})
 
     def _task(self, task: Task, step: str) -> Json:
-        answer: Json = {"id": task.id, "model": task.model, "status": step, "error": None, "updated_at": 1767323190}
+        answer: Json = {
+            "id": task.id,
+            "model": task.model,
+            "status": step,
+            "error": None,
+            "updated_at": int(time.time()),
+        }
         if step == "succeeded":
             content = {"video_url": f"{self.url}/files/{task.id}.mp4"}
             if task.body.get("return_last_frame"):

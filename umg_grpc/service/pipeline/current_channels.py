@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from umg_grpc.routing import Router
+    from umg_grpc.upstream.caller_url_fetch import ProviderRoute
     from umg_grpc.upstream.http.provider_connection import HttpChannel
     from umg_grpc.upstream.upstream_interfaces import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
     from umg_grpc.v1 import pb
@@ -28,6 +29,8 @@ class Channels:
     videos: dict[str, VideoUpstream] = field(default_factory=dict)
     providers: dict[str, HttpChannel] = field(default_factory=dict)
     """Channel -> HTTP connection to its provider; without local models and sandboxes."""
+    routes: dict[str, ProviderRoute] = field(default_factory=dict)
+    """Channel -> way to the files that its provider returns as addresses; without local models and sandboxes."""
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Channel -> function that returns the number of its provider keys that are suspended now after failures."""
 
@@ -35,4 +38,4 @@ class Channels:
         """Take over the router and upstreams of `other`, the channels of a new config, for calls that start later."""
         self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
         self.images, self.videos = other.images, other.videos
-        self.providers, self.suspended_keys = other.providers, other.suspended_keys
+        self.providers, self.routes, self.suspended_keys = other.providers, other.routes, other.suspended_keys

@@ -6,17 +6,16 @@ caller requested bytes, an address of the provider is fetched, if the rules for 
 
 import asyncio
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.config import Channel
-from umg_grpc.egress_rules import PORTS, AllowedPlace, parse_place
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.image import ImageRules, placed_images
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.image_call import AdmittedImages
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
-from umg_grpc.upstream.caller_url_fetch import Fetcher, failed
+from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, failed
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 
@@ -29,11 +28,14 @@ FIELD = "image"
 class ImageDelivery:
     """Converter of a provider's images to the form that the caller requested: addresses or bytes."""
 
-    def __init__(self, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget) -> None:
+    def __init__(
+        self, channels: Channels, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget
+    ) -> None:
         """Create a converter.
         `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores no files; images are
         then returned as bytes. `links`: makes signed links. `budget`: limit of the memory for fetched images.
         """
+        self._channels = channels
         self._fetcher = fetcher
         self._blobs = blobs
         self._links = links
@@ -74,7 +76,7 @@ class ImageDelivery:
                     seconds=min(admitted.call.seconds_left(), channel.timeout.images),
                     check=_check_type,
                     reserve=self._budget.hold,
-                    exempt=own_place(channel),
+                    route=self._channels.routes.get(channel.name, DIRECT),
                 )
             except UmgError as error:
                 error.failure = None
@@ -156,21 +158,6 @@ def describe(image: pb.Image, data: bytes) -> None:
     except UmgError:  # of a type without a known header
         return
     image.width, image.height = header.width, header.height
-
-
-def own_place(channel: Channel) -> AllowedPlace | None:
-    """Return host and port of a channel's provider, from which images may be fetched even if the rules for URLs refuse
-    it; None for a channel without a usable address.
-    """
-    url = urlsplit(channel.base_url)
-    if not url.hostname:
-        return None
-    port = url.port or PORTS.get(url.scheme)
-    try:
-        place = parse_place(f"[{url.hostname}]" if ":" in url.hostname else url.hostname)
-    except ValueError:
-        return None
-    return AllowedPlace(place.host, place.network, port)
 
 
 def _check_type(beginning: bytes) -> None:

@@ -40,7 +40,7 @@ class Tasks:
         self.submissions = Submissions(pipeline, context)
         self._locks = locks
         self._config = config
-        self._mirror = Mirror(context.rows, fetcher, blobs, context.now, context.metrics.copied)
+        self._mirror = Mirror(context.rows, pipeline.channels, fetcher, blobs, context.now, context.metrics.copied)
         outcomes = Outcomes(context, blobs, config.ttl, self._mirror.add)
         self._poller = Poller(
             pipeline.channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second

@@ -18,7 +18,7 @@ from umg_grpc.store.blob_store import EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import QUEUED, RUNNING, SUBMITTING, SUCCEEDED
-from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
@@ -138,7 +138,7 @@ class TaskContent:
     def _provider_sources(self, row: MediaTask, result: TaskResult, wanted: pb.ByteRange) -> Iterator[_Source]:
         is_late = result.url_expire_micros is not None and result.url_expire_micros <= self._now()
         if result.url and not is_late:
-            yield _Source("storage", lambda: self._from_url(result, wanted))
+            yield _Source("storage", lambda: self._from_url(row, result, wanted))
         if result.needs_key and row.channel in self._channels.videos:
             yield _Source("channel", lambda: self._from_channel(row, result, wanted))
 
@@ -155,8 +155,11 @@ class TaskContent:
             yield _Opened(head, chunks)
 
     @asynccontextmanager
-    async def _from_url(self, result: TaskResult, wanted: pb.ByteRange) -> AsyncGenerator[_Opened, None]:
-        async with self._fetcher.open(result.url, field=None, headers=range_header(wanted)) as download:
+    async def _from_url(
+        self, row: MediaTask, result: TaskResult, wanted: pb.ByteRange
+    ) -> AsyncGenerator[_Opened, None]:
+        route = self._channels.routes.get(row.channel, DIRECT)
+        async with self._fetcher.open(result.url, field=None, headers=range_header(wanted), route=route) as download:
             yield _part(download, result, wanted)
 
     @asynccontextmanager
@@ -192,7 +195,7 @@ class TaskContent:
         if not fresh[index].url or fresh[index].url == result.url:
             raise _not_found("the provider has no new address of the result")
         new = TaskResult(variant=result.variant, url=fresh[index].url, mime_type=result.mime_type)
-        async with self._from_url(new, wanted) as opened:
+        async with self._from_url(row, new, wanted) as opened:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:

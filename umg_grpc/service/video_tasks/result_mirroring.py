@@ -7,12 +7,13 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import VideoTasks
-from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher
 
 SHORT_SECONDS = 25 * 3600.0
 """Seconds from a task's end within which an address must expire for the result to be copied: a day and the time of a
@@ -42,6 +43,7 @@ class Mirror:
     def __init__(
         self,
         rows: VideoTasks,
+        channels: Channels,
         fetcher: Fetcher,
         blobs: BlobStore | None,
         now: Callable[[], int],
@@ -51,6 +53,7 @@ class Mirror:
         microseconds since 1970. `count`: called with `ok` or `failed` for each copy.
         """
         self._rows = rows
+        self._channels = channels
         self._fetcher = fetcher
         self._blobs = blobs
         self._now = now
@@ -102,7 +105,7 @@ class Mirror:
         for result in results:
             if self._is_short(task, result):
                 try:
-                    await self._copy_one(result, self._blobs)
+                    await self._copy_one(task, result, self._blobs)
                     self._count("ok")
                 except UmgError as error:
                     failure = error
@@ -122,8 +125,9 @@ class Mirror:
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
         self._waiting[task_id] = (self._now() + int(pause * 1e6), failures + 1)
 
-    async def _copy_one(self, result: TaskResult, blobs: BlobStore) -> None:
-        async with self._fetcher.open(result.url, field=None) as download:
+    async def _copy_one(self, task: MediaTask, result: TaskResult, blobs: BlobStore) -> None:
+        route = self._channels.routes.get(task.channel, DIRECT)
+        async with self._fetcher.open(result.url, field=None, route=route) as download:
             blob = await blobs.put_stream(download.chunks(), result.mime_type, max_bytes=MAX_BYTES)
         result.blob_id, result.size_bytes = blob.id, blob.size
 

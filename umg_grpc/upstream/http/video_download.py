@@ -9,7 +9,15 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import structs
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.caller_url_fetch import MAX_DOWNLOAD_SECONDS, MAX_REDIRECTS, REDIRECTS, Download, Fetcher, failed
+from umg_grpc.upstream.caller_url_fetch import (
+    MAX_DOWNLOAD_SECONDS,
+    MAX_REDIRECTS,
+    REDIRECTS,
+    Download,
+    Fetcher,
+    ProviderRoute,
+    failed,
+)
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.upstream.http1.connection import Exchange
@@ -53,6 +61,7 @@ async def open_content(
     channel: HttpChannel,
     protocol: VideoProtocol,
     fetcher: Fetcher,
+    route: ProviderRoute,
     task: ProviderTask,
     result: ProviderResult,
     headers: Mapping[str, str],
@@ -61,7 +70,8 @@ async def open_content(
     `headers`: `range` and its conditions, of the caller.
 
     The key is sent only to the host of the channel's base URL; a URL on another host, also after a redirect, is
-    downloaded by `fetcher` without it. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has the file.
+    downloaded by `fetcher` on `route`, without it. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has the
+    file.
     """
     url = result.needs_key
     wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}
@@ -75,7 +85,9 @@ async def open_content(
                 opened.close()
             return
         if not opened.is_own:
-            async with fetcher.open(opened.url, field=None, headers=wanted, seconds=LONGEST_SECONDS) as download:
+            async with fetcher.open(
+                opened.url, field=None, headers=wanted, seconds=LONGEST_SECONDS, route=route
+            ) as download:
                 packed = bool(download.exchange.response.encodings)
                 yield _Part(download, download.status, _passed(download.headers, is_packed=packed))
             return

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.upstream.http.response_decoding import guarded
@@ -48,16 +48,18 @@ class HttpVideo:
         channel: HttpChannel,
         protocol: VideoProtocol,
         fetcher: Fetcher,
+        route: ProviderRoute = DIRECT,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Create the video tasks of a channel. `protocol`: encodes and decodes the provider's messages; `fetcher`:
-        downloads callers' media for providers that accept only bytes, and results on other hosts; `now`: returns
-        the current time.
+        downloads callers' media for providers that accept only bytes, and results on other hosts; `route`: way to
+        these results; `now`: returns the current time.
         """
         self._channel = channel
         self._protocol = protocol
         self._fetcher = fetcher
+        self._route = route
         self._now = now
         self._max_batch = protocol.max_batch
 
@@ -228,7 +230,7 @@ class HttpVideo:
         """Return a context manager that opens the download of a result for which the channel's key is needed.
         `headers`: `range` and its conditions, of the caller.
         """
-        return open_content(self._channel, self._protocol, self._fetcher, task, result, headers)
+        return open_content(self._channel, self._protocol, self._fetcher, self._route, task, result, headers)
 
 
 class _Call:
