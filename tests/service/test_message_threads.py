@@ -17,6 +17,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.conversations.message_threads import IDLE, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
@@ -36,7 +37,7 @@ def store(emptied_store: Store) -> Store:
 
 @pytest.fixture
 async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
-    threads = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, now=clock)
+    threads = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, clock=GivenClock(clock))
     threads.start()
     yield threads
     await threads.aclose()
@@ -170,7 +171,7 @@ async def test_an_answer_is_continued_once(threads: Threads) -> None:
 async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
     first = await open_thread(threads, body("a", user("Two")), seconds=30)
-    other = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, now=clock)  # of another process
+    other = Threads(store, bounds=NO_BOUND, max_bytes=MAX_BYTES, clock=GivenClock(clock))  # of another process
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
     await threads.close(ME, first)  # it failed
     second = await open_thread(other, body("a", user("Two")), seconds=30)

@@ -24,6 +24,7 @@ from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
 from umg_grpc.service.conversations.reasoning_state import makers, needs, pinned_channel, without_states_of_others
 from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, ReasoningStore
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
@@ -51,7 +52,7 @@ async def opened(
         lifetime=timedelta(days=1),
         memory_bytes=memory_bytes,
         bounds=bounds,
-        now=clock,
+        clock=GivenClock(clock),
         read_seconds=PATIENCE_SECONDS,
     )
     reasoning_store.start()

@@ -27,6 +27,7 @@ from umg_grpc.service.conversations.stored_responses import (
     new_response_id,
 )
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ResponseRow
 from umg_grpc.v1 import pb
@@ -53,7 +54,7 @@ async def opened(
     clock: Clock,
     bounds: Bounds = Bounds(owner_bytes=0, total_bytes=0),  # noqa: B008  frozen
 ) -> AsyncIterator[Conversations]:
-    conversations = Conversations(store, lifetime=timedelta(days=30), bounds=bounds, now=clock)
+    conversations = Conversations(store, lifetime=timedelta(days=30), bounds=bounds, clock=GivenClock(clock))
     conversations.start()
     try:
         yield conversations

@@ -54,7 +54,7 @@ async def test_statements_and_the_process_have_the_same_time(prepared_database: 
 async def test_stored_times_are_compared_with_the_time_of_the_database(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     for clock in (store.clock, GivenClock(lambda: datetime(2027, 1, 1, tzinfo=UTC))):
-        now = utc_of(clock)()
+        now = utc_of(clock)
         async with store.write() as session:
             for name, seconds in (("past", -2), ("future", 2)):
                 row = {"owner": str(now), "object_id": name, "expire_time": now + timedelta(seconds=seconds)}

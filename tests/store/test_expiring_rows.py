@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from tests.support.databases import Database, Postgres
 from tests.support.store_fixtures import Clock
 from umg_grpc.store import Store, expiring_rows, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds, Retained
 from umg_grpc.store.tables import ReasoningRow
 
@@ -47,7 +48,7 @@ def row(
 
 @asynccontextmanager
 async def opened(store: Store, clock: Clock, bounds: Bounds = UNBOUNDED) -> AsyncIterator[Retained[ReasoningRow]]:
-    rows = Retained(store, ReasoningRow, bounds, clock)
+    rows = Retained(store, ReasoningRow, bounds, GivenClock(clock))
     rows.start()
     try:
         yield rows
@@ -72,7 +73,7 @@ async def test_every_process_finds_a_put_row_at_once(store: Store, module_databa
 
 
 async def test_an_added_row_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
-    rows = Retained(store, ReasoningRow, UNBOUNDED, clock)  # not started: rows are not written
+    rows = Retained(store, ReasoningRow, UNBOUNDED, GivenClock(clock))  # not started: rows are not written
     assert rows.add(row("a", clock.later(1), thoughts=b"1"))
     assert rows.add(row("a", clock.later(1), thoughts=b"2"))
     assert [found.thoughts for found in await rows.find("me", ["a", "b"])] == [b"2"]
@@ -153,7 +154,9 @@ async def test_concurrent_sweeps_delete_no_more_rows_than_one(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
-    swept = [Retained(store, ReasoningRow, Bounds(owner_bytes=0, total_bytes=10), clock) for store in stores]
+    swept = [
+        Retained(store, ReasoningRow, Bounds(owner_bytes=0, total_bytes=10), GivenClock(clock)) for store in stores
+    ]
     async with opened(stores[0], clock) as rows:
         for number in range(15):
             rows.add(row(f"{number:02}", clock.later(number)))

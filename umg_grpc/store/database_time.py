@@ -201,6 +201,6 @@ class GivenClock:
         return literal(self._utc() + timedelta(seconds=seconds), UtcTime())
 
 
-def utc_of(clock: Clock) -> Callable[[], datetime]:
-    """Return a function that returns the current time of a clock in UTC."""
-    return lambda: datetime.fromtimestamp(clock.now(), UTC)
+def utc_of(clock: Clock) -> datetime:
+    """Return the current time of a clock in UTC."""
+    return datetime.fromtimestamp(clock.now(), UTC)

@@ -16,6 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_time import Clock
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import RetainedRow
 
@@ -71,11 +72,11 @@ class Retained(Generic[Row]):
     Reads raise the errors of the database.
     """
 
-    def __init__(self, store: Store, table: type[Row], bounds: Bounds, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: Store, table: type[Row], bounds: Bounds, clock: Clock) -> None:
         self._store = store
         self._table = table
         self._bounds = bounds
-        self._now = now
+        self._clock = clock
         self._upsert_rows: _Upsert | None = None
         self._waiting: dict[_Key, _Waiting[Row]] = {}
         self._writing: dict[_Key, _Waiting[Row]] = {}
@@ -147,19 +148,20 @@ class Retained(Generic[Row]):
         """Return the rows with these ids that belong to the key with the id `owner`, in any order, without expired
         rows.
         """
-        now, found, rest = self._now(), list[Row](), list[str]()
+        now, found, rest = self._clock.now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)
             if (waiting := self._waiting.get(key) or self._writing.get(key)) is not None:
-                found.append(waiting.row)
+                found += [waiting.row] if waiting.row.expire_time.timestamp() > now else []
             else:
                 rest.append(object_id)
         for ids in _batches(rest, BATCH_ROWS):
             table = self._table
-            query = select(table).where(table.owner == owner, table.object_id.in_(ids))
+            live = table.expire_time > self._clock.sql_time()
+            query = select(table).where(table.owner == owner, table.object_id.in_(ids), live)
             async with self._store.read() as session:
                 found.extend(await session.scalars(query))
-        return [row for row in found if row.expire_time > now]
+        return found
 
     async def delete(self, owner: str, object_id: str) -> bool:
         """Delete the row with this id that belongs to the key with the id `owner`. Return whether it existed."""
@@ -168,12 +170,15 @@ class Retained(Generic[Row]):
         if waiting is not None:
             self._waiting_bytes -= waiting.row.size_bytes
             waiting.resolve(written=False)
-        expire_time = await self._delete(owner, object_id)
-        return waiting is not None or (expire_time is not None and expire_time > self._now())
+        return await self._delete(owner, object_id) or waiting is not None
 
     async def sweep(self) -> None:
-        """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire."""
-        table, now = self._table, self._now()
+        """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire. Do nothing
+        while the clock is wrong.
+        """
+        if not self._clock.is_trusted:
+            return
+        table, now = self._table, self._clock.sql_time()
         expired = select(table).where(table.expire_time <= now)
         live = select(table).where(table.expire_time > now)  # another sweep may be deleting the expired ones
         while await self._remove_oldest(expired) == BATCH_ROWS:
@@ -286,13 +291,12 @@ class Retained(Generic[Row]):
             await self._upsert_rows(await session.connection(), rows)
 
     @repeated
-    async def _delete(self, owner: str, object_id: str) -> datetime | None:
-        """Delete a row of the database. Return the time at which it would have expired; None if there is no row."""
+    async def _delete(self, owner: str, object_id: str) -> bool:
+        """Delete a row. Return whether it existed and had not expired."""
         table = self._table
-        statement = delete(table).where(table.owner == owner, table.object_id == object_id).returning(table.expire_time)
+        deleted = delete(table).where(table.owner == owner, table.object_id == object_id)
         async with self._store.write() as session:
-            expire_time: datetime | None = await session.scalar(statement)
-        return expire_time
+            return bool(await session.scalar(deleted.returning(table.expire_time > self._clock.sql_time())))
 
     # --- sweeping
 

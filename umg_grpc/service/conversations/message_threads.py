@@ -6,7 +6,7 @@ previous response, as long as the conversation stays at its channel; any other i
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,12 +17,12 @@ from sqlalchemy import Update, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
+from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
@@ -129,14 +129,15 @@ class Threads(RetainedStore[ThreadRow]):
     that began it (`owner`: id of the key).
     """
 
-    def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, clock: Clock | None = None) -> None:
         """Create the store of threads.
         `bounds`: maximum size of the stored threads. `max_bytes`: maximum size of one conversation before compression.
+        `clock`: None for that of the database.
         """
         self._store = store
-        super().__init__(Retained(store, ThreadRow, bounds, now))
+        self._clock = clock or store.clock
+        super().__init__(Retained(store, ThreadRow, bounds, self._clock))
         self._max_bytes = max_bytes
-        self._now = now
 
     async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
         """Return the thread of a request: a new one, or one that continues a stored response. This call then has the
@@ -182,7 +183,7 @@ class Threads(RetainedStore[ThreadRow]):
         row = ThreadRow(
             owner=owner,
             object_id=response.response_id,
-            expire_time=self._now() + IDLE,
+            expire_time=utc_of(self._clock) + IDLE,
             channel=origin.channel,
             upstream_response_id=origin.upstream_response_id,
             continued=False,
@@ -222,35 +223,34 @@ class Threads(RetainedStore[ThreadRow]):
         """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
         of the response. Raise UmgError if the response cannot be continued.
         """
-        now = self._now()
-        end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
+        now, end = self._clock.sql_time(), self._clock.sql_time(min(seconds, LONGEST_CALL_SECONDS))
         free = (ThreadRow.claim_end_time.is_(None)) | (ThreadRow.claim_end_time <= now)
         claim = (
             _row_of(owner, previous_id)
             .where(ThreadRow.expire_time > now, ThreadRow.continued.is_(False), free)
             .values(claim_end_time=end)
             .returning(ThreadRow)
+            .execution_options(synchronize_session=False)
         )
         async with _reading(previous_id):
             async with self._store.write() as session:
                 row = await session.scalar(claim)
             if row is None:
-                raise await self._claim_error(owner, previous_id, now)
+                raise await self._claim_error(owner, previous_id)
         return row
 
-    async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
+    async def _claim_error(self, owner: str, previous_id: str) -> UmgError:
         """Return the error for the response `previous_id`, which a call cannot continue: it is unknown, was continued,
         or another call is continuing it.
         """
-        query = select(ThreadRow.continued, ThreadRow.expire_time).where(
-            ThreadRow.owner == owner, ThreadRow.object_id == previous_id
-        )
+        live = ThreadRow.expire_time > self._clock.sql_time()
+        query = select(ThreadRow.continued).where(ThreadRow.owner == owner, ThreadRow.object_id == previous_id, live)
         async with self._store.read() as session:
-            found = (await session.execute(query)).one_or_none()
-        if found is None or found.expire_time <= now:
+            continued = await session.scalar(query)
+        if continued is None:
             return _not_found(previous_id)
         shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
-        if found.continued:
+        if continued:
             message = f"`{shown}` has been continued by another call; send the whole conversation as a new thread"
             return UmgError(pb.ERROR_REASON_THREAD_ALREADY_CONTINUED, message, id=shown)
         message = f"`{shown}` is being continued by another call; send the whole conversation as a new thread"

@@ -8,14 +8,13 @@ send back.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import utc_now
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
 from umg_grpc.service.conversations.reasoning_state import (
     container_id,
@@ -25,6 +24,7 @@ from umg_grpc.service.conversations.reasoning_state import (
     state_digest,
 )
 from umg_grpc.store import Store
+from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
@@ -56,25 +56,24 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         lifetime: timedelta = LIFETIME,
         memory_bytes: int = MEMORY_BYTES,
         bounds: Bounds = BOUNDS,
-        now: Callable[[], datetime] = utc_now,
+        clock: Clock | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> None:
         """Create the store.
         `lifetime`: time for which an entry is kept since its last use. `memory_bytes`: maximum size of the entries in
-        memory.
-        `bounds`: maximum size of the rows in the database. `now`: returns the time in UTC. `read_seconds`: time limit
-        of a read from the database.
+        memory. `bounds`: maximum size of the rows in the database. `clock`: None for that of the database.
+        `read_seconds`: time limit of a read from the database.
         """
-        super().__init__(Retained(store, ReasoningRow, bounds, now))
+        self._clock = clock or store.clock
+        super().__init__(Retained(store, ReasoningRow, bounds, self._clock))
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
-        self._now = now
         self._read_seconds = read_seconds
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # in order of last use
         self._size = 0
         self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # time until which the database is not read for it
         self._stateful: set[str] = set()  # channels that have returned reasoning states to this process
-        self._retry_from = now()  # time of the next read, after the database failed
+        self._retry_from = utc_of(self._clock)  # time of the next read, after the database failed
 
     @property
     def size(self) -> int:
@@ -166,7 +165,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
     # --- memory
 
     def _remember(self, owner: str, digest: str, channel: str, thoughts: bytes) -> None:
-        entry = Entry(channel, thoughts, self._now() + self._lifetime)
+        entry = Entry(channel, thoughts, utc_of(self._clock) + self._lifetime)
         if entry.size > self._memory_bytes:
             return
         self._put((owner, digest), entry)
@@ -210,7 +209,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
     # --- looking up
 
     async def _find(self, owner: str, digests: Collection[str]) -> dict[str, Entry]:
-        now = self._now()
+        now = utc_of(self._clock)
         known, unknown = dict[str, Entry](), list[str]()
         for digest in digests:
             key = (owner, digest)
@@ -237,9 +236,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 rows = await self._rows.find(owner, digests)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
             logger.warning("stored reasoning cannot be read", reason=reason_of(error))
-            self._retry_from = self._now() + RETRY_TIME
+            self._retry_from = utc_of(self._clock) + RETRY_TIME
             return []
-        until = self._now() + ABSENT_TIME
+        until = utc_of(self._clock) + ABSENT_TIME
         for digest in set(digests) - {row.object_id for row in rows}:
             self._absent[owner, digest] = until
         while len(self._absent) > MAX_ABSENT:

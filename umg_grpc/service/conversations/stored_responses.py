@@ -5,10 +5,10 @@ every provider.
 import asyncio
 import secrets
 import zlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, NoReturn
 
 import msgspec
@@ -16,11 +16,11 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
 from umg_grpc.store import Store
+from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
@@ -123,11 +123,12 @@ class Conversations(RetainedStore[ResponseRow]):
         *,
         lifetime: timedelta = LIFETIME,
         bounds: Bounds = BOUNDS,
-        now: Callable[[], datetime] = utc_now,
+        clock: Clock | None = None,
     ) -> None:
-        super().__init__(Retained(store, ResponseRow, bounds, now))
+        """Create the store of responses. `clock`: None for that of the database."""
+        self._clock = clock or store.clock
+        super().__init__(Retained(store, ResponseRow, bounds, self._clock))
         self._lifetime = lifetime
-        self._now = now
 
     async def sweep(self) -> None:
         """Delete the rows that have expired or exceed the maximum size. A background task does it once a minute too."""
@@ -157,7 +158,7 @@ class Conversations(RetainedStore[ResponseRow]):
         if not _is_id(response.response_id):
             logger.warning("a response is not stored: its id is too long or not printable", channel=channel)
             return False
-        now = self._now()
+        now = utc_of(self._clock)
         row = ResponseRow(
             owner=owner,
             object_id=response.response_id,

@@ -1,15 +1,14 @@
 """Sharing of learned quirks by the database: other processes apply a restriction within seconds."""
 
 import hashlib
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 from sqlalchemy import select
 
-from umg_grpc.access.api_keys import utc_now
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, Key, LearnedQuirk, LearnedQuirks
 from umg_grpc.store import Store
+from umg_grpc.store.database_time import Clock
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import LearnedQuirkRow
@@ -29,13 +28,15 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     `aclose`.
     """
 
-    def __init__(self, store: Store, learned: LearnedQuirks, now: Callable[[], datetime] = utc_now) -> None:
-        """Create the table for the quirks that this process has learned. `now`: returns the time in UTC."""
-        self._table = Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), now)
+    def __init__(self, store: Store, learned: LearnedQuirks, clock: Clock | None = None) -> None:
+        """Create the table for the quirks that this process has learned. `clock`: None for that of the
+        database.
+        """
+        self._clock = clock or store.clock
+        self._table = Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock)
         super().__init__(self._table)
         self._store = store
         self._learned = learned
-        self._now = now
         self._added: dict[Key, LearnedQuirk] = {}  # until the first read that finds them
         self._loader: Background | None = None
 
@@ -73,14 +74,14 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     async def load(self) -> None:
         """Use the restrictions of the table, and recent ones of this process, which may not be written yet."""
         stored = await self.read()
-        found, recent = {each.key for each in stored}, self._now().timestamp() - 2 * LOAD_SECONDS
+        found, recent = {each.key for each in stored}, self._clock.now() - 2 * LOAD_SECONDS
         self._added = {key: each for key, each in self._added.items() if key not in found and each.learn_time > recent}
         self._learned.replace([*stored, *self._added.values()])
 
     async def read(self) -> list[LearnedQuirk]:
         """Return the restrictions in the table, without expired ones and those of a version that cannot be read."""
         query = select(LearnedQuirkRow.learned).where(
-            LearnedQuirkRow.owner == OWNER, LearnedQuirkRow.expire_time > self._now()
+            LearnedQuirkRow.owner == OWNER, LearnedQuirkRow.expire_time > self._clock.sql_time()
         )
         async with self._store.read() as session:
             rows = list(await session.scalars(query))
