@@ -5,6 +5,7 @@ and times. It uses only asyncio's protocol interface, no internals of aiohttp.
 """
 
 import asyncio
+import select
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import cast
@@ -34,6 +35,8 @@ MAX_READ_BYTES = 64 << 10
 """Largest read whose body is taken from it: of a larger one, aiohttp pauses the connection until its reader took it."""
 MAX_JOINED_BYTES = 64 << 10
 """Largest body that is written together with its head; joining a larger one takes longer than a second write."""
+
+_CLOSED_BY_CLIENT = getattr(select, "POLLRDHUP", select.POLLHUP)  # Linux alone has the first
 
 
 class Connections:
@@ -224,6 +227,14 @@ class Connection(asyncio.Protocol):
         """Write a part of a response without waiting. Do nothing if the client is disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+
+    def is_closed_by_client(self) -> bool:
+        """Return whether the client has closed the connection, even if the event loop has not read that yet."""
+        if self._transport is None or self._transport.is_closing():
+            return True
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket"), _CLOSED_BY_CLIENT)
+        return bool(poll.poll(0))
 
     def abort(self) -> None:
         """Close the connection without a response."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import grpc
 from multidict import istr
 
+from http_facade.acknowledgement import acknowledge
 from http_facade.credentials import credentials
 from http_facade.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.v1 import pb, rpc
@@ -162,8 +163,8 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
 def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
 
-    With `key_only` it is only the ids of the request and of its format, and the API key. Raises UmgError for a header
-    with an invalid value.
+    With `key_only` it is only the ids of the request and of its format, and the API key; else the call is acknowledged
+    to a proxy. Raises UmgError for a header with an invalid value, and ConnectionResetError if the proxy has left.
     """
     headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
     authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
@@ -180,6 +181,7 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
         pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
     if TRACEPARENT_HEADER in headers and (trace := exchange.trace_context) is not None:
         pairs += trace.pairs
+    acknowledge(exchange)
     exchange.is_called = True
     return pairs
 
@@ -188,6 +190,7 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for a request whose path is signed: without an API key, even if it has
     one.
     """
+    acknowledge(exchange)
     exchange.is_called = True
     trace = exchange.trace_context
     return [

@@ -7,6 +7,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 STRICT, TIMEOUT, CACHE = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
+ACKNOWLEDGE = "x-umg-acknowledge"
+"""Request header `true` of a proxy that needs to know whether a call may have reached a provider."""
 DROPPED = "x-umg-dropped"
 """Response header with the fields that the provider was not sent, see `Report.header`."""
 ROUTE = "x-umg-route"
