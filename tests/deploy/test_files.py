@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
@@ -34,7 +35,9 @@ Yaml: TypeAlias = dict[str, dict[str, dict[str, object]]]
 
 def tool(name: str) -> str:
     """Return the path of a program. Skip the test without it."""
-    folders = os.pathsep.join([os.environ["PATH"], "/usr/sbin", os.environ.get("UMG_DEPLOY_TOOLS", "")])
+    folders = os.pathsep.join(
+        [os.environ["PATH"], sysconfig.get_path("scripts"), "/usr/sbin", os.environ.get("UMG_DEPLOY_TOOLS", "")]
+    )
     if (found := shutil.which(name, path=folders)) is None:
         pytest.skip(f"{name} is not installed (`make deploycheck` installs helm and kubeconform)")
     return found
@@ -114,6 +117,10 @@ def test_nginx_accepts_its_config(tmp_path: Path) -> None:
     text = re.sub(r"gateway-\d", "127.0.0.1", text).replace("/dev/std", f"{tmp_path}/std")
     (tmp_path / "nginx.conf").write_text(text)
     run(tool("nginx"), "-t", "-q", "-p", tmp_path, "-e", f"{tmp_path}/errors", "-c", tmp_path / "nginx.conf")
+
+
+def test_envoy_accepts_its_config() -> None:
+    run(tool("envoy"), "--mode", "validate", "--log-level", "warning", "--config-path", DEPLOY / "envoy/envoy.yaml")
 
 
 def test_prometheus_accepts_its_config() -> None:
