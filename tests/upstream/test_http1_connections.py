@@ -4,7 +4,9 @@ import asyncio
 import gc
 import socket
 import ssl
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from weakref import ref
 
 import pytest
 import trustme
@@ -86,6 +88,37 @@ def test_an_unused_connection_is_closed_in_time(run: Run) -> None:
             await client.close()
 
     run(main())
+
+
+class State:
+    """State of a call."""
+
+
+STATE: ContextVar[State] = ContextVar("state of the call")
+
+
+def test_an_idle_connection_keeps_nothing_of_its_calls_in_memory() -> None:
+    """Check the context of the call that opened the connection, and the last response.
+
+    Only on uvloop: a cancelled timer of asyncio keeps its context until it would have run.
+    """
+
+    async def main() -> None:
+        async with provider(answering(HELLO)) as made, Client.opened() as client:
+
+            async def call() -> tuple[ref[State], ref[object]]:
+                STATE.set(state := State())
+                exchange = await client.open(outgoing(made))
+                assert [chunk async for chunk in exchange.chunks()] == [b"hello"]
+                return ref(state), ref(exchange.response.headers)
+
+            found = [await asyncio.create_task(call()) for _ in range(2)]
+            await asyncio.sleep(0)  # the loop forgets the task that ended last
+            gc.collect()
+            assert [kept() for pair in found for kept in pair] == [None] * 4
+            assert len(made.links) == 1
+
+    uvloop.run(main())
 
 
 def test_a_connection_is_pooled_no_longer_after_a_long_call(run: Run) -> None:

@@ -17,6 +17,7 @@ from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
 from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
 from umg_grpc.upstream.http1.decompression import inflate
+from umg_grpc.upstream.http1.detached_context import without_call
 from umg_grpc.upstream.http1.dns_cache import Addresses, DnsCache
 from umg_grpc.upstream.http1.proxy_tunnel import TunnelProtocol
 from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
@@ -236,12 +237,13 @@ class Client:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # create_connection closes the socket itself when it fails or is cancelled
             # the socket must not be closed before it returns: uvloop would then close its descriptor twice
-            return await self._loop.create_connection(
+            connecting = self._loop.create_connection(
                 protocol,
                 sock=opened,
                 ssl=(tls or self._system_tls) if server.secure else None,
                 server_hostname=server.tls_name,
             )
+            return await without_call(connecting)
         except (OSError, UnicodeError):
             self._dns.forget(server.host, server.port)
             raise

@@ -13,6 +13,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
 from umg_grpc.upstream.http1.decompression import Inflater, inflate
+from umg_grpc.upstream.http1.detached_context import NO_CALL, without_call
 from umg_grpc.upstream.http1.request import Origin
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, ResponseParser
 
@@ -23,6 +24,8 @@ BUFFER_BYTES = 64 << 10
 """Bytes of a stream that are received before they are read; the event loop may add up to 256 KiB."""
 ERROR_BODY_SECONDS = 5.0  # from the first bytes of an error response to its end
 END_SECONDS = 0.1  # from a response's last event to the end of its body
+NO_RESPONSE = Response(None)
+"""Response of a connection in the pool."""
 
 
 class Owner(Protocol):
@@ -212,7 +215,8 @@ class Connection(asyncio.Protocol):
     async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
         """Start TLS with the provider on `transport`, a tunnel through its proxy. Raise OSError if that fails."""
         self.transport = transport
-        secured = await self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
+        starting = self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
+        secured = await without_call(starting)
         if secured is None:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         self.connection_made(secured)
@@ -251,7 +255,7 @@ class Connection(asyncio.Protocol):
         """Set the timer for deadlines to the time `due`, which must be earlier than the one that is set."""
         self._stop_timer()
         self.timer_due = due
-        self._timer = self.loop.call_at(due, self._on_timer)
+        self._timer = self.loop.call_at(due, self._on_timer, context=NO_CALL)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -279,6 +283,7 @@ class Connection(asyncio.Protocol):
         exchange.wake()
         keeps = fault is None and exchange.response.keep and not (self.closed or self.sending)
         if keeps and not self.transport.get_write_buffer_size():
+            self._parser.response = NO_RESPONSE
             self._idle_end = self.loop.time() + self._idle
             if self._idle_end < self.timer_due:
                 self.set_timer(self._idle_end)

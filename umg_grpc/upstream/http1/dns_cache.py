@@ -6,6 +6,8 @@ import socket
 
 from aiohappyeyeballs import AddrInfoType
 
+from umg_grpc.upstream.http1.detached_context import NO_CALL
+
 SECONDS = 60  # time for which a host's addresses are cached
 
 Addresses = list[AddrInfoType]
@@ -25,7 +27,7 @@ class DnsCache:
         """
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
-            lookup = self._loop.create_task(self._look_up(host, port))
+            lookup = self._loop.create_task(self._look_up(host, port), context=NO_CALL.copy())
             lookup.add_done_callback(lambda done: self._looked_up(host, port, done))
             self._lookups[host, port] = (self._loop.time() + SECONDS, lookup)
         if not lookup.done():

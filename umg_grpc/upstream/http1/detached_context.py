@@ -1,0 +1,36 @@
+"""Steps that leave no reference to the call which runs them: a connection outlives the call that opens it."""
+
+from collections.abc import Coroutine, Generator
+from contextvars import Context
+from functools import partial
+from types import coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+NO_CALL = Context()
+"""Context without the variables of a call, for timers of connections and for shared tasks, which keep their context in
+memory. A task gets a copy.
+"""
+
+
+@coroutine
+def without_call(steps: Coroutine[Any, None, T]) -> Generator[Any, None, T]:
+    """Run a coroutine in a context without variables, in the current task, and return its result.
+
+    Transports keep the context in which they are made. A task of its own would lose the result, an open connection, if
+    its caller is cancelled in the moment in which it ends.
+    """
+    context, step = NO_CALL.copy(), partial(steps.send, None)
+    while True:
+        try:
+            waited_for = context.run(step)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        try:
+            yield waited_for
+        except BaseException as error:
+            step = partial(steps.throw, error)
+        else:
+            step = partial(steps.send, None)
