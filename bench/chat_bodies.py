@@ -17,15 +17,20 @@ PACED = "bench-paced"
 """A stream of `CHUNKS` chunks, one every `PACE_SECONDS`."""
 HELD = "bench-held"
 """A stream with a chunk every `HELD_SECONDS`, which ends at a request to the upstream's `/release`."""
+SLOW = "bench-slow"
+"""The same with a chunk every `SLOW_SECONDS`."""
 DELAYED = "bench-delayed"
 """One small JSON answer, sent `DELAY_SECONDS` after its request."""
-MODELS = (SMALL, BURST, PACED, HELD, DELAYED)
+MODELS = (SMALL, BURST, PACED, HELD, SLOW, DELAYED)
 WHOLE = frozenset({SMALL, DELAYED})
 """Models whose answer is not a stream."""
 
 CHUNKS = 100
 PACE_SECONDS = 0.005
 HELD_SECONDS = 0.5
+SLOW_SECONDS = 20.0
+HELD_MODELS = {HELD: HELD_SECONDS, SLOW: SLOW_SECONDS}
+"""Models whose streams end at a request to `/release`, with the seconds between two chunks."""
 DELAY_SECONDS = 0.05
 
 DONE = b"data: [DONE]\n\n"
@@ -135,7 +140,11 @@ def _stream_fault(model: str, body: bytes) -> Fault | None:
     read = [msgspec.json.decode(event, type=_Answer) for event in events]
     choices = [choice for each in read for choice in each.choices]
     words = [choice.delta.content for choice in choices if choice.delta.content]
-    if words != [f" {i}" for i in range(len(words))] or not words or (model != HELD and len(words) != CHUNKS):
+    if (
+        words != [f" {i}" for i in range(len(words))]
+        or not words
+        or (model not in HELD_MODELS and len(words) != CHUNKS)
+    ):
         return Fault(f"a stream with other chunks than the upstream's ({len(words)})", body[-200:])
     if {each.model for each in read} != {model} or [c.finish_reason for c in choices if c.finish_reason] != ["stop"]:
         return Fault("a stream of another model, or not finished", body[-200:])

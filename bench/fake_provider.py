@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._received = b""
         self._usage = False
         self._sent = 0  # number of chunks of the current stream
+        self._held = chat_bodies.HELD  # model of the stream that is held open
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -82,7 +83,7 @@ class Connection(asyncio.Protocol):
     def release(self) -> None:
         """End the stream that this connection holds open."""
         self._shared.held.discard(self)
-        self._end(chat_bodies.HELD)
+        self._end(self._held)
 
     def _chat(self, body: bytes) -> None:
         model = MODEL.search(body)
@@ -99,8 +100,9 @@ class Connection(asyncio.Protocol):
             case chat_bodies.PACED:
                 self._begin(chat_bodies.PACED)
                 self._pace()
-            case chat_bodies.HELD:
-                self._begin(chat_bodies.HELD)
+            case chat_bodies.HELD | chat_bodies.SLOW as held:
+                self._held = held
+                self._begin(held)
                 self._shared.held.add(self)
                 self._hold()
             case other:  # no model of the benchmark
@@ -131,9 +133,9 @@ class Connection(asyncio.Protocol):
             self._end(chat_bodies.PACED)
 
     def _hold(self) -> None:
-        self.transport.write(_chunked(chat_bodies.chunk(chat_bodies.HELD, self._sent)))
+        self.transport.write(_chunked(chat_bodies.chunk(self._held, self._sent)))
         self._sent += 1
-        self._timer = asyncio.get_running_loop().call_later(chat_bodies.HELD_SECONDS, self._hold)
+        self._timer = asyncio.get_running_loop().call_later(chat_bodies.HELD_MODELS[self._held], self._hold)
 
     def _end(self, model: str) -> None:
         if self._timer:
