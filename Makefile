@@ -18,6 +18,7 @@ bench_args ?=
 vendors_args ?=
 against ?=
 overload_args ?=
+streams_args ?=
 soak_args ?=
 ledger_args ?=
 crash_args ?=
@@ -33,7 +34,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -142,6 +143,9 @@ soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled call
 
 overload: $(VENV)/.plot ## offer half to three times the capacity, and write docs/overload.md
 	$(BIN)/python -m bench.overload $(overload_args)
+
+streams: $(VENV)/.installed ## hold 8,000 slow streams open on one process, with small calls beside them: a minute
+	$(BIN)/python -m bench.slow_streams $(streams_args)
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
 	$(BIN)/python -m tests.ledger $(ledger_args)
