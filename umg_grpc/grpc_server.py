@@ -8,10 +8,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.service_factory import SERVICES, Service
+from umg_grpc.store.repeated_work import Background
 
 LAST_WORDS_SECONDS = 5.0  # longest time to send its error to each call that outlasts the drain
 CONNECTIONS = 8192
 """Maximum number of gRPC connections of a process, as many as those of HTTP by default. Further ones are closed."""
+CHECK_SECONDS = 1.0
+"""Time between two checks whether the process should get calls."""
 STREAMS = 8192
 """Maximum number of calls in flight on a connection: above the limit of the load shedder, which rejects a call that a
 client would otherwise queue.
@@ -28,6 +31,8 @@ class GrpcFace:
         self._service = service
         self._server = server
         self._health = health_servicer
+        self._watch: Background | None = None
+        self._is_fit = True
 
     @classmethod
     def bind(
@@ -66,8 +71,9 @@ class GrpcFace:
     async def start(self) -> None:
         """Start to serve calls."""
         await self._server.start()
-        for name in ["", *SERVICES, health.SERVICE_NAME]:
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await self._report()
+        self._watch = Background("reporting gRPC health", self._check, every=CHECK_SECONDS)
+        self._watch.wake()
 
     async def announce_drain(self) -> None:
         """Report NOT_SERVING to health checks, so that load balancers send no new calls. Calls are still served."""
@@ -76,9 +82,22 @@ class GrpcFace:
     async def stop(self, drain: float) -> None:
         """Stop accepting calls, and wait up to `drain` seconds for the calls in flight."""
         await self.announce_drain()
+        if self._watch is not None:
+            await self._watch.aclose(CHECK_SECONDS)
         cut_off_timer = asyncio.get_running_loop().call_later(drain, self._service.cut_off)
         await self._server.stop(drain + LAST_WORDS_SECONDS)
         cut_off_timer.cancel()
+
+    async def _check(self) -> None:
+        """Report to health checks whether this process should get calls, if that has changed."""
+        if (is_fit := not self._service.unfit()) != self._is_fit:
+            self._is_fit = is_fit
+            await self._report()
+
+    async def _report(self) -> None:
+        states = health_pb2.HealthCheckResponse
+        for name in ["", *SERVICES, health.SERVICE_NAME]:
+            await self._health.set(name, states.SERVING if self._is_fit else states.NOT_SERVING)
 
 
 def _options(message_limit: int, share_port: bool, connections: int) -> list[tuple[str, int]]:

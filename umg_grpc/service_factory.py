@@ -35,6 +35,7 @@ from umg_grpc.service.metric_gauges import (
     CHANNEL_QUEUE,
     CLOCK_SKEW,
     DATABASE_UP,
+    JOURNAL_UP,
     KNOWN_KEYS,
     REDIS_UP,
     WRITES_WAITING,
@@ -92,7 +93,7 @@ SERVICES = [
         *("RerankService", "VideoService"),
     )
 ]
-DATABASE, REDIS = "database", "redis"
+DATABASE, REDIS, JOURNAL = "database", "redis", "journal"
 
 
 class ProcessContext(NamedTuple):
@@ -176,6 +177,7 @@ class Service:
         self.tasks = _tasks(config, store, context, process)
         self._videos = VideoServicer(channels, self.tasks, process.fetcher, process.blobs)
         self._dependencies = process.dependencies
+        self._usage = process.usage
         self._watch()
         self._watch_stores(memory, process)
 
@@ -185,6 +187,8 @@ class Service:
         for each in process.dependencies:
             self.metrics.watch(levels[each.name], partial(_up, each))
         self.metrics.watch(CLOCK_SKEW, lambda: {(): self.store.clock.skew_seconds})
+        if (usage := process.usage) is not None:
+            self.metrics.watch(JOURNAL_UP, lambda: {(): float(not usage.problem)})
         stores: dict[str, Conversations | Threads | ReasoningStore | UsageLog | ResponseCache | None] = {
             "responses": memory.conversations,
             "threads": memory.threads,
@@ -299,12 +303,13 @@ class Service:
         """
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
-    @property
-    def clock_problem(self) -> str:
-        """Message for operators if this process must not serve calls since its clock differs from that of the database;
-        else "".
+    def unfit(self) -> tuple[str, ...]:
+        """Return a text for operators for each reason why other replicas should get the calls of this process: its
+        clock differs from that of the database, or its journal cannot take usage records.
         """
-        return self.store.clock.problem
+        journal = self._usage.problem if self._usage is not None else ""
+        found = (self.store.clock.problem, f"{JOURNAL}: {journal}" if journal else "")
+        return tuple(reason for reason in found if reason)
 
     async def unready(self) -> str:
         """Return the reason why no channel can be called yet, for example that the local model is starting; "" if a

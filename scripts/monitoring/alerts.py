@@ -110,6 +110,14 @@ ALERTS = [
         "look at the load of the database, and at the log",
     ),
     Alert(
+        "UmgJournalDown",
+        "umg_journal_up == 0",
+        "1m",
+        PAGED,
+        "the journal cannot take usage records: they wait in memory for the database, and the process is not ready",
+        "make room in the data directory, or repair the database; no restart is needed",
+    ),
+    Alert(
         "UmgUsageLost",
         _grows("umg_usage_records_lost_total", "10m", "reason"),
         "0m",

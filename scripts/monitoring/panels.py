@@ -163,7 +163,10 @@ PANELS = [
         (("sum by (reason) (rate(umg_refused_total[$__rate_interval]))", "{{reason}}"),),
     ),
     Panel(
-        "Process", "Database and Redis", "short", (("min(umg_database_up)", "database"), ("min(umg_redis_up)", "Redis"))
+        "Process",
+        "Database, Redis and journal",
+        "short",
+        (("min(umg_database_up)", "database"), ("min(umg_redis_up)", "Redis"), ("min(umg_journal_up)", "journal")),
     ),
     Panel("Process", "Clock skew", "s", (("umg_clock_skew_seconds", "{{instance}}"),)),
     Panel("Process", "Writes waiting", "short", (("sum by (store) (umg_writes_waiting)", "{{store}}"),)),

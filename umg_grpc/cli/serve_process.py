@@ -195,8 +195,8 @@ def _app(
             if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
                 return Readiness()
             return Readiness("unavailable", (f"the service at {state.grpc} is not connected",))
-        if reason := service.clock_problem:
-            return Readiness("unavailable", (reason, *service.problems()))
+        if reasons := service.unfit():
+            return Readiness("unavailable", (*reasons, *service.problems()))
         if reason := await service.unready():
             return Readiness("starting", (reason, *service.problems()))
         return Readiness(reasons=service.problems())

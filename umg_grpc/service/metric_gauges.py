@@ -30,6 +30,7 @@ CALLS_IN_FLIGHT = Level("umg_gate_calls", "Calls in flight.")
 CALLS_QUEUED = Level("umg_gate_queue", "Calls that wait for a place in the process.")
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
+JOURNAL_UP = Level("umg_journal_up", "1 while the journal can take usage records, else 0.", of_workers="livemin")
 CLOCK_SKEW = Level(
     "umg_clock_skew_seconds", "Seconds by which the clock is ahead of the database's.", of_workers="livemax"
 )

@@ -33,9 +33,12 @@ async def acquire_limits(
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> None:
     """Reserve cost from the budget of the caller's key until the call ends: `most` micro-credits or, if less is left,
     at least `least`; None for `most` reserves exactly `least`. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage
-    records, by which budgets are charged, are disabled.
+    records, by which budgets are charged, are disabled or cannot be stored.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+    if not usage.can_charge:
+        message = "this API key has a budget, and neither the disk nor the database takes usage records now; try again"
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
     call.charges.reservation = await usage.budgets.reserve(call.caller, least, most)
