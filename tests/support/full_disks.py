@@ -4,7 +4,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -56,8 +56,9 @@ class LimitedFiles:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (LIMITED_BYTES, resource.RLIM_INFINITY))
 
     def empty(self, pid: int) -> None:
-        """Remove the limit."""
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        """Remove the limit, unless the process has ended."""
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 @contextmanager
