@@ -75,6 +75,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability_checks import Availability
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.channel_failure_file import ChannelFailures
+from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis_client import Redis
@@ -152,7 +153,7 @@ class Service:
         self._channels = channels = channel_factory.channels(config)
         self._discovery = ModelDiscovery(process.model_lists, self.metrics)
         self._add_discovered(config, channels)
-        self._shared = shared = Resilience(config, self.metrics, process.failures)
+        self._shared = shared = Resilience(config, self.metrics, process.failures, now=store.clock.now)
         cache = CacheLookup(process.cache, self.metrics, channels)
         self.unpriced = UnpricedModels(channels, self.metrics)
         context = PipelineContext(
@@ -361,14 +362,16 @@ async def open_service(
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
-        authenticator = Authenticator(Keys(store), note=LimitedKeys().note if counts_alone else lambda _: None)
+        authenticator = Authenticator(
+            Keys(store), now=store.clock.now, note=LimitedKeys().note if counts_alone else lambda _: None
+        )
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
         client = await stack.enter_async_context(Client.opened())
         engine = closed(WordLlamaEngine(), stack)
         memory = await open_memory(config, store, stack)
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
-        cache = closed(ResponseCache(config.cache_bytes, redis), stack)
+        cache = closed(ResponseCache(config.cache_bytes, redis, store.clock.now), stack)
         dependencies = [Availability(DATABASE, store.check)]
         if redis is not None:
             dependencies.append(Availability(REDIS, redis.check))
@@ -379,7 +382,7 @@ async def open_service(
         load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()
         usage = open_usage_log(config, store, data, metrics, stack)
-        key_uses = started(KeyUses(Keys(store)), stack)
+        key_uses = started(KeyUses(Keys(store), skew=lambda: store.clock.skew_seconds), stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
         answer_budget = AnswerBudget()
         secret = link_secret(config.secret, data)
@@ -388,8 +391,8 @@ async def open_service(
             *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
             fetcher=fetcher,
             answer_budget=answer_budget,
-            blobs=open_blob_store(config, data, metrics, stack),
-            links=FileLinks(secret, config.blobs.ttl, accepted=config.accepted_secrets),
+            blobs=open_blob_store(config, store, data, metrics, stack),
+            links=FileLinks(secret, config.blobs.ttl, partial(utc_of, store.clock), config.accepted_secrets),
             signatures=CallbackSignatures(secret, config.accepted_secrets),
             task_locks=ProcessLocks(data / TASK_DIRECTORY, task_process),
             task_process=task_process,

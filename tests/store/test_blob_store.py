@@ -22,6 +22,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.v1 import pb
 
 DAY, GIB = 86400, 1 << 30
@@ -31,8 +32,8 @@ DAY, GIB = 86400, 1 << 30
 class Time:
     now: float = field(default_factory=lambda: float(int(time.time())))
 
-    def __call__(self) -> float:
-        return self.now
+    def utc(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
 
 
 @dataclass
@@ -48,7 +49,11 @@ class Opened:
     def store(self, *, ttl: float = DAY, max_bytes: int = GIB) -> BlobStore:
         place = blob_place(self.url, self.endpoint, self.folder)
         return BlobStore(
-            place, ttl=ttl, max_bytes=max_bytes, now=self.time, count=lambda *each: self.counted.append(each)
+            place,
+            ttl=ttl,
+            max_bytes=max_bytes,
+            clock=GivenClock(self.time.utc),
+            count=lambda *each: self.counted.append(each),
         )
 
     def files(self) -> list[Path]:

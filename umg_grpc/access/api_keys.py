@@ -15,6 +15,7 @@ from umg_grpc.access.key_settings import BOOTSTRAP, KeyFields, NamedKeyFields, c
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
+from umg_grpc.store.database_time import GivenClock, utc_of
 from umg_grpc.store.tables import ApiKey, UtcTime
 from umg_grpc.v1 import pb
 
@@ -105,9 +106,10 @@ def shown_prefix(secret: str) -> str:
 class Keys:
     """Repository of API keys in the database: creates, finds, changes, rotates and revokes them."""
 
-    def __init__(self, store: Store, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, store: Store, now: Callable[[], datetime] | None = None) -> None:
+        """Open the repository. `now`: returns the time; None for that of the database."""
         self._store = store
-        self._now = now
+        self._clock = store.clock if now is None else GivenClock(now)
 
     @repeated
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
@@ -117,9 +119,9 @@ class Keys:
         Raises UmgError: INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name.
         """
         named: NamedKeyFields = {"name": name, **fields}
-        check_fields(named, self._now())
+        check_fields(named, utc_of(self._clock))
         secret = new_secret()
-        row = new_row(secret, name, self._now())
+        row = new_row(secret, name, utc_of(self._clock))
         _set_fields(row, named)
         try:
             async with self._store.write() as session:
@@ -136,7 +138,7 @@ class Keys:
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys or an invalid setting, ALREADY_EXISTS for a
         used name, WRONG_STATE for a revoked key.
         """
-        check_fields(fields, self._now())
+        check_fields(fields, utc_of(self._clock))
         try:
             async with self._store.write() as session:
                 row = await _find_live(session, reference)
@@ -168,7 +170,7 @@ class Keys:
                 message = f"the first key has its secret from its file or UMG_API_KEY; `{flag}` takes another"
                 raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP)
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
-            row.previous_expire_time = self._now() + overlap
+            row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
         return _key_of(row), secret
 
@@ -200,7 +202,9 @@ class Keys:
             ]
 
     def _is_live(self) -> ColumnElement[bool]:
-        return ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
+        return ApiKey.revoke_time.is_(None) & or_(
+            ApiKey.expire_time.is_(None), ApiKey.expire_time > self._clock.sql_time()
+        )
 
     @repeated
     async def get(self, reference: str) -> Key:
@@ -220,7 +224,7 @@ class Keys:
         async with self._store.write() as session:
             row = await _find(session, reference)
             if row.revoke_time is None:
-                row.revoke_time = self._now()
+                row.revoke_time = utc_of(self._clock)
         return _key_of(row)
 
     @repeated

@@ -24,7 +24,12 @@ class KeyUses:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         every: float = CHECK_SECONDS,
+        skew: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """Create a recorder. `skew`: returns the seconds by which the wall clock of the process is ahead of the
+        database's.
+        """
+        self._skew = skew
         self._keys = keys
         self._monotonic = monotonic
         self._every = every
@@ -56,7 +61,8 @@ class KeyUses:
         due = {key: used for key, used in self.used.items() if key not in self._written}
         if not due:
             return
-        await self._keys.record_uses({key: datetime.fromtimestamp(used, UTC) for key, used in due.items()})
+        skew = self._skew()
+        await self._keys.record_uses({key: datetime.fromtimestamp(used - skew, UTC) for key, used in due.items()})
         for key, used in due.items():
             self._written[key] = now
             if self.used[key] == used:  # not used again meanwhile

@@ -87,6 +87,8 @@ class UsageLog:
         """Budgets of the keys, which the records are charged to."""
         self._return_at = 0.0
         self._now = now
+        self.clock = store.clock
+        """Clock of the database, for the times of the records."""
         self.new_ids = map(f"{self._prefix}-{{:012x}}".format, count())
         """Ids for records, unique among all processes, in ascending order."""
         self._completed = list[tuple[bytes, int]]()  # records that are not in the journal yet, with their slots
@@ -250,6 +252,8 @@ class UsageLog:
             self._return_at = time.monotonic() + RETURN_SECONDS
 
     async def _sweep(self) -> None:
+        if not self.clock.is_trusted:
+            return
         swept = await self._records.sweep(self._retention.ttl, self._retention.max_bytes)
         if swept.deleted_early:
             logger.warning(

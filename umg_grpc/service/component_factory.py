@@ -3,7 +3,8 @@ the process.
 """
 
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.store import Store
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import BlobStore
+from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
 
@@ -83,14 +85,16 @@ def open_usage_log(
     if not config.usage.enabled:
         return None
     log = UsageLog(
-        *(store, data, config.usage, lambda: datetime.now(UTC)),
+        *(store, data, config.usage, partial(utc_of, store.clock)),
         count_lost=metrics.count_lost_records,
         count_deleted_early=metrics.count_records_deleted_early,
     )
     return started(log, stack)
 
 
-def open_blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncExitStack) -> BlobStore | None:
+def open_blob_store(
+    config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack
+) -> BlobStore | None:
     """Open the store of result files, which the exit stack closes; None if the operator disabled it. Raise StoreError
     for a bucket that cannot be used.
     """
@@ -99,7 +103,10 @@ def open_blob_store(config: Config, data: Path, metrics: Metrics, stack: AsyncEx
         return None
     place = blob_place(storage.url, storage.endpoint, data)
     blobs = started(
-        BlobStore(place, ttl=storage.ttl, max_bytes=storage.max_bytes, count=metrics.count_blob_bytes), stack
+        BlobStore(
+            place, ttl=storage.ttl, max_bytes=storage.max_bytes, clock=store.clock, count=metrics.count_blob_bytes
+        ),
+        stack,
     )
     metrics.watch(BLOB_STORE, lambda: {(): float(blobs.size_bytes)})
     return blobs

@@ -24,6 +24,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
+from umg_grpc.store.database_time import Clock, MachineClock
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
 
@@ -149,20 +150,21 @@ class BlobStore:
         *,
         ttl: float,
         max_bytes: int,
-        now: Callable[[], float] = time.time,
+        clock: Clock | None = None,
         count: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
         """Create a store in the folder or bucket `place`.
 
         `ttl`: seconds after which a blob is deleted. `max_bytes`: total size above which the oldest blobs are deleted.
-        `now`: returns Unix seconds. `count`: called with `STORED` or `SERVED` and a number of bytes.
+        `clock`: time that all processes of the storage share; None for that of the machine. `count`: called with
+        `STORED` or `SERVED` and a number of bytes.
         """
         self.ttl = ttl
         self.size_bytes = 0
         """Size of all blobs, as far as this process knows: at the last sweep, and the ones that it stored since."""
         self._place = place
         self._max_bytes = max_bytes
-        self._now = now
+        self._clock = clock or MachineClock()
         self._count = count
         self._sweeper: Background | None = None
 
@@ -251,13 +253,15 @@ class BlobStore:
         await _guarded(self._place.delete([blob_id]))
 
     async def sweep(self) -> None:
-        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Raise OSError if
-        the storage fails.
+        """Delete blobs older than `ttl`, then the oldest blobs until the rest fits into `max_bytes`. Do nothing while
+        the clock is wrong. Raise OSError if the storage fails.
         """
+        if not self._clock.is_trusted:
+            return
         size_before = self.size_bytes
         entries = sorted([entry async for entry in self._place.entries() if BLOB_ID.fullmatch(entry.name)])
         total = sum(entry.size for entry in entries)
-        expired_before = f"{int(self._now() - self.ttl):08x}"
+        expired_before = f"{int(self._clock.now() - self.ttl):08x}"
         deleted = list[str]()
         for entry in entries:  # ids begin with the time, so the oldest come first
             if entry.name >= expired_before and total <= self._max_bytes:
@@ -268,12 +272,13 @@ class BlobStore:
             await self._place.delete(deleted)
             logger.info("result files deleted", files=len(deleted), left=len(entries) - len(deleted), bytes_left=total)
         self.size_bytes += total - size_before  # keeps the sizes of blobs that were stored meanwhile
-        await asyncio.to_thread(_remove_partial_files, self._place.spool, self._now() - PARTIAL_SECONDS)
+        # modified at times of this machine's clock, which is right now
+        await asyncio.to_thread(_remove_partial_files, self._place.spool, time.time() - PARTIAL_SECONDS)
 
     def _new_id(self, digest: bytes, mime_type: str) -> str:
         kind = EXTENSIONS.get(mime_type, "bin")
         encoded = urlsafe_b64encode(digest).decode().rstrip("=")
-        return f"{int(self._now()):08x}{secrets.token_hex(6)}-{encoded}.{kind}"
+        return f"{int(self._clock.now()):08x}{secrets.token_hex(6)}-{encoded}.{kind}"
 
 
 class _Spooled:

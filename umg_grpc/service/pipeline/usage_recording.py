@@ -177,7 +177,7 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
         model=facts.model[:MAX_NAME_CHARACTERS],
         channel=facts.channel[:MAX_NAME_CHARACTERS],
-        start_micros=int((time.time() - elapsed) * 1e6),
+        start_micros=int((log.clock.now() - elapsed) * 1e6),
         duration_micros=int(elapsed * 1e6),
         status=KILLED,
         reason=KILLED,

@@ -3,6 +3,7 @@ and back-off before retries.
 """
 
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -26,12 +27,13 @@ class Resilience:
         metrics: Metrics,
         failures: ChannelFailures,
         chance: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.metrics = metrics
         self._failures = failures
         self.health = CircuitBreakers(config.breaker)
         self._chance = chance
-        self.learned = LearnedQuirks()
+        self.learned = LearnedQuirks(now)
         """Restrictions of providers' models that refusals have shown."""
         self._channels: Sequence[Channel] = ()
         self.limiters: dict[str, ConcurrencyLimiter] = {}

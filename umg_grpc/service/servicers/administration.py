@@ -8,7 +8,6 @@ from __future__ import annotations  # the context is needed by type checkers alo
 
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import Message
@@ -25,6 +24,7 @@ from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts, period_start
+from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
@@ -58,7 +58,7 @@ class Administration:
         `refuses_limits`: whether to reject keys with limits, which several workers without Redis cannot count together.
         """
         self._check = check
-        self._keys = Keys(store)
+        self._keys, self._clock = Keys(store), store.clock
         self._refuses_limits = refuses_limits
         self._budgets = BudgetAccounts(store)
         records = UsageRecords(store)
@@ -131,7 +131,7 @@ class Administration:
 
     async def _messages(self, keys: Collection[Key]) -> list[pb.Key]:
         """Return the keys as messages, each with the balance of its budget in the current period."""
-        now = datetime.now(UTC)
+        now = utc_of(self._clock)
         periods = {
             key.key_id: period_start(key.budget_period, now) for key in keys if key.budget_micro_credits is not None
         }
