@@ -2,9 +2,11 @@
 state, and deleted after its delivery.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from sqlalchemy import ColumnElement, Update, and_, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Update, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import aliased
 
 from umg_grpc.store.database import Store, repeated
@@ -25,11 +27,33 @@ class Outgoing(NamedTuple):
     create_micros: int
 
 
+class Excluded(NamedTuple):
+    """Notifications that are not to be sent now: of these owners, and to these receivers (`receiver_of`)."""
+
+    owners: Collection[str] = ()
+    receivers: Collection[str] = ()
+
+
+NONE_EXCLUDED = Excluded()
+
+
 class Backlog(NamedTuple):
     """Numbers of notifications in the outbox: `waiting` for an attempt, and `given_up` after too many."""
 
     waiting: int
     given_up: int
+
+
+def receiver_of(url: str) -> str:
+    """Return the scheme, host and port of the address of a notification, which identify its receiver."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_at(receiver: str) -> ColumnElement[bool]:
+    """Return the SQL expression whether a notification is for a receiver."""
+    url = TaskCallback.url
+    return or_(url == receiver, *(url.startswith(f"{receiver}{mark}", autoescape=True) for mark in "/?#"))
 
 
 class TaskCallbacks:
@@ -53,9 +77,11 @@ class TaskCallbacks:
             return Backlog(waiting, total - waiting)
 
     @repeated
-    async def claim(self, lease_seconds: float, limit: int) -> list[Outgoing]:
+    async def claim(
+        self, lease_seconds: float, limit: int, share: int, without: Excluded = NONE_EXCLUDED
+    ) -> list[Outgoing]:
         """Lease up to `limit` due notifications to this process for `lease_seconds`, and return them; empty if none is
-        due.
+        due. Each owner gets up to `share` of them, those `without` excluded.
 
         Only the oldest notification of each task is leased, so that callers receive the changes in their order.
         """
@@ -67,13 +93,17 @@ class TaskCallbacks:
                 earlier.create_micros < table.create_micros,
             )
         )
-        due = (
-            select(table.callback_id)
-            .where(table.next_attempt_micros <= self._clock.sql_micros(), ~is_later)
-            .order_by(table.next_attempt_micros)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
+        is_due = and_(table.next_attempt_micros <= self._clock.sql_micros(), ~is_later)
+        place = func.row_number().over(partition_by=table.owner, order_by=table.next_attempt_micros)
+        places = select(table.callback_id, place.label("place")).where(
+            is_due,
+            table.owner.not_in(without.owners),
+            *(~_is_at(receiver) for receiver in without.receivers),
         )
+        fair = places.subquery()
+        chosen = select(fair.c.callback_id).where(fair.c.place <= share).order_by(fair.c.place).limit(limit)
+        # Window functions and locks exclude each other, so that the rows are locked, and checked again, by their ids.
+        due = select(table.callback_id).where(table.callback_id.in_(chosen), is_due).with_for_update(skip_locked=True)
         taken = (
             update(table)
             .where(table.callback_id.in_(due))

@@ -1,24 +1,27 @@
 """Delivery of notifications about video tasks to callers: each at least once, in the order of the changes, with a
-limited number of attempts.
+limited number of attempts. A key or receiver that is slow does not delay the notifications of others.
 """
 
 import asyncio
 import random
+import time
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
+from umg_grpc.service.video_tasks.callback_receivers import SHARE, Receivers
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.callback_outbox import Outgoing
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 TICK_SECONDS = 1.0
 """Seconds between two searches for due notifications while some wait."""
 IDLE_SECONDS = 3.0
 """Seconds between two searches while none wait. Notifications of this process are sent without a wait."""
-BATCH = 32
+SLOTS = 128
 """Maximum number of notifications that are sent at the same time."""
 POST_SECONDS = 15.0
 LEASE_SECONDS = 30.0
@@ -39,6 +42,8 @@ class Notifier:
     def __init__(self, tasks: TaskContext, fetcher: Fetcher) -> None:
         self._tasks = tasks
         self._fetcher = fetcher
+        self._receivers = Receivers(time.monotonic)
+        self._sending: set[asyncio.Task[None]] = set()
         self._background: Background | None = None
 
     def start(self) -> None:
@@ -51,41 +56,64 @@ class Notifier:
         self._tasks.wake_notifier = lambda: None
         if self._background is not None:
             await self._background.aclose(CLOSE_SECONDS)
+        if self._sending:
+            _, late = await asyncio.wait(self._sending, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _step(self) -> None:
-        """Send the due notifications, until none is left."""
+        """Start to send the due notifications, as many as there are free slots. The end of each one wakes this step."""
         callbacks = self._tasks.callbacks
-        while True:
-            backlog = await callbacks.backlog()
-            self._tasks.metrics.set_backlog(backlog)
-            if self._background is not None:
-                self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
-            if not backlog.waiting or not (found := await callbacks.claim(LEASE_SECONDS, BATCH)):
+        backlog = await callbacks.backlog()
+        self._tasks.metrics.set_backlog(backlog)
+        if self._background is not None:
+            self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
+        while backlog.waiting and (free := SLOTS - len(self._sending)):
+            found = await callbacks.claim(LEASE_SECONDS, free, SHARE, self._receivers.excluded)
+            if not found:
                 return
-            results = await asyncio.gather(*(self._deliver(sent) for sent in found), return_exceptions=True)
-            for error in results:
-                if isinstance(error, BaseException):
-                    raise error
+            for sent in found:
+                self._receivers.begin(sent)
+                task = asyncio.create_task(self._send(sent), name="notifying a caller of a video task")
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
 
-    async def _deliver(self, sent: Outgoing) -> None:
-        """Send one notification, and record the result: delivered, to be repeated, or given up."""
-        problem, is_final = await self._post(sent)
+    async def _send(self, sent: Outgoing) -> None:
+        """Send one notification, and free its slot."""
+        answered = False
+        try:
+            answered = await self._deliver(sent)
+        except (SQLAlchemyError, OSError) as error:  # the lease of the notification ends, and it is sent again
+            logger.warning("the result of a notification is not recorded", task=sent.task_id, reason=reason_of(error))
+        finally:
+            self._receivers.end(sent, answered=answered)
+            if self._background is not None:
+                self._background.wake()
+
+    async def _deliver(self, sent: Outgoing) -> bool:
+        """Send one notification, and record the result: delivered, to be repeated, or given up. Return whether the
+        receiver sent a response.
+        """
+        status, problem = await self._post(sent)
+        is_answered, is_final = status is not None, status == GONE
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
             await self._tasks.callbacks.delivered(sent.callback_id)
-            return
+            return is_answered
         if is_final or sent.attempts >= len(PAUSES):
             self._tasks.metrics.called_back("out", "given_up")
             logger.warning("a notification was given up", task=sent.task_id, attempts=sent.attempts + 1, reason=problem)
             await self._tasks.callbacks.give_up(sent, problem)
-            return
+            return is_answered
         self._tasks.metrics.called_back("out", "failed")
         pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
         await self._tasks.callbacks.retry(sent, pause)
+        return is_answered
 
-    async def _post(self, sent: Outgoing) -> tuple[str, bool]:
-        """Send a notification to its receiver. Return (problem, whether to give up): the problem is "" if the receiver
-        accepted it.
+    async def _post(self, sent: Outgoing) -> tuple[int | None, str]:
+        """Send a notification to its receiver. Return (status of its response, problem): the status is None without a
+        response, the problem "" if the receiver accepted the notification.
         """
         seconds = self._tasks.now() // 10**6
         headers = {
@@ -98,7 +126,7 @@ class Notifier:
                 sent.url, field="callback_url", body=sent.body, headers=headers, seconds=POST_SECONDS
             )
         except UmgError as error:
-            return error.message, False
+            return None, error.message
         if 200 <= answer.status < 300:
-            return "", False
-        return f"the receiver answered with status {answer.status}", answer.status == GONE
+            return answer.status, ""
+        return answer.status, f"the receiver answered with status {answer.status}"
