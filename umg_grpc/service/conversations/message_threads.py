@@ -24,6 +24,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
@@ -43,6 +44,7 @@ KEEP_SECONDS = 2.0  # longest time that a response waits for the database
 READ_SECONDS = 5.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
+log_lines = RepeatedLines(__name__)
 
 
 @dataclass
@@ -195,7 +197,7 @@ class Threads(RetainedStore[ThreadRow]):
             size = await asyncio.to_thread(_pack, row, request, response)
         stored = size <= self._max_bytes and await self._rows.put(row, KEEP_SECONDS)
         if not stored:
-            logger.warning("a thread is not stored", response_id=row.object_id, channel=origin.channel, bytes=size)
+            log_lines.warning("a thread is not stored", response_id=row.object_id, channel=origin.channel, bytes=size)
         return stored
 
     async def close(self, owner: str, thread: Thread) -> None:
@@ -216,7 +218,7 @@ class Threads(RetainedStore[ThreadRow]):
             async with asyncio.timeout(READ_SECONDS), self._store.write() as session:
                 await session.execute(settled)
         except (SQLAlchemyError, OSError) as error:
-            logger.warning("a thread's claim is not settled", reason=reason_of(error))
+            log_lines.warning("a thread's claim is not settled", reason=reason_of(error))
 
     @repeated
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
@@ -278,7 +280,7 @@ async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
         async with asyncio.timeout(READ_SECONDS):
             yield
     except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-        logger.warning("threads cannot be read", reason=reason_of(error))
+        log_lines.warning("threads cannot be read", reason=reason_of(error))
         raise _not_found(previous_id, " that can be read at the moment") from error
 
 

@@ -26,6 +26,7 @@ from umg_grpc.service.conversations.reasoning_state import (
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
@@ -41,6 +42,7 @@ MAX_INLINE_ENTRIES = 50  # entries that are restored in half a millisecond; more
 RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
+log_lines = RepeatedLines(__name__)
 _Key = tuple[str, str]  # owner, digest
 
 
@@ -235,7 +237,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
             async with asyncio.timeout(self._read_seconds):
                 rows = await self._rows.find(owner, digests)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-            logger.warning("stored reasoning cannot be read", reason=reason_of(error))
+            log_lines.warning("stored reasoning cannot be read", reason=reason_of(error))
             self._retry_from = utc_of(self._clock) + RETRY_TIME
             return []
         until = utc_of(self._clock) + ABSENT_TIME

@@ -22,6 +22,7 @@ from umg_grpc.service.conversations.response_input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
@@ -38,6 +39,7 @@ PACKED_BYTES = 8 * 2**10  # the same for decompression, whose result may be many
 MAX_NAMED = 500  # maximum number of responses whose items a request names; each needs a read
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
+log_lines = RepeatedLines(__name__)
 
 
 class ResponseOrigin(NamedTuple):
@@ -177,7 +179,9 @@ class Conversations(RetainedStore[ResponseRow]):
             await asyncio.to_thread(_pack, row, request, response, earlier, streamed=streamed)
         stored = await self._rows.put(row, KEEP_SECONDS)
         if not stored:
-            logger.warning("a response is not stored, or later only", response_id=response.response_id, channel=channel)
+            log_lines.warning(
+                "a response is not stored, or later only", response_id=response.response_id, channel=channel
+            )
         return stored
 
     async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
@@ -345,7 +349,7 @@ async def _reading() -> AsyncGenerator[None, None]:
         async with asyncio.timeout(READ_SECONDS):
             yield
     except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-        logger.warning("stored responses cannot be read", reason=reason_of(error))
+        log_lines.warning("stored responses cannot be read", reason=reason_of(error))
         message = "stored responses cannot be read at the moment; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from error
 

@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
+from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.v1 import pb
 
@@ -16,6 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
+log_lines = RepeatedLines(__name__)
 
 
 def reports_outages(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
@@ -26,7 +28,7 @@ def reports_outages(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[
         try:
             return await method(*args, **kwargs)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-            logger.warning("the database of the tasks does not answer", reason=reason_of(error))
+            log_lines.warning("the database of the tasks does not answer", reason=reason_of(error))
         message = "the database of the tasks does not answer; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
 

@@ -14,6 +14,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING, Claim, Poll
@@ -35,6 +36,7 @@ BURST_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
+log_lines = RepeatedLines(__name__)
 
 
 class Lane:
@@ -187,7 +189,7 @@ class Poller:
         try:
             polls = await self._polled(channel, batch)
         except (SQLAlchemyError, OSError) as error:  # the tasks are due again after their lease
-            logger.warning("a poll of video tasks was not recorded", channel=channel, reason=reason_of(error))
+            log_lines.warning("a poll of video tasks was not recorded", channel=channel, reason=reason_of(error))
         except Exception as error:
             logger.error("a poll of video tasks failed", channel=channel, exc_info=error)
         finally:
