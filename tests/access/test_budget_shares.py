@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from umg_grpc.store.budget_accounts import BudgetAccounts
 
 BUDGET = 1_000_000
 LEAST, MOST = 1000, 10_000_000
-NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 class Spender:
@@ -40,12 +38,13 @@ class Spender:
 @asynccontextmanager
 async def spending(data: Path, budget: int = BUDGET) -> AsyncGenerator[Spender, None]:
     store = await open_store("sqlite", data)
+    accounts = BudgetAccounts(store)
     spender = Spender(
-        *(Budgets(store, holder, "directory", lambda: NOW, lambda: 0.0) for holder in ("one", "other")), budget
+        *(Budgets(accounts, holder, "directory", store.clock, lambda: 0.0) for holder in ("one", "other")), budget
     )
 
     def count(_: object, __: object, statement: str, *___: object) -> None:
-        spender.statements += statement.startswith("INSERT INTO budget_leases")
+        spender.statements += statement.startswith(("INSERT INTO budget_leases", "UPDATE budget_leases"))
 
     event.listen(Engine, "before_cursor_execute", count)
     try:

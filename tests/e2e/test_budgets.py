@@ -1,6 +1,7 @@
 """Budgets of keys, as callers meet them: exactly the budget is spent, also by several processes and through SIGKILL."""
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -32,12 +33,14 @@ from umg_grpc.store.budget_accounts import (
     NO_BALANCE,
     Balance,
     BudgetAccounts,
+    Demand,
     LeaseId,
     end_hold,
     hold,
     period_end,
     period_start,
 )
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.in_flight_records import SUFFIX, records_of
 from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb, rpc
@@ -121,7 +124,9 @@ async def admit_ten(provider: Provider, urls: list[str], key: str) -> None:
     statuses = [status for status, _ in rejections]
     assert (statuses[:40].count(429), statuses[40:].count(200), provider.calls) == (40, 10, 10), statuses
     message = rejections[0][1]["error"]["message"]
-    assert "budget of 10.000000 credits, of which 10.000000 are spent or reserved for calls; " in message
+    assert message.startswith("this API key has a budget of 10.000000 credits, of which 0.000000 are spent")
+    amounts = re.findall(r"([\d.]+) (?:reserved by calls in flight|leased by other processes of the gateway)", message)
+    assert sum(map(float, amounts)) == 10, message
 
 
 async def test_of_fifty_parallel_calls_a_budget_for_ten_admits_exactly_ten(tmp_path: Path) -> None:
@@ -216,7 +221,7 @@ async def test_only_answers_of_providers_for_models_with_a_price_are_charged(tmp
         end = period_end("month", period_start("month", datetime.now(UTC)))
         assert end is not None
         assert f"{end:%Y-%m-%dT00:00:00Z}" in caught.value.message
-        assert "of which 2.000000 are spent or reserved for calls; " in caught.value.message  # none is in flight
+        assert "of which 2.000000 are spent; " in caught.value.message  # none is in flight
         async with asyncio.timeout(60):  # records are in the database about a second after the calls
             while True:
                 async with session.get(f"{gateway.url}/admin/v1/keys/{key_id}", headers=gateway.headers) as response:
@@ -306,14 +311,14 @@ async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(datab
     reservation = await log.budgets.reserve(caller, 40)
     assert reservation is not None
     async with store.write() as session:
-        held = await hold(session, reservation.lease_id, "one", reservation.micro_credits, now)
+        held = await hold(session, reservation.lease_id, "one", reservation.micro_credits)
     reservation.hand_over()
     await log.aclose()
     assert await accounts.balances({key.key_id: 0}) == {key.key_id: Balance(0, 40)}, "only the task holds an amount"
 
     later = UsageLog(store, database.data_dir, retention, lambda: now + timedelta(days=9))
     later.start()
-    with pytest.raises(UmgError, match=r"0\.000040 are spent or reserved"):
+    with pytest.raises(UmgError, match=r"0\.000000 are spent and 0\.000040 reserved by calls in flight; "):
         await later.budgets.reserve(caller, 61)
     for expected in (True, False):  # the second time is that of another process
         async with store.write() as session:
@@ -329,12 +334,11 @@ async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(datab
 
 
 async def test_a_task_that_fails_costs_nothing(database: Database) -> None:
-    now = datetime(2026, 5, 1, tzinfo=UTC)
     store = await open_store(database.url, database.data_dir)
     lease = LeaseId("key", 0, "process")
-    await BudgetAccounts(store).lease(lease, "directory", 100, 50, now)
+    await BudgetAccounts(store).lease(lease, "directory", 100, Demand(50))
     async with store.write() as session:
-        held = await hold(session, lease, "one", 50, now)
+        held = await hold(session, lease, "one", 50)
     async with store.write() as session:
         assert await end_hold(session, held, 0)
     assert (await BudgetAccounts(store).balances({"key": 0})).get("key", NO_BALANCE) == NO_BALANCE
@@ -424,6 +428,7 @@ def test_a_period_begins_and_ends_in_utc(case: Period) -> None:
 async def test_a_budget_begins_anew_with_its_period_and_a_reservation_may_outlive_it(tmp_path: Path) -> None:
     now = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
     store = await open_store("sqlite", tmp_path)
+    store.clock = GivenClock(lambda: now)
     log = UsageLog(store, tmp_path, Retention(ttl=3600, max_bytes=10**6), lambda: now)
     try:
         caller = Caller("key_1", "app", (), None, None, budget_micro_credits=10, budget_period="day")

@@ -4,56 +4,36 @@ it.
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from umg_grpc.access.budget_leases import VALID_SECONDS, BudgetOwner, Lease
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.limit_errors import budget_exceeded
+from umg_grpc.access.limit_errors import BudgetAmounts, budget_exceeded
 from umg_grpc.errors import UmgError
-from umg_grpc.store import Store
-from umg_grpc.store.budget_accounts import BudgetAccounts, Grant, LeaseId, period_end, period_start
+from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.store.budget_accounts import Demand, Grant, LeaseId, period_end, period_start
+from umg_grpc.store.database_time import Clock
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
 
 REFUSAL_SECONDS = 0.5
 """Time for which a refusal is repeated without the database."""
-RENEW_SECONDS = 300.0
-SHARE_DIVISOR = 16
-"""Part of the rest that a call whose cost has no bound of its own reserves at most, so that others can run beside it.
-Half of the part of the rest that is leased at once (`REST_DIVISOR`): most of these calls need no further lease.
-"""
+RETURN_PAUSES = (0.2, 0.35, 0.45)
+"""Seconds between the requests of a call that waits for amounts that other processes return."""
+WAIT_AGAIN_SECONDS = 5.0
+"""Time after a wait in vain in which calls are refused without another one."""
+STEP_SECONDS = 0.5
+"""Time between two looks at the leases: rates, unused amounts, amounts that others want."""
+LOOK_SECONDS = 1.0
+"""Time between two queries for amounts that others want; `STEP_SECONDS` while the rest of a budget is small."""
+CONFIRM_SECONDS = 15.0
+BOOK_SECONDS = 60.0
+"""Time between two searches for leases of lost processes."""
+EXTEND_AGAIN_SECONDS = 5.0
 
-
-class _Lease:
-    """Part of a key's budget, in one budget period, that this process may spend without a call of the database."""
-
-    __slots__ = (
-        *("budget", "extending", "is_used", "left", "lease_id"),
-        *("open", "refusal", "refused_until", "rest", "to_return"),
-    )
-
-    def __init__(self, lease_id: LeaseId, budget: int) -> None:
-        self.lease_id = lease_id
-        self.budget = budget
-        self.left = 0
-        """Amount that no call has reserved; negative after a call that cost more than its reservation."""
-        self.open = 0
-        """Number of reservations that have not ended."""
-        self.rest = 0
-        """Rest of the budget outside all leases, when this lease was extended last."""
-        self.to_return = 0
-        self.is_used = True  # since the last `return_unused`
-        self.refusal: Grant | None = None
-        self.refused_until = 0.0
-        self.extending = asyncio.Lock()
-
-    def aim(self, least: int, most: int) -> int:
-        """Return the unreserved micro-credits that the lease should have before a call that costs between `least` and
-        `most`.
-
-        It is `most`, or less if the rest of the budget is small, but at least `least`.
-        """
-        return max(least, min(most, (self.left + self.rest) // SHARE_DIVISOR))
+logger = LazyLogger(__name__)
 
 
 class Reservation:
@@ -64,7 +44,7 @@ class Reservation:
 
     __slots__ = ("_lease", "_micro_credits")
 
-    def __init__(self, lease: _Lease, micro_credits: int) -> None:
+    def __init__(self, lease: Lease, micro_credits: int) -> None:
         self._lease = lease
         self._micro_credits: int | None = micro_credits
 
@@ -85,7 +65,7 @@ class Reservation:
         video task.
         """
         if self._micro_credits is not None:
-            self._lease.open -= 1
+            self._lease.end(self._micro_credits, 0, moved=self._micro_credits)
             self._micro_credits = None
 
     def end(self, micro_credits: int) -> None:
@@ -93,34 +73,47 @@ class Reservation:
         no effect.
         """
         if self._micro_credits is not None:
-            self._lease.left += self._micro_credits - micro_credits
-            self._lease.open -= 1
+            self._lease.end(self._micro_credits, micro_credits)
             self._micro_credits = None
 
 
 class Budgets:
-    """Budgets of all API keys as this process uses them, until `aclose`.
+    """Budgets of all API keys as this process uses them, from `start` to `aclose`.
 
     A call reserves its maximum cost from the amount that this process has leased; the process leases more from the
-    database only if that does not suffice. Unused leases are returned within seconds.
+    owner of the budgets, the database, only if that does not suffice. Leases are confirmed, extended in advance and
+    returned in the background.
     """
 
     def __init__(
-        self, store: Store, holder: str, directory: str, now: Callable[[], datetime], monotonic: Callable[[], float]
+        self, owner: BudgetOwner, holder: str, directory: str, clock: Clock, monotonic: Callable[[], float]
     ) -> None:
         """Create the budgets of a process.
 
-        `holder`: name of the process in usage records and leases; `directory`: id of its data directory; `now`,
-        `monotonic`: clocks.
+        `holder`: name of the process in usage records and leases; `directory`: id of its data directory; `clock`: time
+        of the database, which decides on budget periods; `monotonic`: clock of this process.
         """
-        self._accounts = BudgetAccounts(store)
+        self._owner = owner
         self._holder = holder
         self._directory = directory
-        self._now = now
+        self._clock = clock
         self._monotonic = monotonic
-        self._leases: dict[LeaseId, _Lease] = {}
+        self._leases: dict[LeaseId, Lease] = {}
         self._extensions: set[asyncio.Task[Grant]] = set()
-        self._renew_at = 0.0
+        self._confirm_at = monotonic() + CONFIRM_SECONDS
+        self._book_at = monotonic() + BOOK_SECONDS
+        self._look_at = 0.0
+        self._background: Background | None = None
+
+    def start(self) -> None:
+        """Start to look after the leases in the background."""
+        self._background = Background("looking after leases of budgets", self.step, every=STEP_SECONDS)
+
+    async def aclose(self, seconds: float) -> None:
+        """Stop the background work within a bounded time. The leases stay until `return_own`."""
+        if (background := self._background) is not None:
+            self._background = None
+            await background.aclose(seconds)
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
         """Reserve the cost of a call in micro-credits. Return the reservation; None for a key without a budget.
@@ -131,60 +124,106 @@ class Budgets:
         """
         if (budget := caller.budget_micro_credits) is None:
             return None
-        lease_id = LeaseId(caller.key_id, period_start(caller.budget_period, self._now()), self._holder)
+        period = caller.budget_period
+        start = period_start(period, datetime.fromtimestamp(self._clock.now(), UTC)) if period else 0
+        lease_id, now = LeaseId(caller.key_id, start, self._holder), self._monotonic()
         lease = self._leases.get(lease_id)
         if lease is None:
-            lease = self._leases[lease_id] = _Lease(lease_id, budget)
+            lease = self._leases[lease_id] = Lease(lease_id, budget, now)
         elif lease.budget != budget:
             lease.budget, lease.refused_until = budget, 0.0
-            if lease.left > 0:
-                lease.to_return, lease.left = lease.to_return + lease.left, 0
-        lease.is_used = True
+            lease.give_up()
+        if now >= lease.valid_until:
+            lease.give_up()
+        lease.used_at = now
         most = least if most is None else most
         if lease.left < lease.aim(least, most):
             await self._extend(lease, caller, least, most)
         micro_credits = min(lease.left, lease.aim(least, most))
-        lease.left -= micro_credits
-        lease.open += 1
+        lease.reserve(micro_credits)
         return Reservation(lease, micro_credits)
 
-    async def return_unused(self) -> None:
-        """Return the leased amounts that no call used since the last call of this method to the database, and renew all
-        other leases.
-
-        Raise SQLAlchemyError.
+    async def step(self) -> None:
+        """Confirm the leases if it is time, return the amounts that this process does not need or that others want,
+        and extend leases in advance. Raise SQLAlchemyError or OSError.
         """
-        amounts: dict[LeaseId, int] = {}
-        for lease_id, lease in [*self._leases.items()]:
-            if not lease.is_used and lease.left > 0:
-                lease.to_return, lease.left = lease.to_return + lease.left, 0
-            if lease.to_return:
-                amounts[lease_id], lease.to_return = lease.to_return, 0
-            if not (lease.is_used or lease.open or lease.left < 0 or lease.extending.locked()):
-                del self._leases[lease_id]
-            lease.is_used = False
-        # A failure may have been committed: these amounts are not returned again, but with the end of the process.
-        await self._accounts.return_unused(amounts)
-        if self._monotonic() >= self._renew_at:
-            self._renew_at = self._monotonic() + RENEW_SECONDS
-            await self._accounts.renew(self._holder, self._now())
-            await self._accounts.return_expired(self._directory, self._now())
+        now = self._monotonic()
+        for lease in self._leases.values():
+            lease.measure(now)
+            if now >= lease.valid_until:
+                lease.give_up()
+        if now >= self._book_at:
+            self._book_at = now + BOOK_SECONDS
+            await self._book_lost()
+        if now >= self._confirm_at and self._leases:
+            await self._confirm()
+            self._confirm_at = now + CONFIRM_SECONDS
+        unused = [lease for lease in self._leases.values() if lease.left > 0]
+        wanted = set[tuple[str, int]]()
+        if (unused and now >= self._look_at) or any(lease.is_tight() for lease in unused):
+            self._look_at = now + LOOK_SECONDS
+            wanted = await self._owner.wanted()
+        await self._return_unused(wanted)
+        for lease in [*self._leases.values()]:
+            if lease.should_extend(now) and lease.lease_id[:2] not in wanted and not lease.extending.locked():
+                lease.extend_at = now + EXTEND_AGAIN_SECONDS
+                async with lease.extending:
+                    await self._extend_at_owner(lease, lease.demand(now, 0, 0))
+
+    async def return_unused(self) -> None:
+        """Return all amounts that no call has reserved. Raise SQLAlchemyError or OSError."""
+        await self._return_unused({lease_id[:2] for lease_id in self._leases})
 
     async def holders(self) -> set[str]:
         """Return the names of the other processes with this data directory that have leases. Raise SQLAlchemyError."""
-        return set(await self._accounts.holders(self._directory)) - {self._holder}
+        return set(await self._owner.holders(self._directory)) - {self._holder}
 
     async def return_all(self, holders: set[str]) -> None:
         """Return the leases of ended processes to the database. `holders`: names of processes whose usage records are
         all in it.
         """
-        await self._accounts.return_all(holders)
+        await self._owner.return_all(holders)
 
     async def return_own(self) -> None:
         """Return all leases of this process to the database, once all its usage records are in it."""
-        await self._accounts.return_all({self._holder})
+        await self._owner.return_all({self._holder})
 
-    async def _extend(self, lease: _Lease, caller: Caller, least: int, most: int) -> None:
+    async def _confirm(self) -> None:
+        """Confirm all leases. Amounts of a lease that does not exist any more are spent no longer."""
+        sent, known = self._monotonic(), [lease for lease in self._leases.values() if lease.left > 0]
+        confirmed = await self._owner.confirm(self._holder)
+        now = self._monotonic()
+        for lease in self._leases.values():
+            if lease.lease_id in confirmed and now < lease.valid_until:
+                lease.valid_until = max(lease.valid_until, sent + VALID_SECONDS)
+        for lease in known:
+            if lease.lease_id not in confirmed:
+                logger.error("a lease of this process on a budget is gone", key=lease.lease_id.key_id)
+                lease.left = min(0, lease.left)
+
+    async def _book_lost(self) -> None:
+        for lease, amount in (await self._owner.book_lost()).items():
+            logger.warning(
+                "the lease of a lost process on a budget counts as spent until its usage records arrive",
+                key=lease.key_id,
+                process=lease.holder,
+                micro_credits=amount,
+            )
+
+    async def _return_unused(self, wanted: set[tuple[str, int]]) -> None:
+        """Return the amounts that the process does not need, and those of the accounts that others want."""
+        now, amounts = self._monotonic(), dict[LeaseId, int]()
+        for lease_id, lease in [*self._leases.items()]:
+            excess = lease.excess(now, is_wanted=lease_id[:2] in wanted)
+            lease.left -= excess
+            if lease.to_return or excess:
+                amounts[lease_id], lease.to_return = lease.to_return + excess, 0
+            if not (lease.left or lease.open or lease.extending.locked()) and lease.is_idle(now):
+                del self._leases[lease_id]
+        # A failure may have been committed: these amounts are not returned again, but with the end of the process.
+        await self._owner.return_unused(amounts)
+
+    async def _extend(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
         """Lease more of the budget until the lease suffices for a call that costs at least `least`; try once to reach
         `most`.
 
@@ -193,46 +232,65 @@ class Budgets:
         async with lease.extending:
             extended = False
             while lease.left < (least if extended else lease.aim(least, most)):
-                refusal = lease.refusal if self._monotonic() < lease.refused_until else None
+                refusal = lease.grant if self._monotonic() < lease.refused_until else None
                 if refusal is None or least - lease.left <= lease.budget - sum(refusal.balance):
                     refusal = await self._lease_more(lease, least, most)
                 if refusal is not None and lease.left < least:
-                    raise self._refusal(caller, lease, refusal, least)
+                    raise _refusal(caller, lease, refusal, least)
                 extended = True
 
-    async def _lease_more(self, lease: _Lease, least: int, most: int) -> Grant | None:
-        """Lease more of the budget from the database. Return None, or its answer with the budget's balance if it
-        granted nothing.
+    async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
+        """Lease more of the budget, and wait for a moment if other processes may return unused amounts. Return None,
+        or the answer with the budget's balance if nothing was granted.
 
         None also if the database does not answer but the lease suffices for `least`; otherwise raise
         UmgError(UNAVAILABLE).
         """
-        # in a task, since a caller that leaves must not lose the leased amount
-        task = asyncio.create_task(self._extend_in_database(lease, least, most), name="budget lease")
-        self._extensions.add(task)
-        task.add_done_callback(self._extensions.discard)
-        try:
-            grant = await asyncio.shield(task)
-        except (SQLAlchemyError, OSError):
+        pauses = iter(RETURN_PAUSES if self._monotonic() >= lease.wait_at else ())
+        while True:
+            demand = lease.demand(self._monotonic(), least, most)
+            # in a task, since a caller that leaves must not lose the leased amount
+            task = asyncio.create_task(self._extend_at_owner(lease, demand), name="budget lease")
+            self._extensions.add(task)
+            task.add_done_callback(self._extensions.discard)
+            try:
+                grant = await asyncio.shield(task)
+            except (SQLAlchemyError, OSError):
+                if lease.left >= least:
+                    return None
+                message = "the database of the budgets does not answer; try again"
+                raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
+            if grant.micro_credits:
+                return None
+            pause = next(pauses, None) if grant.is_wanted and lease.left < least else None
+            if pause is None:
+                break
+            await asyncio.sleep(pause)
             if lease.left >= least:
                 return None
-            message = "the database of the budgets does not answer; try again"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
-        if grant.micro_credits:
-            return None
-        lease.refusal, lease.refused_until = grant, self._monotonic() + REFUSAL_SECONDS
+        now = self._monotonic()
+        lease.refused_until = now + REFUSAL_SECONDS
+        if grant.is_wanted:
+            lease.wait_at = now + WAIT_AGAIN_SECONDS
         return grant
 
-    async def _extend_in_database(self, lease: _Lease, least: int, most: int) -> Grant:
-        missing = max(0, least - lease.left)
-        want = most * (lease.open + 2) if most > least else 0  # for the calls that probably follow
-        grant = await self._accounts.lease(
-            lease.lease_id, self._directory, lease.budget, missing, self._now(), want=want
-        )
-        lease.left += grant.micro_credits
+    async def _extend_at_owner(self, lease: Lease, demand: Demand) -> Grant:
+        sent = self._monotonic()
+        grant = await self._owner.lease(lease.lease_id, self._directory, lease.budget, demand)
+        lease.grant = grant
         lease.rest = max(0, lease.budget - sum(grant.balance) - grant.micro_credits)
+        if grant.micro_credits:
+            if self._monotonic() >= lease.valid_until:  # the grant does not confirm the former amount
+                lease.give_up()
+            lease.left += grant.micro_credits
+            lease.valid_until = max(lease.valid_until, sent + VALID_SECONDS)
         return grant
 
-    def _refusal(self, caller: Caller, lease: _Lease, grant: Grant, need: int) -> UmgError:
-        reset = period_end(caller.budget_period, lease.lease_id.period)
-        return budget_exceeded(lease.budget, caller.budget_period, grant.balance, need, reset)
+
+def _refusal(caller: Caller, lease: Lease, grant: Grant, need: int) -> UmgError:
+    """Return the error for a call that costs at least `need`, with the amounts at the refusal."""
+    reset = period_end(caller.budget_period, lease.lease_id.period)
+    unwritten = max(0, grant.own - lease.to_return - max(0, lease.left) - lease.reserved)  # costs of ended calls
+    spent, reserved = grant.balance.spent + unwritten, lease.reserved + grant.tasks
+    amounts = BudgetAmounts(lease.budget, spent, reserved, grant.others, need)
+    return budget_exceeded(amounts, caller.budget_period, reset)

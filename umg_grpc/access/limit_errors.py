@@ -4,15 +4,12 @@ limit.
 
 import math
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from umg_grpc.access.limit_subjects import subject_of
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.v1 import pb
-
-if TYPE_CHECKING:
-    from umg_grpc.store.budget_accounts import Balance
 
 WINDOW_SECONDS = 60
 CONCURRENCY_RETRY_SECONDS = 1
@@ -52,18 +49,36 @@ def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
 
 
-def budget_exceeded(budget: int, period: str, balance: "Balance", need: int, reset: datetime | None) -> UmgError:
-    """Return the error for a call that costs more than the rest of its key's budget. Amounts are in micro-credits.
+class BudgetAmounts(NamedTuple):
+    """Amounts of a key's budget in micro-credits when a call was refused."""
 
-    `period`: `day`, `month` or "" for a budget without a period; `balance`: spent and leased amounts; `need`: least
-    cost of the call; `reset`: begin of the next period, None without one.
+    budget: int
+    spent: int
+    reserved: int
+    """Amount reserved by calls in flight of this process, and by video tasks."""
+    leased: int
+    """Amount leased by other processes, for their calls in flight or in advance."""
+    needed: int
+    """Least cost of the call."""
+
+
+def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None) -> UmgError:
+    """Return the error for a call that costs more than the rest of its key's budget.
+
+    `period`: `day`, `month` or "" for a budget without a period; `reset`: begin of the next period, None without one.
     """
-    amounts = {"budget": budget, "spent": balance.spent, "held": balance.held, "needed": need}
-    texts = {name: credits_text(amount) for name, amount in amounts.items()}
-    used = credits_text(sum(balance))  # leases have costs that are not written yet, so that neither part is exact
+    held = amounts.reserved + amounts.leased
+    values = {"budget": amounts.budget, "spent": amounts.spent, "held": held, "needed": amounts.needed}
+    texts = {name: credits_text(amount) for name, amount in values.items()}
+    parts = [f"{texts['spent']} are spent"]
+    if amounts.reserved:
+        parts.append(f"{credits_text(amounts.reserved)} reserved by calls in flight")
+    if amounts.leased:
+        parts.append(f"{credits_text(amounts.leased)} leased by other processes of the gateway")
+    used = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     message = (
         f"this API key has a budget of {texts['budget']} credits{f' a {period}' if period else ''}, of which"
-        f" {used} are spent or reserved for calls; this call needs about {texts['needed']}. "
+        f" {used}; this call needs about {texts['needed']}. "
     )
     if reset is None:
         message += "The budget is not renewed; ask the operator for a larger one"

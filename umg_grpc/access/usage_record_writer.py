@@ -20,6 +20,7 @@ from umg_grpc.access.budget_reservations import Budgets
 from umg_grpc.config.values import UsageRetention
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store import Store
+from umg_grpc.store.budget_accounts import BudgetAccounts
 from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.repeated_work import Background
@@ -83,7 +84,8 @@ class UsageLog:
         self._retention = retention
         self._count_deleted_early = count_deleted_early
         self._sweep_seconds = sweep_seconds
-        self.budgets = Budgets(store, self._prefix, self._processes.directory_id, now, time.monotonic)
+        accounts = BudgetAccounts(store)
+        self.budgets = Budgets(accounts, self._prefix, self._processes.directory_id, store.clock, time.monotonic)
         """Budgets of the keys, which the records are charged to."""
         self._return_at = 0.0
         self._now = now
@@ -109,6 +111,7 @@ class UsageLog:
         self._writer = Background("writing usage records", self._write, every=WRITE_SECONDS, at_end=True)
         self._sweeper = Background("sweeping usage records", self._sweep, every=self._sweep_seconds)
         self._writer.wake()
+        self.budgets.start()
 
     async def aclose(self) -> None:
         """Write the remaining records to the database within a bounded time, and stop; the next start writes the
@@ -118,6 +121,7 @@ class UsageLog:
         for background in (sweeper, writer):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
+        await self.budgets.aclose(CLOSE_SECONDS)
         while self._append_completed():
             pass
         self._journal.close()
@@ -240,7 +244,6 @@ class UsageLog:
             ended = {name for name in holders | self._processes.names() if self._processes.has_ended(name)}
         await self._journal.drain(self._records.insert)  # with all records of the processes that have ended
         self._journal.check()
-        await self.budgets.return_unused()
         if returns:
             complete = {holder for holder in ended if not self._journal.has_segments_of(holder)}
             for holder in complete:  # only then: the journal has the actual cost of a call that ended just before

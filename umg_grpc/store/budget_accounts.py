@@ -7,32 +7,31 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, case, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.tables import BudgetAccount, BudgetLease
 
-LEASE_DIVISOR = 50  # a lease is at most this part of the budget, unless calls may cost more
-REST_DIVISOR = 8  # and this part of the rest, so that leases become small before the budget is used up
+CALL_DIVISOR = 16
+"""Part of the rest of a budget that a call whose cost has no bound of its own is granted at most, so that others can
+run beside it.
+"""
+SHARE_DIVISOR, LEAST_SHARES = 2, 4
+"""A process is granted in advance at most its share of a part of the rest (1/2), of which at least 4 shares are made,
+so that each process gets some, and leases become small before the budget is used up.
+"""
 TASK_PREFIX = "task:"
 NO_DIRECTORY = ""
 """Data directory of the leases of video tasks, which belong to no process."""
-FOREIGN_SECONDS = 3600
-"""Seconds without a renewal after which the lease of a process with another data directory is deleted. The wait is
-long, since the journal in that directory may have usage records that the database has not received.
-"""
+LOST_SECONDS = 120
+"""Seconds of the database's clock without a confirmation after which a lease is booked as spent."""
+WANTED_SECONDS = 2.0
+"""Seconds of the database's clock after a refusal in which no process keeps unused amounts of the budget."""
 
 _OPEN_ACCOUNT = text(
     "INSERT INTO budget_accounts (key_id, period_start, spent_micro_credits) VALUES (:key_id, :period, 0)"
     " ON CONFLICT (key_id, period_start) DO NOTHING"
-)
-_ADD_TO_LEASE = text(
-    "INSERT INTO budget_leases (key_id, period_start, holder, directory, held_micro_credits, renew_micros)"
-    " VALUES (:key_id, :period, :holder, :directory, :amount, :now)"
-    " ON CONFLICT (key_id, period_start, holder) DO UPDATE SET"
-    " held_micro_credits = budget_leases.held_micro_credits + excluded.held_micro_credits,"
-    " renew_micros = excluded.renew_micros"
 )
 
 
@@ -60,17 +59,38 @@ class Balance(NamedTuple):
     """
 
     spent: int
+    """Costs of calls, and the leases of lost processes."""
     held: int
-    """Sum of the amounts of all leases."""
+    """Sum of the amounts of all other leases."""
+
+
+class Demand(NamedTuple):
+    """Amounts in micro-credits that a process requests."""
+
+    need: int
+    """Least amount; if the rest of the budget is smaller, nothing is granted."""
+    call: int = 0
+    """Amount for the present call, granted up to a part of the rest (`CALL_DIVISOR`)."""
+    ahead: int = 0
+    """Amount for later calls, granted up to the share of the process, but not while the budget is wanted by others."""
 
 
 class Grant(NamedTuple):
-    """Result of a request to enlarge a lease: the granted amount, and the balance of the key."""
+    """Result of a request to enlarge a lease: the granted amount, and the leases of the key before it was added."""
 
     micro_credits: int
     """Amount that was added to the lease; 0 if the remaining budget does not suffice."""
     balance: Balance
-    """Balance before the amount was added."""
+    own: int = 0
+    """Amount of the lease."""
+    tasks: int = 0
+    """Amount that is reserved for video tasks."""
+    others: int = 0
+    """Amount in the leases of other processes, those booked as spent excepted."""
+    processes: int = 1
+    """Number of processes with leases, with the present one."""
+    is_wanted: bool = False
+    """Whether a process was refused within the last `WANTED_SECONDS`, so that unused amounts have to be returned."""
 
 
 NO_BALANCE = Balance(0, 0)
@@ -121,11 +141,11 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
         table = BudgetAccount
         which = update(table).where(table.key_id == key_id, table.period_start == period)
         await session.execute(which.values(spent_micro_credits=table.spent_micro_credits + cost))
-    for lease, cost in by_lease.items():
+    for lease, cost in sorted(by_lease.items()):  # as `confirm` locks them
         await _take_from(session, lease, cost)
 
 
-async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int, now: datetime) -> LeaseId:
+async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int) -> LeaseId:
     """Move a reserved amount from `lease`, the lease of a process, to a new lease of a video task, and return its id.
     `task`: id of the task.
 
@@ -134,8 +154,8 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
     """
     await lock_accounts(session, [(lease.key_id, lease.period)])
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
-    row = {**held._asdict(), "directory": NO_DIRECTORY, "amount": micro_credits, "now": _micros(now)}
-    await session.execute(_ADD_TO_LEASE, row)
+    row = {"directory": NO_DIRECTORY, "held_micro_credits": micro_credits, "renew_micros": 0}
+    await session.execute(insert(BudgetLease).values(**_columns(held), **row))
     await _take_from(session, lease, micro_credits)
     return held
 
@@ -162,30 +182,34 @@ class BudgetAccounts:
         self._store = store
 
     @repeated
-    async def lease(
-        self, lease: LeaseId, directory: str, budget: int, need: int, now: datetime, *, want: int = 0
-    ) -> Grant:
-        """Add micro-credits to a lease, which is created if it does not exist. Return the granted amount, and the
-        balance before.
+    async def lease(self, lease: LeaseId, directory: str, budget: int, demand: Demand) -> Grant:
+        """Add micro-credits to a lease, which is created if it does not exist, and confirm it. Return the granted
+        amount, and the leases before.
 
-        `directory`: id of the process's data directory. `budget`: the key's whole budget for the period. `need`:
-        minimum of the added amount; if the remaining budget is smaller, 0 is granted. `want`: amount to add if much is
-        left.
+        `directory`: id of the process's data directory. `budget`: the key's whole budget for the period. If the
+        amount is refused, but unused amounts of other processes may pay for it, they are marked as
+        wanted.
         """
         async with self._store.write() as session:
-            await lock_accounts(session, [(lease.key_id, lease.period)])
-            spent = await session.scalar(_account(lease.key_id, lease.period))
-            held = select(func.sum(BudgetLease.held_micro_credits)).where(
-                BudgetLease.key_id == lease.key_id, BudgetLease.period_start == lease.period
+            spent, is_wanted = await self._locked_account(session, lease)
+            sums = (await session.execute(_sums(lease))).one()
+            held, booked, own, tasks, processes, rows = (int(amount or 0) for amount in sums)
+            balance, others = Balance(spent + booked, held - booked), held - booked - own - tasks
+            rest = budget - spent - held
+            if demand.need > rest:
+                can_return = demand.need <= rest + others
+                if can_return and not is_wanted:
+                    wanted = update(BudgetAccount).where(_is_account(lease.key_id, lease.period))
+                    await session.execute(wanted.values(wanted_micros=self._now()))
+                return Grant(0, balance, own, tasks, others, processes + 1, can_return)
+            share = rest // (SHARE_DIVISOR * max(processes + 1, LEAST_SHARES))
+            amount = max(
+                *(demand.need, min(demand.call, rest // CALL_DIVISOR)),
+                0 if is_wanted else min(demand.ahead, share),
             )
-            balance = Balance(int(spent or 0), int(await session.scalar(held) or 0))
-            rest = budget - sum(balance)
-            if need > rest:
-                return Grant(0, balance)
-            amount = max(need, min(max(budget // LEASE_DIVISOR, want), rest // REST_DIVISOR))
-            row = {**lease._asdict(), "directory": directory, "amount": amount, "now": _micros(now)}
-            await session.execute(_ADD_TO_LEASE, row)
-            return Grant(amount, balance)
+            if amount:
+                await self._add(session, lease, directory, amount, exists=rows > 0)
+            return Grant(amount, balance, own, tasks, others, processes + 1, is_wanted)
 
     @repeated
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
@@ -197,13 +221,53 @@ class BudgetAccounts:
                     await session.execute(delete(BudgetLease).where(_is(lease) & (BudgetLease.held_micro_credits <= 0)))
 
     @repeated
-    async def renew(self, holder: str, now: datetime) -> None:
-        """Renew all leases of the process `holder`, so that processes with other data directories do not delete
-        them.
-        """
+    async def confirm(self, holder: str) -> set[LeaseId]:
+        """Confirm all leases of the process `holder`, also leases that were booked as spent. Return their ids."""
+        table = BudgetLease
+        own = select(table.key_id, table.period_start).where(table.holder == holder)
+        ordered = own.order_by(table.key_id, table.period_start).with_for_update()  # as `settle` locks them
+        values = {"renew_micros": self._now(), "booked_micros": None}
         async with self._store.write() as session:
-            renewed = update(BudgetLease).where(BudgetLease.holder == holder).values(renew_micros=_micros(now))
-            await session.execute(renewed)
+            leases = {LeaseId(key_id, period, holder) for key_id, period in await session.execute(ordered)}
+            await session.execute(update(table).where(table.holder == holder).values(**values))
+            return leases
+
+    @repeated
+    async def wanted(self) -> set[tuple[str, int]]:
+        """Return the accounts, as pairs of key id and start of the period, from which a process was refused an amount
+        within the last `WANTED_SECONDS`.
+        """
+        table = BudgetAccount
+        recent = table.wanted_micros > self._now() - int(WANTED_SECONDS * 1e6)
+        async with self._store.read() as session:
+            rows = await session.execute(select(table.key_id, table.period_start).where(recent))
+            return {(key_id, period) for key_id, period in rows}
+
+    @repeated
+    async def book_lost(self) -> Mapping[LeaseId, int]:
+        """Book the leases of processes as spent that were not confirmed for `LOST_SECONDS`. Return their amounts.
+
+        The amount stays in the lease, from which the usage records of the process are still charged, so that nothing
+        is charged twice; `return_all` returns the remainder once all these records are in the database.
+        """
+        table = BudgetLease
+        lost = (
+            table.booked_micros.is_(None)
+            & (table.directory != NO_DIRECTORY)
+            & (table.held_micro_credits > 0)
+            & (table.renew_micros < self._now() - LOST_SECONDS * 10**6)
+        )
+        leases = select(table.key_id, table.period_start, table.holder, table.held_micro_credits).where(lost)
+        async with self._store.read() as session:
+            if (await session.execute(leases.limit(1))).first() is None:
+                return {}
+        async with self._store.write() as session:
+            # Another process may book them at the same time.
+            rows = (await session.execute(leases.with_for_update(skip_locked=True))).all()
+            found = {LeaseId(key_id, period, holder): amount for key_id, period, holder, amount in rows}
+            for lease in found:
+                await session.execute(update(table).where(_is(lease)).values(booked_micros=self._now()))
+            return found
 
     @repeated
     async def holders(self, directory: str) -> Sequence[str]:
@@ -222,45 +286,82 @@ class BudgetAccounts:
                 await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))
 
     @repeated
-    async def return_expired(self, directory: str, now: datetime) -> None:
-        """Delete the leases of processes with other data directories than `directory` that were not renewed for
-        `FOREIGN_SECONDS`.
-        """
-        bound = _micros(now) - FOREIGN_SECONDS * 10**6
-        expired = BudgetLease.directory.not_in([directory, NO_DIRECTORY]) & (BudgetLease.renew_micros < bound)
-        async with self._store.read() as session:
-            if not await session.scalar(select(func.count()).select_from(BudgetLease).where(expired)):
-                return
-        async with self._store.write() as session:
-            await session.execute(delete(BudgetLease).where(expired))
-
-    @repeated
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
         """Return key id -> balance, in the budget period given for the key.
         `periods`: key id -> start of the budget period in seconds since 1970 in UTC.
         """
         if not periods:
             return {}
-        spent, held = BudgetAccount, BudgetLease
-        sums = select(held.key_id, held.period_start, func.sum(held.held_micro_credits))
+        spent, lease = BudgetAccount, BudgetLease
+        sums = select(lease.key_id, lease.period_start, _HELD, _BOOKED)
         async with self._store.read() as session:
             accounts = await session.execute(
                 select(spent.key_id, spent.period_start, spent.spent_micro_credits).where(spent.key_id.in_(periods))
             )
             leases = await session.execute(
-                sums.where(held.key_id.in_(periods)).group_by(held.key_id, held.period_start)
+                sums.where(lease.key_id.in_(periods)).group_by(lease.key_id, lease.period_start)
             )
-            held_by = {(key_id, start): int(amount) for key_id, start, amount in leases}
-            return {
-                key_id: Balance(amount, held_by.get((key_id, start), 0))
-                for key_id, start, amount in accounts
-                if periods[key_id] == start
-            }
+            held_by = {(key_id, start): (int(held), int(booked)) for key_id, start, held, booked in leases}
+            balances = dict[str, Balance]()
+            for key_id, start, amount in accounts:
+                if periods[key_id] == start:
+                    held, booked = held_by.get((key_id, start), (0, 0))
+                    balances[key_id] = Balance(amount + booked, held - booked)
+            return balances
+
+    def _now(self) -> ColumnElement[int]:
+        return self._store.clock.sql_micros()
+
+    async def _locked_account(self, session: AsyncSession, lease: LeaseId) -> tuple[int, bool]:
+        """Lock the account of a lease, which is created if it does not exist. Return its spent amount, and whether it
+        is wanted.
+        """
+        is_wanted = func.coalesce(BudgetAccount.wanted_micros, 0) > self._now() - int(WANTED_SECONDS * 1e6)
+        account = select(BudgetAccount.spent_micro_credits, is_wanted)
+        locked = account.where(_is_account(lease.key_id, lease.period)).with_for_update()
+        if (row := (await session.execute(locked)).first()) is None:
+            await session.execute(_OPEN_ACCOUNT, {"key_id": lease.key_id, "period": lease.period})
+            row = (await session.execute(locked)).one()
+        return int(row[0]), bool(row[1])
+
+    async def _add(self, session: AsyncSession, lease: LeaseId, directory: str, amount: int, *, exists: bool) -> None:
+        """Add an amount to a lease. The account is locked, so that `exists` is still true or false."""
+        if exists:
+            held = BudgetLease.held_micro_credits + amount
+            values = {"held_micro_credits": held, "renew_micros": self._now(), "booked_micros": None}
+            await session.execute(update(BudgetLease).where(_is(lease)).values(**values))
+        else:
+            row = {"directory": directory, "held_micro_credits": amount, "renew_micros": self._now()}
+            await session.execute(insert(BudgetLease).values(**_columns(lease), **row))
+
+
+_HELD = func.sum(BudgetLease.held_micro_credits)
+_IS_BOOKED = BudgetLease.booked_micros.is_not(None)
+_BOOKED = func.sum(case((_IS_BOOKED, BudgetLease.held_micro_credits), else_=0))
+
+
+def _sums(lease: LeaseId) -> "Select[Any, Any, Any, Any, Any, Any]":
+    """Return the query of the sums of a key's leases: all, those booked as spent, the lease itself, those of video
+    tasks; the number of other processes, and 1 if the lease exists.
+    """
+    table, held = BudgetLease, BudgetLease.held_micro_credits
+    is_own, is_task = table.holder == lease.holder, table.directory == NO_DIRECTORY
+    is_other = ~is_own & ~is_task & ~_IS_BOOKED & (held > 0)
+    return select(
+        *(_HELD, _BOOKED),
+        func.sum(case((is_own & ~_IS_BOOKED, held), else_=0)),
+        func.sum(case((is_task, held), else_=0)),
+        func.sum(case((is_other, 1), else_=0)),
+        func.sum(case((is_own, 1), else_=0)),
+    ).where(table.key_id == lease.key_id, table.period_start == lease.period)
 
 
 def _account(key_id: str, period: int) -> "Select[Any]":
-    table = BudgetAccount
-    return select(table.spent_micro_credits).where(table.key_id == key_id, table.period_start == period)
+    return select(BudgetAccount.spent_micro_credits).where(_is_account(key_id, period))
+
+
+def _is_account(key_id: str, period: int) -> ColumnElement[bool]:
+    return (BudgetAccount.key_id == key_id) & (BudgetAccount.period_start == period)
 
 
 def _is(lease: LeaseId) -> ColumnElement[bool]:
@@ -268,12 +369,12 @@ def _is(lease: LeaseId) -> ColumnElement[bool]:
     return (table.key_id == lease.key_id) & (table.period_start == lease.period) & (table.holder == lease.holder)
 
 
+def _columns(lease: LeaseId) -> dict[str, object]:
+    return {"key_id": lease.key_id, "period_start": lease.period, "holder": lease.holder}
+
+
 async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
     """Subtract an amount from a lease, but not below 0: a call may cost more than it had reserved."""
     held = BudgetLease.held_micro_credits
     less = case((held > amount, held - amount), else_=0)
     await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))
-
-
-def _micros(time: datetime) -> int:
-    return int(time.timestamp() * 1e6)

@@ -259,11 +259,16 @@ class BudgetAccount(Base):
     """Table of the micro-credits that each API key has spent in each budget period."""
 
     __tablename__ = "budget_accounts"
+    __table_args__ = (Index("ix_budget_accounts_wanted", "wanted_micros"),)
 
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     """Start of the period in seconds since 1970 in UTC; 0 for a budget without a period."""
     spent_micro_credits: Mapped[int] = mapped_column(BigInteger)
+    wanted_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Last time at which a process was refused an amount that unused leases of others would pay for, in microseconds
+    since 1970 in UTC.
+    """
 
 
 class BudgetLease(Base):
@@ -272,7 +277,10 @@ class BudgetLease(Base):
     """
 
     __tablename__ = "budget_leases"
-    __table_args__ = (Index("ix_budget_leases_directory", "directory"),)
+    __table_args__ = (
+        Index("ix_budget_leases_directory", "directory"),
+        Index("ix_budget_leases_holder", "holder"),
+    )
 
     key_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     period_start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -282,7 +290,9 @@ class BudgetLease(Base):
     """Id of the data directory whose journal has the usage records of the process; "" for a video task."""
     held_micro_credits: Mapped[int] = mapped_column(BigInteger)
     renew_micros: Mapped[int] = mapped_column(BigInteger)
-    """Last renewal, in microseconds since 1970 in UTC."""
+    """Last confirmation by the process, in microseconds since 1970 in UTC; 0 for a video task."""
+    booked_micros: Mapped[int | None] = mapped_column(BigInteger)
+    """Time at which the amount was booked as spent, since the process confirmed it no longer; None for other leases."""
 
 
 _OPEN = "next_poll_micros IS NOT NULL"

@@ -17,7 +17,7 @@ from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable, time_of
+from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.v1 import pb
 
@@ -173,8 +173,7 @@ class VideoTasks:
             async with self._store.write() as session:
                 task.next_poll_micros = await session.scalar(inserted)
                 if reserved is not None:
-                    now = time_of(task.create_micros)
-                    await hold(session, reserved.lease, task.task_id, reserved.micro_credits, now)
+                    await hold(session, reserved.lease, task.task_id, reserved.micro_credits)
         except IntegrityError:
             if (existing := await self.find_conflict(task)) is None:
                 raise

@@ -1,0 +1,181 @@
+"""Lease of a process on a key's budget, and its size: by the process's own rate of spending, at most a minute of it."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from umg_grpc.store.budget_accounts import CALL_DIVISOR, LEAST_SHARES, SHARE_DIVISOR, Demand, Grant, LeaseId
+
+MINUTE_SECONDS = 60.0
+RATE_SECONDS = 30.0
+"""Time constant of the mean over which the rate of spending is measured."""
+LEAST_RATE_SECONDS = 10.0
+"""Shortest time to which spent amounts are related: a single call is a poor measure of a rate."""
+LEAST_RATE_CALLS = 4
+"""Calls after which a lease is extended in advance, and kept for a minute."""
+VALID_SECONDS = 75.0
+"""Seconds after the last confirmation in which a lease may be spent, fewer than the `LOST_SECONDS` after which the
+database books it as spent.
+"""
+FLOOR_CALLS = 2
+"""Calls for which a lease should suffice, also at a low rate."""
+SHORT_IDLE_SECONDS = 2.0
+"""Seconds without a call after which the unused amount of a lease is returned if the rest of the budget is small, or if
+the lease had few calls; otherwise it is a minute.
+"""
+
+
+class BudgetOwner(Protocol):
+    """Interface of the owner of budgets, from which processes lease parts: the database (`BudgetAccounts`).
+
+    A process or service that owns the budgets of some keys would implement it for them: `lease` reserves under its own
+    lock instead of a row's, `confirm` and `wanted` are one message to it, and it writes its accounts to the database.
+    Costs do not pass through here: usage records charge them, and name the lease (`budget_accounts.settle`).
+    Every method raises SQLAlchemyError or OSError if the owner does not answer.
+    """
+
+    def lease(self, lease: LeaseId, directory: str, budget: int, demand: Demand) -> Awaitable[Grant]:
+        """Add micro-credits to a lease, which is created if it does not exist, and confirm it."""
+        ...
+
+    def return_unused(self, amounts: Mapping[LeaseId, int]) -> Awaitable[None]:
+        """Subtract unused amounts from leases."""
+        ...
+
+    def confirm(self, holder: str) -> Awaitable[set[LeaseId]]:
+        """Confirm all leases of a process. Return their ids."""
+        ...
+
+    def wanted(self) -> Awaitable[set[tuple[str, int]]]:
+        """Return the accounts, as pairs of key id and start of the period, whose unused amounts should be returned."""
+        ...
+
+    def book_lost(self) -> Awaitable[Mapping[LeaseId, int]]:
+        """Book the leases of lost processes as spent. Return their amounts."""
+        ...
+
+    def holders(self, directory: str) -> Awaitable[Sequence[str]]:
+        """Return the names of the processes with a data directory that have leases."""
+        ...
+
+    def return_all(self, holders: Collection[str]) -> Awaitable[None]:
+        """Return all that is left of the leases of processes whose usage records are all in the database."""
+        ...
+
+
+class Lease:
+    """Part of a key's budget, in one budget period, that this process may spend without a call of the database."""
+
+    __slots__ = (
+        *("budget", "extending", "extend_at", "grant", "left", "lease_id", "open", "refused_until", "reserved"),
+        *("rest", "to_return", "used_at", "valid_until", "wait_at"),
+        *("_calls", "_largest", "_measured_at", "_recent", "_seconds", "_spent", "_total"),
+    )
+
+    def __init__(self, lease_id: LeaseId, budget: int, now: float) -> None:
+        """Create a lease of nothing. `now`: monotonic time, as in the other methods."""
+        self.lease_id = lease_id
+        self.budget = budget
+        self.left = 0
+        """Amount that no call has reserved; negative after a call that cost more than its reservation."""
+        self.open = self.reserved = 0
+        """Number and amount of the reservations that have not ended."""
+        self.rest = 0
+        """Rest of the budget outside all leases, when this lease was extended last."""
+        self.to_return = 0
+        self.grant: Grant | None = None
+        """Last answer of the owner of the budget."""
+        self.refused_until = self.wait_at = self.extend_at = 0.0
+        """Times until which a refusal is repeated, from which on a refused call waits for returns again, and from which
+        on the lease is extended in advance.
+        """
+        self.valid_until = 0.0
+        """Time at which the lease can be spent no longer, unless it is confirmed."""
+        self.used_at = self._measured_at = now
+        self._spent = 0  # since `_measured_at`
+        self._total = self._seconds = 0.0  # spent amount before, and the time in which it was spent, both decaying
+        self._largest = self._recent = self._calls = 0  # largest reservation, also since `_measured_at`; all calls
+        self.extending = asyncio.Lock()
+
+    def aim(self, least: int, most: int) -> int:
+        """Return the unreserved micro-credits that the lease should have before a call that costs between `least` and
+        `most`.
+
+        It is `most`, or less if the rest of the budget is small, but at least `least`.
+        """
+        return max(least, min(most, (self.left + self.rest) // CALL_DIVISOR))
+
+    def reserve(self, micro_credits: int) -> None:
+        """Reserve an amount for a call."""
+        self.left -= micro_credits
+        self.reserved += micro_credits
+        self.open += 1
+        self._recent = max(self._recent, micro_credits)
+        self._calls += 1
+
+    def end(self, reserved: int, spent: int, moved: int = 0) -> None:
+        """End a reservation. `spent`: cost of the call. `moved`: amount that a video task has taken over."""
+        self.left += reserved - spent - moved
+        self.reserved -= reserved
+        self.open -= 1
+        self._spent += spent + moved
+
+    def give_up(self) -> None:
+        """Stop to spend the amount that no call has reserved, and return it with the next call of the database."""
+        if self.left > 0:
+            self.to_return, self.left = self.to_return + self.left, 0
+
+    def measure(self, now: float) -> None:
+        """Measure the rate of spending since the last call of this method."""
+        if (seconds := now - self._measured_at) > 0:
+            decay = math.exp(-seconds / RATE_SECONDS)
+            self._total = self._total * decay + self._spent
+            self._seconds = self._seconds * decay + seconds
+            self._measured_at, self._spent = now, 0
+        if self._recent:
+            self._largest, self._recent = self._recent, 0
+
+    def minute(self, now: float) -> int:
+        """Return the micro-credits that the process spends in a minute at its present rate."""
+        seconds = max(LEAST_RATE_SECONDS, self._seconds + now - self._measured_at)
+        return int(MINUTE_SECONDS * (self._total + self._spent) / seconds)
+
+    def demand(self, now: float, least: int, most: int) -> Demand:
+        """Return the amounts to lease for a call that costs between `least` and `most`, and for later calls."""
+        size = most or max(self._largest, self._recent)
+        ahead = self.minute(now) + size * (self.open + FLOOR_CALLS)
+        return Demand(max(0, least - self.left), max(0, most - self.left), max(0, ahead - self.left))
+
+    def target(self, now: float) -> int:
+        """Return the amount without reservations that the process keeps: that of a minute and a few calls, but at most
+        its share of the rest.
+        """
+        processes = LEAST_SHARES if self.grant is None else max(self.grant.processes, LEAST_SHARES)
+        share = (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
+        return min(self.minute(now) + FLOOR_CALLS * max(self._largest, self._recent), share)
+
+    def is_tight(self) -> bool:
+        """Return whether the rest of the budget was small beside the leases when this lease was extended last, so that
+        another process may soon want unused amounts.
+        """
+        others = 0 if self.grant is None else self.grant.others
+        return others > 0 and self.rest < 2 * (others + self.left)
+
+    def is_idle(self, now: float) -> bool:
+        """Return whether no call has used the lease for a minute."""
+        return now - self.used_at >= MINUTE_SECONDS
+
+    def excess(self, now: float, *, is_wanted: bool) -> int:
+        """Return the amount without reservations that the process should return now."""
+        is_short = self._calls < LEAST_RATE_CALLS or self.is_tight()
+        if is_wanted or now - self.used_at >= (SHORT_IDLE_SECONDS if is_short else MINUTE_SECONDS):
+            return max(0, self.left)
+        target = self.target(now)
+        return self.left - target if self.left > 2 * target else 0
+
+    def should_extend(self, now: float) -> bool:
+        """Return whether the lease should be extended in advance, so that it lasts a minute without the database."""
+        if self._calls < LEAST_RATE_CALLS or now < self.extend_at or now - self.used_at >= MINUTE_SECONDS:
+            return False
+        return not self.is_tight() and 4 * self.left < 3 * self.target(now)
