@@ -11,7 +11,9 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config.values import UsageRetention
 from umg_grpc.store.database import open_store
 from umg_grpc.store.in_flight_records import NO_SLOT
-from umg_grpc.store.usage_record_table import ROW_BYTES, UsageRecord, UsageRecords, encode_record, micros_of
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
+from umg_grpc.store.usage_sweep import ROW_BYTES
+from umg_grpc.time_units import micros_of
 
 
 async def _until_waiting(log: UsageLog, count: int) -> None:
@@ -60,7 +62,12 @@ async def test_records_deleted_for_their_size_before_their_time_are_logged_and_c
     await UsageRecords(store).insert([encode_record(record) for record in records])
     counted = asyncio.Queue[int]()
     log = UsageLog(
-        *(store, tmp_path, UsageRetention(ttl=3600, max_bytes=4 * ROW_BYTES), lambda: datetime.now(UTC)),
+        *(
+            store,
+            tmp_path,
+            UsageRetention(ttl=3600, max_bytes=4 * ROW_BYTES),
+            lambda: datetime.now(UTC),
+        ),
         count_deleted_early=counted.put_nowait,
         sweep_seconds=0.01,
     )

@@ -26,7 +26,8 @@ from umg_grpc.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
 from umg_grpc.store.database_kinds import SQLITE
-from umg_grpc.store.tables import MediaTask, UsageRow
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.usage_tables import UsageRow
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

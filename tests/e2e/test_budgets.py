@@ -42,7 +42,8 @@ from umg_grpc.store.budget_accounts import (
 )
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.in_flight_records import SUFFIX, records_of
-from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000

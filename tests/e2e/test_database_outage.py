@@ -118,7 +118,7 @@ async def records_of(database: str, request_ids: Iterable[str]) -> list[tuple[st
     wanted = set(request_ids)
     async with asyncio.timeout(60):
         while True:
-            query = "SELECT record_id, request_id, output_tokens FROM usage_records WHERE request_id LIKE 'load-%'"
+            query = "SELECT record_id, request_id, output_tokens FROM call_records WHERE request_id LIKE 'load-%'"
             async with await psycopg.AsyncConnection.connect(database) as connection:
                 rows: list[tuple[str, str, int]] = await (await connection.execute(query)).fetchall()
             if {request_id for _, request_id, _ in rows} >= wanted:

@@ -22,7 +22,8 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.store.channel_failure_file import ChannelFailures
-from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
+from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb, rpc
 
 ResponseT = TypeVar("ResponseT", bound=Message)

@@ -19,7 +19,8 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, running
 from tests.support.processes import serve
 from umg_grpc.store import open_store
-from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
 
 CONFIG = """
 database: {database}

@@ -17,7 +17,8 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
-from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
 
 KEYS = 20
 CALLERS = 2  # of each key

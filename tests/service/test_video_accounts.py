@@ -17,7 +17,8 @@ from tests.support.video_calls import SECONDS, Stub, eventually, reason, request
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
-from umg_grpc.store.usage_record_table import CallFilter, UsageRecord, UsageRecords
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.v1 import pb
 
 CREDIT = 1_000_000

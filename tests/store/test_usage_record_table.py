@@ -1,60 +1,20 @@
-"""Usage records in the database: written once, found, summed and swept."""
+"""Usage records in the database: written once, found and summed."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
-from sqlalchemy import delete
 
-from tests.support.databases import Database
-from umg_grpc.store import Store, open_store
-from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.tables import UsageRow
-from umg_grpc.store.usage_record_table import (
-    DAY,
-    ROW_BYTES,
-    AttemptRecord,
-    CallDetails,
-    CallFilter,
-    Group,
-    Swept,
-    UsageRecord,
-    UsageRecords,
-    micros_of,
-    storable,
-    time_of,
-)
-
-NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
-ALL = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-DAY_SECONDS = 86_400
+from tests.support.usage_records import ALL, NOW, lines, record
+from umg_grpc.store import Store
+from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecords, storable
+from umg_grpc.store.usage_sums import CallFilter, Group
+from umg_grpc.store.usage_tables import DAY
+from umg_grpc.time_units import micros_of, time_of
 
 
 @pytest.fixture
-async def store(module_database: Database) -> AsyncIterator[Store]:
-    store = await open_store(module_database.url, module_database.data_dir)
-    async with store.write() as session:
-        await session.execute(delete(UsageRow))
-    yield store
-    await store.aclose()
-
-
-@pytest.fixture
-def records(store: Store) -> UsageRecords:
-    return UsageRecords(store)
-
-
-def record(number: int, **changed: object) -> UsageRecord:
-    made = UsageRecord(
-        record_id=f"boot-{number}", request_id=f"req-{number}", key_id="key_a", operation="generate",
-        method="GenerationService/Generate", face="chat", model="m", channel="main", start_micros=micros_of(NOW) + number,
-        duration_micros=1500, status="OK", reason="", attempts=1, cached=False, estimated=False,
-        input_tokens=10, output_tokens=2**40, micro_credits=7,
-    )  # fmt: skip
-    return msgspec.structs.replace(made, **changed)
+def records(usage_store: Store) -> UsageRecords:
+    return UsageRecords(usage_store)
 
 
 ATTEMPT = AttemptRecord(
@@ -64,10 +24,6 @@ ATTEMPT = AttemptRecord(
 
 def test_a_text_with_any_characters_is_storable() -> None:
     assert storable("a\udc00b" * 200) == "a?b" * 100
-
-
-def lines(*made: UsageRecord) -> list[bytes]:
-    return [msgspec.json.encode(each) for each in made]
 
 
 async def test_a_record_is_found_as_it_was_written(records: UsageRecords) -> None:
@@ -178,22 +134,3 @@ async def test_records_are_read_by_pages_newest_first(records: UsageRecords) -> 
     assert [*first, *rest] == newest
     assert await records.page(CallFilter(ALL, failed=True), None, 3) == [written[2]]
     assert await records.page(CallFilter(ALL, only={"model": ["n"]}), None, 3) == []
-
-
-async def test_old_records_are_swept_and_those_above_the_size(store: Store, records: UsageRecords) -> None:
-    store.clock = GivenClock(lambda: NOW)
-    old = [record(number, start_micros=micros_of(NOW - timedelta(days=2))) for number in range(3)]
-    await records.insert(lines(*old, *(record(number) for number in range(10, 20))))
-    assert (await records.sweep(DAY_SECONDS, 100 * ROW_BYTES)).deleted_early == 0
-    assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [10]
-    swept = await records.sweep(DAY_SECONDS, 4 * ROW_BYTES)
-    assert swept == Swept(deleted_early=6, begin=record(16).start_time)
-    assert [each.group for each in await records.sums(["model"], CallFilter(ALL))] == [("m",)]
-    assert [bool(await records.find(f"req-{number}")) for number in range(10, 20)] == [False] * 6 + [True] * 4
-
-
-async def test_records_without_a_limit_of_size_are_kept_for_their_time(store: Store, records: UsageRecords) -> None:
-    store.clock = GivenClock(lambda: NOW + timedelta(days=1))
-    await records.insert(lines(*(record(number) for number in range(10))))
-    assert (await records.sweep(DAY_SECONDS, None)).deleted_early == 0
-    assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [10]

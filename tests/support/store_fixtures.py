@@ -10,6 +10,7 @@ from sqlalchemy import delete
 from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import ReasoningRow, ResponseRow, ThreadRow
+from umg_grpc.store.usage_tables import TOTALS, EarlierUsageRow, UsageRow
 
 
 @dataclass
@@ -48,6 +49,21 @@ async def emptied_store(module_database: Database) -> AsyncIterator[Store]:
     async with store.write() as session:
         for table in (ResponseRow, ReasoningRow, ThreadRow):
             await session.execute(delete(table))
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@pytest.fixture
+async def usage_store(module_database: Database) -> AsyncIterator[Store]:
+    """Open the store, and delete the usage of earlier tests."""
+    store = await open_store(module_database.url, module_database.data_dir)
+    async with store.write() as session:
+        for row in (UsageRow, EarlierUsageRow):
+            await session.execute(delete(row))
+        for totals in TOTALS:
+            await session.execute(delete(totals.table))
     try:
         yield store
     finally:

@@ -21,14 +21,18 @@ from umg_grpc.config.values import UsageRetention
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import BudgetAccounts
+from umg_grpc.store.earlier_usage_records import EarlierUsageRecords
 from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
+from umg_grpc.store.usage_sweep import sweep_usage
 from umg_grpc.store.write_ahead_journal import DISK, Journal
 
 WRITE_SECONDS = 1.0  # between two writes to the database
 SWEEP_SECONDS = 600.0
+MOVE_SECONDS = 0.25  # between two pieces of the records of earlier versions
+SEARCH_SECONDS = 60.0  # between two searches for them, since during a rolling upgrade an earlier version writes some
 CLOSE_SECONDS = 5.0
 JOURNAL_RECORDS = 64  # appended to the journal by one system call
 WRITTEN_RECORDS = 500  # of those in memory, to the journal or the database at a time
@@ -80,6 +84,7 @@ class UsageLog:
                 f"cannot write usage records to {data / USAGE_DIRECTORY}: {error.strerror or error}; {remedy}"
             ) from None
         self._directory = data / USAGE_DIRECTORY
+        self._store = store
         self._records = UsageRecords(store)
         self._retention = retention
         self._count_deleted_early = count_deleted_early
@@ -105,11 +110,14 @@ class UsageLog:
         """Whether the last write to the database failed."""
         self._writer: Background | None = None
         self._sweeper: Background | None = None
+        self._earlier = EarlierUsageRecords(store)
+        self._mover: Background | None = None
 
     def start(self) -> None:
         """Start to write the records to the database in the background, first those of processes that have ended."""
         self._writer = Background("writing usage records", self._write, every=WRITE_SECONDS, at_end=True)
         self._sweeper = Background("sweeping usage records", self._sweep, every=self._sweep_seconds)
+        self._mover = Background("moving usage records of earlier versions", self._move, every=MOVE_SECONDS)
         self._writer.wake()
         self.budgets.start()
 
@@ -117,8 +125,9 @@ class UsageLog:
         """Write the remaining records to the database within a bounded time, and stop; the next start writes the
         rest.
         """
-        writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
-        for background in (sweeper, writer):
+        backgrounds = self._mover, self._sweeper, self._writer
+        self._mover = self._sweeper = self._writer = None
+        for background in backgrounds:
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
         await self.budgets.aclose(CLOSE_SECONDS)
@@ -257,7 +266,8 @@ class UsageLog:
     async def _sweep(self) -> None:
         if not self.clock.is_trusted:
             return
-        swept = await self._records.sweep(self._retention.ttl, self._retention.max_bytes)
+        retention = self._retention
+        swept = await sweep_usage(self._store, retention.ttl, retention.max_bytes, retention.totals_ttl)
         if swept.deleted_early:
             logger.warning(
                 "usage records were deleted before `usage.ttl`, since they exceed `usage.max_bytes`",
@@ -265,3 +275,8 @@ class UsageLog:
                 records_begin=swept.begin.isoformat(timespec="seconds"),
             )
             self._count_deleted_early(swept.deleted_early)
+
+    async def _move(self) -> None:
+        has_more = await self._earlier.move_some()
+        if self._mover is not None:
+            self._mover.every = MOVE_SECONDS if has_more else SEARCH_SECONDS

@@ -43,6 +43,10 @@ class _RetentionEntry(ConfigEntry, frozen=True):
     enabled: bool = True
 
 
+class _UsageEntry(_RetentionEntry, frozen=True):
+    totals_ttl: str | None = None
+
+
 class _BlobsEntry(_RetentionEntry, frozen=True):
     url: str | None = None
     endpoint: str | None = None
@@ -105,7 +109,7 @@ class _File(ConfigEntry, frozen=True):
     egress: _EgressEntry = _EgressEntry()
     responses: _RetentionEntry = _RetentionEntry()
     reasoning: _RetentionEntry = _RetentionEntry()
-    usage: _RetentionEntry = _RetentionEntry()
+    usage: _UsageEntry = _UsageEntry()
     blobs: _BlobsEntry = _BlobsEntry()
     tasks: _TasksEntry = _TasksEntry()
 
@@ -295,15 +299,23 @@ def _tasks(document: Document, entry: _TasksEntry) -> VideoTaskConfig:
     )
 
 
-def _usage(document: Document, entry: _RetentionEntry, database: str) -> UsageRetention:
+def _usage(document: Document, entry: _UsageEntry, database: str) -> UsageRetention:
     """Return the retention of usage. Only SQLite, whose file is on the disk of the gateway, has a size limit by
     default.
     """
     default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
     retention = _retention(document, "usage", entry, default)
     is_limited = entry.max_bytes is not None or database == "sqlite"
-    max_bytes = retention.max_bytes if is_limited else None
-    return UsageRetention(ttl=retention.ttl, max_bytes=max_bytes, enabled=retention.enabled)
+    return UsageRetention(
+        ttl=retention.ttl,
+        max_bytes=retention.max_bytes if is_limited else None,
+        totals_ttl=(
+            duration(document, ("usage", "totals_ttl"), entry.totals_ttl)
+            if entry.totals_ttl is not None
+            else Config.usage.totals_ttl
+        ),
+        enabled=retention.enabled,
+    )
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:

@@ -314,12 +314,14 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True)
 class UsageRetention:
-    """Time and total size for which usage records are kept."""
+    """Times and total size for which usage records and totals of usage are kept."""
 
     ttl: int
     """Seconds after the arrival of a call for which its record is kept."""
     max_bytes: int | None
     """Most bytes of all records; the oldest are deleted first, also before `ttl`. None for no limit."""
+    totals_ttl: int = 3650 * 86400
+    """Seconds for which totals are kept, by day; those by hour and minute have a shorter limit of their own."""
     enabled: bool = True
     """Whether any record is kept."""
 
@@ -442,8 +444,8 @@ class Config:
     """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)
     """Retention of reasoning state, for clients that do not send it back."""
-    usage: UsageRetention = UsageRetention(ttl=90 * 86400, max_bytes=1024**3)
-    """Retention of usage records. On PostgreSQL they have no limit of size unless one is configured."""
+    usage: UsageRetention = UsageRetention(ttl=90 * 86400, max_bytes=1024**3, totals_ttl=3650 * 86400)
+    """Retention of usage. On PostgreSQL its records have no limit of size unless one is configured."""
     blobs: BlobStorage = BlobStorage(ttl=86400, max_bytes=10 * 1024**3)
     """Place and retention of result files, which callers read by signed links."""
     tasks: VideoTaskConfig = VideoTaskConfig(ttl=7 * 86400, max_bytes=1024**3)

@@ -54,6 +54,9 @@ class Store:
         """State of the connections to the database; for SQLite, whose file is always there, it never changes."""
         self._waits = engine.dialect.name != SQLITE
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
+        # each transaction of SQLite reads one snapshot
+        isolation = {} if engine.dialect.name == SQLITE else {"isolation_level": "REPEATABLE READ"}
+        self._snapshots = async_sessionmaker(engine.execution_options(**isolation), expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
         # It has one writer at a time. Others poll for its lock with growing pauses, here they wait in order.
@@ -63,6 +66,14 @@ class Store:
     async def read(self) -> AsyncIterator[AsyncSession]:
         """Open a session for reads only. Raises SQLAlchemyError if the database fails."""
         async with self._connected(self._readers) as session:
+            yield session
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncSession]:
+        """Open a session for reads only, all of which see the database as it is at the first one. Raises
+        SQLAlchemyError if the database fails.
+        """
+        async with self._connected(self._snapshots) as session:
             yield session
 
     @asynccontextmanager

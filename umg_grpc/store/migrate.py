@@ -4,6 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
 from umg_grpc.store.tables import Base
+from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables of usage to `Base.metadata`
 
 
 class NewerDatabaseError(Exception):

@@ -212,49 +212,6 @@ class LearnedQuirkRow(RetainedRow):
     """Restriction with channel, model, protocol and member, as JSON."""
 
 
-class UsageRow(Base):
-    """Table of usage records, one for each admitted call: key, model, channel, outcome, counted units and cost."""
-
-    __tablename__ = "usage_records"
-    __table_args__ = (
-        Index("ix_usage_records_start_micros", "start_micros"),
-        Index("ix_usage_records_request_id", "request_id"),
-    )
-
-    record_id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    request_id: Mapped[str] = mapped_column(String)
-    key_id: Mapped[str] = mapped_column(String(64))
-    operation: Mapped[str] = mapped_column(String)
-    method: Mapped[str] = mapped_column(String)
-    face: Mapped[str] = mapped_column(String)
-    model: Mapped[str] = mapped_column(String)
-    channel: Mapped[str] = mapped_column(String)
-    start_micros: Mapped[int] = mapped_column(BigInteger)
-    duration_micros: Mapped[int] = mapped_column(BigInteger)
-    status: Mapped[str] = mapped_column(String)
-    reason: Mapped[str] = mapped_column(String)
-    attempts: Mapped[int] = mapped_column(Integer)
-    cached: Mapped[bool] = mapped_column(Boolean)
-    estimated: Mapped[bool] = mapped_column(Boolean)
-    input_tokens: Mapped[int] = mapped_column(BigInteger)
-    cache_read_tokens: Mapped[int] = mapped_column(BigInteger)
-    cache_write_tokens: Mapped[int] = mapped_column(BigInteger)
-    long_cache_write_tokens: Mapped[int] = mapped_column(BigInteger)
-    audio_input_tokens: Mapped[int] = mapped_column(BigInteger)
-    output_tokens: Mapped[int] = mapped_column(BigInteger)
-    reasoning_tokens: Mapped[int] = mapped_column(BigInteger)
-    audio_output_tokens: Mapped[int] = mapped_column(BigInteger)
-    searches: Mapped[int] = mapped_column(BigInteger)
-    micro_credits: Mapped[int] = mapped_column(BigInteger)
-    details: Mapped[str | None] = mapped_column(Text)
-    """`CallDetails` in JSON; None for records of earlier versions."""
-    images: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    video_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
-
-
 class BudgetAccount(Base):
     """Table of the micro-credits that each API key has spent in each budget period."""
 

@@ -1,30 +1,28 @@
 """Usage records in the database: one for each admitted call, with its key, model, attempts, tokens and cost."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, RowMapping, case, delete, func, literal_column, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import InstrumentedAttribute
 
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.inserted_rows import rows_of
 from umg_grpc.store.repeated_work import reason_of
-from umg_grpc.store.tables import UsageRow
+from umg_grpc.store.usage_partitions import create_partitions, day_of
+from umg_grpc.store.usage_sums import FOREVER, CallFilter, Group, UsageSum, conditions_of, read_sums, tables_of_records
+from umg_grpc.store.usage_tables import OF_KEY, SUMS, EarlierUsageRow, UsageRow
+from umg_grpc.store.usage_totals import add_totals
+from umg_grpc.time_units import time_of
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
-SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
-ROW_BYTES = 768
-"""Size of a row with its indexes, rounded up."""
 MAX_FOUND = 100
 MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
@@ -141,82 +139,26 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
     """Usage record as read from the journal. Its details are JSON text, as the database stores them."""
 
+    start_micros: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER)]
     details: msgspec.Raw = NULL  # type: ignore[assignment]  # a record is only moved in this form
 
 
-COUNTS = (
-    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
-    *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
-    *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens"),
-)
-"""Fields of a record that count units, for example tokens. Each token is counted in exactly one of them."""
-SUMS = (*COUNTS, "micro_credits")
 _ABSENT = ("budget_period", "budget_holder")  # from the database
-_COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
-_PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in _COLUMNS))
-_DETAILS = _COLUMNS.index("details")
+RECORD_COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name not in _ABSENT)
+_PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in RECORD_COLUMNS))
+_DETAILS = RECORD_COLUMNS.index("details")
+_ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
+_GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in ("start_micros", *OF_KEY)))
+_SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUMS))
 encode_record = msgspec.json.Encoder().encode
 """Function that encodes a record for the journal and for the file of the calls in flight."""
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
 _DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
 
-MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
-BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
-"""Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
-BUCKETS = (*BUCKET_MICROS, MONTH)
-DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
-    {
-        "key": UsageRow.key_id,
-        "model": UsageRow.model,
-        "operation": UsageRow.operation,
-        "channel": UsageRow.channel,
-    }
-)
-"""Name -> column, for the columns by which usage can be grouped and selected."""
-
 Position: TypeAlias = tuple[int, str]
 """Position of a record in the order of the arrivals: its start in microseconds, and its id."""
-Group: TypeAlias = tuple[int | str, ...]
-"""Key of a group of usage records: the value of each column by which they are grouped, in order; for a time span its
-start in microseconds since 1970.
-"""
-
-
-@dataclass(frozen=True)
-class CallFilter:
-    """Selection of usage records by time, by columns (key, model, channel and others) and by failure; all criteria must
-    match.
-    """
-
-    since: datetime
-    """Earliest time of arrival of the selected calls, inclusive."""
-    until: datetime | None = None
-    """Latest time of arrival of the selected calls, exclusive; None for no limit."""
-    only: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Column name in `DIMENSIONS` -> selected values; an empty collection selects all values."""
-    failed: bool = False
-    """Whether only failed calls are selected."""
-
-
-@dataclass(frozen=True)
-class UsageSum:
-    """Totals of the usage records of one group: number of calls, number of failed calls, and sums of their counts."""
-
-    group: Group
-    requests: int
-    failed: int
-    sums: Mapping[str, int]
-    """Name in `SUMS` -> sum, for example `input_tokens`."""
-
-
-@dataclass(frozen=True)
-class Swept:
-    """Result of the deletion of old records."""
-
-    deleted_early: int
-    """Number of records that were deleted before the end of their time, since all together were too large."""
-    begin: datetime
-    """Arrival of the oldest record that this deletion kept."""
+Row: TypeAlias = tuple[Any, ...]
+"""Values of a record in the order of `RECORD_COLUMNS`."""
 
 
 class UsageRecords:
@@ -246,26 +188,31 @@ class UsageRecords:
         """Return the records with a request id, oldest first, but only the newest `MAX_FOUND`; empty if there
         are none.
         """
-        table = UsageRow
-        columns = [getattr(table, name) for name in _COLUMNS]
-        query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
-        async with self._store.read() as session:
-            found = await session.execute(query.limit(MAX_FOUND))
-            return [_record_of(row) for row in reversed(found.mappings().all())]
+        async with self._store.snapshot() as session:
+            found = list[UsageRecord]()
+            for table in await tables_of_records(session):
+                query = select(*_columns_of(table)).where(table.c.request_id == request_id)
+                query = query.order_by(table.c.start_micros.desc()).limit(MAX_FOUND)
+                found += [_record_of(row) for row in (await session.execute(query)).mappings()]
+        return sorted(found, key=_position_of)[-MAX_FOUND:]
 
     @repeated
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
         """Return up to `size` selected records, newest first. `after`: last record of the previous page; None for the
         first page.
         """
-        table = UsageRow
-        columns = [getattr(table, name) for name in _COLUMNS]
-        query = select(*columns).where(*_conditions(calls))
-        if after is not None:
-            query = query.where(tuple_(table.start_micros, table.record_id) < tuple_(*after))
-        query = query.order_by(table.start_micros.desc(), table.record_id.desc()).limit(size)
-        async with self._store.read() as session:
-            return [_record_of(row) for row in (await session.execute(query)).mappings()]
+        async with self._store.snapshot() as session:
+            found = list[UsageRecord]()
+            for table in await tables_of_records(session):
+                record_id: ColumnElement[str] = table.c.record_id
+                if (await session.connection()).dialect.name != SQLITE:
+                    record_id = record_id.collate("C")  # the earlier table has the order of the database's language
+                query = select(*_columns_of(table)).where(*conditions_of(calls, table))
+                if after is not None:
+                    query = query.where(tuple_(table.c.start_micros, record_id) < tuple_(*after))
+                query = query.order_by(table.c.start_micros.desc(), record_id.desc()).limit(size)
+                found += [_record_of(row) for row in (await session.execute(query)).mappings()]
+        return sorted(found, key=_position_of, reverse=True)[:size]
 
     @repeated
     async def sums(
@@ -273,84 +220,65 @@ class UsageRecords:
     ) -> list[UsageSum]:
         """Return the totals of the selected calls by group, in the order of the groups' keys.
 
-        `by`: columns to group by, names of `DIMENSIONS` and at most one time span of `BUCKETS`. `after`: last group of
-        the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
+        `by`: columns to group by, names of `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last
+        group of the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
         """
-        table = UsageRow
-        failed = func.sum(case((table.status == "OK", 0), else_=1))
-        async with self._store.read() as session:
-            dialect = (await session.connection()).dialect.name
-            groups = [DIMENSIONS[name] if name in DIMENSIONS else _bucket_start(name, dialect) for name in by]
-            select_sums = select(*groups, func.count(), failed, *(func.sum(getattr(table, name)) for name in SUMS))
-            selected = select_sums.where(*_conditions(calls))
-            if after:
-                selected = selected.where(tuple_(*groups) > tuple_(*after))
-            rows = (await session.execute(selected.group_by(*groups).order_by(*groups).limit(limit))).all()
-        return [_sum_of(row, len(by)) for row in rows if row[len(by)]]
-
-    async def sweep(self, ttl: int, max_bytes: int | None) -> Swept:
-        """Delete the records of calls that arrived more than `ttl` seconds ago, and the oldest records above a total
-        size of `max_bytes` (None for no limit).
-        """
-        table, clock = UsageRow, self._store.clock
-        newest = select(table.start_micros).order_by(table.start_micros.desc())
-        async with self._store.read() as session:
-            expired = await session.scalar(select(clock.sql_micros() - ttl * 10**6)) or 0
-            oldest_to_keep = 0
-            if max_bytes is not None:
-                oldest_to_keep = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1)) or 0
-        await self._delete(table.start_micros < expired)
-        deleted_early = await self._delete(table.start_micros < oldest_to_keep)
-        return Swept(deleted_early, time_of(oldest_to_keep))
-
-    async def _delete(self, condition: ColumnElement[bool]) -> int:
-        """Delete the records that match the condition, in several transactions. Return their number."""
-        matching, number = select(UsageRow.record_id).where(condition).limit(SWEEP_ROWS), 0
-        while True:
-            async with self._store.write() as session:
-                ids = (await session.scalars(matching)).all()
-                await session.execute(delete(UsageRow).where(UsageRow.record_id.in_(ids)))
-            number += len(ids)
-            if len(ids) < SWEEP_ROWS:
-                return number
+        async with self._store.snapshot() as session:
+            return await read_sums(session, by, calls, self._store.clock, after=after, limit=limit)
 
     async def _insert(self, records: Sequence[_JournalRecord]) -> None:
         if not records:
             return
-        charged = [record for record in records if record.budget_period is not None and record.micro_credits]
+        # Of two records with one id the second is the provisional one, which a killed process did not delete.
+        first = {record.record_id: record for record in reversed(records)}
+        charged = [record for record in first.values() if record.budget_period is not None and record.micro_credits]
         async with self._store.write() as session:
             if charged:
-                await _settle(session, charged)
-            connection = await session.connection()
-            values = tuple(chain.from_iterable(map(_row_of, records)))
-            await connection.exec_driver_sql(_insert_statement(connection.dialect.name, len(records)), values)
+                await lock_accounts(session, [(record.key_id, record.budget_period or 0) for record in charged])
+            rows = await insert_rows(session, [_row_of(record) for record in first.values()])
+            inserted = {row[_ID] for row in rows}
+            charges = [_charge_of(record) for record in charged if record.record_id in inserted]
+            if charges:
+                await settle(session, charges)
+            await add_rows_to_totals(session, rows)
 
 
 async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
     """Insert one record in the transaction of the caller, which has charged its cost already."""
-    connection = await session.connection()
     stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
-    await connection.exec_driver_sql(_insert_statement(connection.dialect.name, 1), _row_of(stored))
+    await add_rows_to_totals(session, await insert_rows(session, [_row_of(stored)]))
 
 
-async def _settle(session: AsyncSession, records: Sequence[UsageRecord]) -> None:
-    """Charge the costs of records to budgets, except of records that are in the database already: a journal may repeat
-    them.
-
-    Of two records with one id only the first is charged: the second is the provisional record of a process that was
-    killed before it deleted it.
+async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
+    """Insert rows with different ids, except of records that are in the database already: a journal may repeat them.
+    Return the inserted rows, which the caller has to add to the totals in the same transaction.
     """
-    charges = {record.record_id: record for record in reversed(records)}
-    accounts = [(record.key_id, record.budget_period or 0) for record in records]
-    await lock_accounts(session, accounts)
-    known = await session.scalars(select(UsageRow.record_id).where(UsageRow.record_id.in_(charges)))
-    for record_id in known:
-        del charges[record_id]
-    leases = [
-        Charge(LeaseId(record.key_id, record.budget_period or 0, record.budget_holder), record.micro_credits)
-        for record in charges.values()
-    ]
-    await settle(session, leases)
+    connection = await session.connection()
+    dialect = connection.dialect.name
+    if dialect != SQLITE:
+        await create_partitions(session, {day_of(row[_START]) for row in rows})
+    known = set[str]()
+    if len(await tables_of_records(session)) > 1:
+        earlier = select(EarlierUsageRow.record_id).where(EarlierUsageRow.record_id.in_([row[_ID] for row in rows]))
+        known.update(await session.scalars(earlier))
+    if not (new := [row for row in rows if row[_ID] not in known]):
+        return []
+    new.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
+    source, parameters = rows_of(dialect, UsageRow.__tablename__, RECORD_COLUMNS, new)
+    insert = f"INSERT INTO {UsageRow.__tablename__} ({', '.join(RECORD_COLUMNS)}) {source}"
+    statement = f"{insert} ON CONFLICT DO NOTHING RETURNING record_id"
+    inserted = set((await connection.exec_driver_sql(statement, parameters)).scalars())
+    return [row for row in new if row[_ID] in inserted]
+
+
+async def add_rows_to_totals(session: AsyncSession, rows: Iterable[Row]) -> None:
+    """Add inserted rows to the totals."""
+    await add_totals(session, [(_GROUP_PLACES(row), (1, int(row[_STATUS] != "OK"), *_SUM_PLACES(row))) for row in rows])
+
+
+def _charge_of(record: UsageRecord) -> Charge:
+    lease = LeaseId(record.key_id, record.budget_period or 0, record.budget_holder)
+    return Charge(lease, record.micro_credits)
 
 
 def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
@@ -361,10 +289,18 @@ def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
 
 
 def _record_of(row: RowMapping) -> UsageRecord:
-    values = {name: row[name] for name in _COLUMNS}
+    values = {name: row[name] for name in RECORD_COLUMNS}
     details = values["details"]
     values["details"] = None if details is None else _DETAILS_DECODER.decode(details)
     return UsageRecord(**values)
+
+
+def _columns_of(table: FromClause) -> list[ColumnElement[Any]]:
+    return [table.c[name] for name in RECORD_COLUMNS]
+
+
+def _position_of(record: UsageRecord) -> Position:
+    return record.start_micros, record.record_id
 
 
 def storable(text: str) -> str:
@@ -374,63 +310,9 @@ def storable(text: str) -> str:
     return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
 
-def micros_of(time: datetime) -> int:
-    """Return a time as microseconds since 1970 in UTC."""
-    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
-
-
-def _conditions(calls: CallFilter) -> list[ColumnElement[bool]]:
-    table = UsageRow
-    found = [table.start_micros >= micros_of(calls.since)]
-    if calls.until is not None:
-        found.append(table.start_micros < micros_of(calls.until))
-    if calls.failed:
-        found.append(table.status != "OK")
-    return found + [DIMENSIONS[name].in_(values) for name, values in calls.only.items() if values]
-
-
-def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the SQL expression for the start of the time span to which a call belongs, in microseconds since 1970.
-    `bucket`: name of the time span, one of `BUCKETS`. `dialect`: `sqlite` or `postgresql`.
-
-    Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
-    """
-    if bucket in BUCKET_MICROS:
-        return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
-    return literal_column(_MONTH_START[dialect == SQLITE], BigInteger)
-
-
-_MONTH_START = (
-    "CAST(extract(epoch FROM date_trunc('month', to_timestamp(start_micros / 1000000) AT TIME ZONE 'UTC')) AS BIGINT)"
-    " * 1000000",
-    "CAST(strftime('%s', start_micros / 1000000, 'unixepoch', 'start of month') AS INTEGER) * 1000000",
-)
-"""SQL expressions for the start of the month in which a call arrived: for PostgreSQL and for SQLite."""
-
-
-def time_of(micros: int) -> datetime:
-    """Return microseconds since 1970 as a time in UTC."""
-    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
-
-
-def _sum_of(row: Sequence[Any], dimensions: int) -> UsageSum:
-    requests, failed, *sums = map(int, row[dimensions:])
-    return UsageSum(tuple(row[:dimensions]), requests, failed, dict(zip(SUMS, sums, strict=True)))
-
-
 def _decode(lines: Iterable[bytes]) -> Iterable[_JournalRecord]:
     for line in lines:
         try:
             yield _JOURNAL_DECODER.decode(line)
         except msgspec.DecodeError as error:
             logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))
-
-
-def _insert_statement(dialect: str, rows: int) -> str:
-    """Return one INSERT statement for `rows` rows: for each statement SQLite's driver takes Python's global lock.
-
-    It uses the driver's placeholders, because SQLAlchemy would convert the parameters of each row.
-    """
-    row = "(" + ", ".join(["?" if dialect == SQLITE else "%s"] * len(_COLUMNS)) + ")"
-    names, values = ", ".join(_COLUMNS), ", ".join([row] * rows)
-    return f"INSERT INTO {UsageRow.__tablename__} ({names}) VALUES {values} ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own

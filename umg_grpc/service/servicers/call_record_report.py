@@ -13,7 +13,8 @@ from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
-from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords, micros_of
+from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import echo

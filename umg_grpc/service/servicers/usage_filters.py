@@ -7,7 +7,8 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.servicers.timestamps import utc
-from umg_grpc.store.usage_record_table import CallFilter, time_of
+from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.time_units import time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token

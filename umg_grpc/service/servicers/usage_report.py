@@ -10,16 +10,11 @@ from umg_grpc.knowledge.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
-from umg_grpc.store.usage_record_table import (
-    BUCKET_MICROS,
-    DIMENSIONS,
-    MONTH,
-    CallFilter,
-    UsageRecords,
-    UsageSum,
-    micros_of,
-    time_of,
-)
+from umg_grpc.store.usage_record_table import UsageRecords
+from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageSum
+from umg_grpc.store.usage_tables import MONTH
+from umg_grpc.store.usage_totals import BUCKET_MICROS
+from umg_grpc.time_units import micros_of, time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import invalid
@@ -61,13 +56,13 @@ class UsageReport:
         """
         calls, after = selected(request), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
-        by = [name for name in DIMENSIONS if name in grouped]
+        by = [name for name in DIMENSION_COLUMNS if name in grouped]
         if request.bucket:
             by.insert(0, BUCKET_NAMES[request.bucket])
         if request.page_token:
             position = position_of(request.page_token, _GroupPosition)
             calls, after = position.apply_to(calls), position.group
-            if [isinstance(value, str) for value in after] != [name in DIMENSIONS for name in by]:
+            if [isinstance(value, str) for value in after] != [name in DIMENSION_COLUMNS for name in by]:
                 raise unknown_token()
         since, until = micros_of(calls.since), micros_of(calls.until or calls.since)
         if request.bucket and (until - since) // BUCKET_MICROS.get(by[0], MIN_MONTH_MICROS) > MAX_BUCKETS:

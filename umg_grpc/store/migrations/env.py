@@ -3,6 +3,7 @@
 from alembic import context
 
 from umg_grpc.store.tables import Base
+from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables of usage to `Base.metadata`
 
 context.configure(
     connection=context.config.attributes["connection"],

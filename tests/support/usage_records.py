@@ -1,0 +1,27 @@
+"""Usage records of the tests."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from umg_grpc.store.usage_record_table import UsageRecord
+from umg_grpc.time_units import micros_of
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ALL = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def record(number: int, **changed: object) -> UsageRecord:
+    """Return a record with an id of its own, which arrived `number` microseconds after `NOW`."""
+    made = UsageRecord(
+        record_id=f"boot-{number}", request_id=f"req-{number}", key_id="key_a", operation="generate",
+        method="GenerationService/Generate", face="chat", model="m", channel="main", start_micros=micros_of(NOW) + number,
+        duration_micros=1500, status="OK", reason="", attempts=1, cached=False, estimated=False,
+        input_tokens=10, output_tokens=2**40, micro_credits=7,
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changed)
+
+
+def lines(*made: UsageRecord) -> list[bytes]:
+    """Return records as lines of the journal."""
+    return [msgspec.json.encode(each) for each in made]

@@ -1,0 +1,24 @@
+"""Rows of an INSERT statement, as SQL with the driver's parameters. SQLAlchemy would convert the values of each row."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import msgspec
+
+from umg_grpc.store.database_kinds import SQLITE
+
+
+def rows_of(
+    dialect: str, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[str, tuple[object, ...]]:
+    """Return the part of an INSERT statement that follows its column names, and its parameters.
+
+    PostgreSQL is sent all rows as one JSON text, which takes a tenth of the time of a parameter for each value. It
+    inserts them in their order.
+    """
+    if dialect == SQLITE:
+        row = f"({', '.join('?' * len(columns))})"
+        return f"VALUES {', '.join([row] * len(rows))}", tuple(chain.from_iterable(rows))
+    text = msgspec.json.encode([dict(zip(columns, row, strict=True)) for row in rows]).decode()
+    # the names are those of our tables
+    return f"SELECT {', '.join(columns)} FROM json_populate_recordset(NULL::{table}, %s::json)", (text,)  # noqa: S608

@@ -1,0 +1,211 @@
+"""Sums of usage by time, key, model and other columns: read from the totals where these suffice, else from records.
+
+A time span is divided: its whole days, hours and minutes are read from totals, and the rest at its ends from records.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import add
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast, func, literal_column, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_time import Clock
+from umg_grpc.store.usage_tables import MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
+from umg_grpc.store.usage_totals import BUCKET_MICROS
+from umg_grpc.time_units import micros_of
+
+BUCKETS = (*BUCKET_MICROS, MONTH)
+"""Names of the time spans by which usage can be grouped; they begin in UTC."""
+DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
+    {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel"}
+)
+"""Name of a dimension, by which usage can be grouped and selected -> column."""
+FOREVER = 253_402_214_400 * 10**6  # last day that a `datetime` can have
+
+Group: TypeAlias = tuple[int | str, ...]
+"""Key of a group of calls: the value of each column by which they are grouped, in order; for a time span its start in
+microseconds since 1970.
+"""
+
+
+@dataclass(frozen=True)
+class CallFilter:
+    """Selection of calls by time, by columns (key, model, channel and others) and by failure; all criteria must
+    match.
+    """
+
+    since: datetime
+    """Earliest time of arrival of the selected calls, inclusive."""
+    until: datetime | None = None
+    """Latest time of arrival of the selected calls, exclusive; None for no limit."""
+    only: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Name in `DIMENSION_COLUMNS` -> selected values; an empty collection selects all values."""
+    failed: bool = False
+    """Whether only failed calls are selected."""
+
+
+@dataclass(frozen=True)
+class UsageSum:
+    """Totals of the calls of one group: number of calls, number of failed calls, and sums of their counts."""
+
+    group: Group
+    requests: int
+    failed: int
+    sums: Mapping[str, int]
+    """Name in `SUMS` -> sum, for example `input_tokens`."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Part of a time span, and the table from which its calls are read."""
+
+    table: FromClause
+    since: int
+    until: int
+    """End of the part, exclusive. Both times are microseconds since 1970."""
+    totals: Totals | None = None
+    """The table, if it has totals; None for a table of records."""
+
+
+async def read_sums(
+    session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
+) -> list[UsageSum]:
+    """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot.
+
+    `by`: columns to group by, names of `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last group
+    of the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
+    """
+    dialect = (await session.connection()).dialect.name
+    found: dict[Group, tuple[int, ...]] = {}
+    for part in await _parts(session, by, calls, int(clock.now() * 1e6), after):
+        query = _sums_of(part, by, calls, after, dialect).limit(limit)
+        for row in await session.execute(query):
+            group, amounts = tuple(row[: len(by)]), tuple(row[len(by) :])
+            if amounts[0]:  # a sum without columns has a row also without calls
+                known = found.get(group)
+                found[group] = amounts if known is None else tuple(map(add, known, amounts))
+    # Each part has the first `limit` of its groups, so that the first ones of all parts are complete.
+    return [
+        UsageSum(group, requests, failed, dict(zip(SUMS, sums, strict=True)))
+        for group, (requests, failed, *sums) in sorted(found.items())[:limit]
+    ]
+
+
+def conditions_of(calls: CallFilter, table: FromClause) -> list[ColumnElement[bool]]:
+    """Return the conditions on the rows of a table of records that select calls."""
+    found = [table.c.start_micros >= micros_of(calls.since)]
+    if calls.until is not None:
+        found.append(table.c.start_micros < micros_of(calls.until))
+    if calls.failed:
+        found.append(table.c.status != "OK")
+    return [*found, *_selected(calls, table)]
+
+
+async def tables_of_records(session: AsyncSession) -> list[FromClause]:
+    """Return the tables that have records: that of earlier versions only as long as it has any."""
+    current, earlier = UsageRow.__table__, EarlierUsageRow.__table__
+    return [current, earlier] if await session.scalar(select(select(earlier.c.record_id).exists())) else [current]
+
+
+async def _parts(session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group) -> list[_Part]:
+    """Divide the time span of the selected calls into parts. `now`: current time in microseconds since 1970. `after`:
+    last group of the previous page, before which nothing is read.
+    """
+    since = micros_of(calls.since)
+    until = FOREVER if calls.until is None else micros_of(calls.until)
+    if after and by[0] in BUCKETS:
+        since = max(since, int(after[0]))
+    current, *earlier = await tables_of_records(session)
+    needed = {DIMENSION_COLUMNS[name] for name in (*by, *calls.only) if name in DIMENSION_COLUMNS}
+    usable = [] if calls.failed else _usable_totals(needed, next((name for name in by if name in BUCKETS), MONTH))
+    parts = [_Part(table, since, until) for table in earlier]
+    return [*parts, *_divided(current, usable, since, until, now)]
+
+
+def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
+    """Return the tables of totals from which sums by columns and by a time span can be computed, of each time span the
+    smallest one, those of long spans first.
+    """
+    longest = BUCKET_MICROS.get(bucket, max(BUCKET_MICROS.values()))
+    found: dict[int, Totals] = {}
+    for totals in TOTALS:
+        if (micros := BUCKET_MICROS[totals.bucket]) <= longest and set(columns) <= set(totals.columns):
+            found.setdefault(micros, totals)
+    return [found[micros] for micros in sorted(found, reverse=True)]
+
+
+def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: int, now: int) -> Iterator[_Part]:
+    """Yield the parts of a time span, which are read from these tables of totals, and from the records where none of
+    them suffices.
+    """
+    if since >= until:
+        return
+    if not tables:
+        yield _Part(records, since, until)
+        return
+    [totals, *shorter] = tables
+    micros = BUCKET_MICROS[totals.bucket]
+    begin = since if totals.kept is None else max(since, now - totals.kept // timedelta(microseconds=1))
+    start, end = -(-begin // micros) * micros, until // micros * micros
+    if start >= end:
+        yield from _divided(records, shorter, since, until, now)
+        return
+    yield from _divided(records, shorter, since, start, now)
+    yield _Part(totals.table, start, end, totals)
+    yield from _divided(records, shorter, end, until, now)
+
+
+def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, dialect: str) -> "Select[Any]":
+    columns = part.table.c
+    groups = [_group_of(part, name, dialect) for name in by]
+    if part.totals is None:
+        counts = [func.count(), func.sum(case((columns.status == "OK", 0), else_=1))]
+    else:
+        counts = [func.sum(columns.requests), func.sum(columns.failed)]
+    sums = [*counts, *(func.sum(columns[name]) for name in SUMS)]
+    # PostgreSQL's sums are decimal numbers, which the driver reads slowly
+    query = select(*groups, *(cast(each, BigInteger) for each in sums)).select_from(part.table)
+    query = query.where(columns.start_micros >= part.since, columns.start_micros < part.until)
+    query = query.where(*_selected(calls, part.table))
+    if after:
+        query = query.where(tuple_(*groups) > tuple_(*after))
+    return query.group_by(*groups).order_by(*groups)
+
+
+def _selected(calls: CallFilter, table: FromClause) -> list[ColumnElement[bool]]:
+    return [table.c[DIMENSION_COLUMNS[name]].in_(values) for name, values in calls.only.items() if values]
+
+
+def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
+    """Return the SQL expression by which calls are grouped for the dimension or time span `name`."""
+    if name in DIMENSION_COLUMNS:
+        column: ColumnElement[Any] = part.table.c[DIMENSION_COLUMNS[name]]
+        # the earlier table has the order of the database's language
+        return column if dialect == SQLITE or part.table is not EarlierUsageRow.__table__ else column.collate("C")
+    if part.totals is not None and part.totals.bucket == name:
+        return part.table.c.start_micros
+    return _bucket_start(name, dialect)
+
+
+def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
+    """Return the SQL expression for the start of the time span to which a call belongs, in microseconds since 1970.
+    `bucket`: name of the time span, one of `BUCKETS`. `dialect`: `sqlite` or `postgresql`.
+
+    Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
+    """
+    if bucket in BUCKET_MICROS:
+        return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
+    return literal_column(_MONTH_START[dialect == SQLITE], BigInteger)
+
+
+_MONTH_START = (
+    "CAST(extract(epoch FROM date_trunc('month', to_timestamp(start_micros / 1000000) AT TIME ZONE 'UTC')) AS BIGINT)"
+    " * 1000000",
+    "CAST(strftime('%s', start_micros / 1000000, 'unixepoch', 'start of month') AS INTEGER) * 1000000",
+)
+"""SQL expressions for the start of the month in which a call arrived: for PostgreSQL and for SQLite."""

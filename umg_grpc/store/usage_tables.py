@@ -1,0 +1,127 @@
+"""Tables of usage: the records of calls, and totals of them by time and by columns as key and model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from umg_grpc.store.tables import Base
+
+NAME = String().with_variant(String(collation="C"), "postgresql")
+"""Type of names in usage. They are ordered by code points, as in Python and SQLite, which merges sorted sums."""
+ID = String(64).with_variant(String(64, collation="C"), "postgresql")
+COUNTS = (
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
+    *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
+    *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens"),
+)
+"""Columns that count units, for example tokens. Each token is counted in exactly one of them."""
+SUMS = (*COUNTS, "micro_credits")
+MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
+
+
+class _RecordColumns(Base):
+    """Columns of a usage record: key, model, channel, outcome, counted units and cost of one admitted call."""
+
+    __abstract__ = True
+
+    request_id: Mapped[str] = mapped_column(NAME)
+    key_id: Mapped[str] = mapped_column(ID)
+    operation: Mapped[str] = mapped_column(NAME)
+    method: Mapped[str] = mapped_column(NAME)
+    face: Mapped[str] = mapped_column(NAME)
+    model: Mapped[str] = mapped_column(NAME)
+    channel: Mapped[str] = mapped_column(NAME)
+    duration_micros: Mapped[int] = mapped_column(BigInteger)
+    status: Mapped[str] = mapped_column(NAME)
+    reason: Mapped[str] = mapped_column(NAME)
+    attempts: Mapped[int] = mapped_column(Integer)
+    cached: Mapped[bool] = mapped_column(Boolean)
+    estimated: Mapped[bool] = mapped_column(Boolean)
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    cache_read_tokens: Mapped[int] = mapped_column(BigInteger)
+    cache_write_tokens: Mapped[int] = mapped_column(BigInteger)
+    long_cache_write_tokens: Mapped[int] = mapped_column(BigInteger)
+    audio_input_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+    reasoning_tokens: Mapped[int] = mapped_column(BigInteger)
+    audio_output_tokens: Mapped[int] = mapped_column(BigInteger)
+    searches: Mapped[int] = mapped_column(BigInteger)
+    micro_credits: Mapped[int] = mapped_column(BigInteger)
+    details: Mapped[str | None] = mapped_column(Text)
+    """`CallDetails` in JSON; None for records of earlier versions."""
+    images: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    video_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
+
+
+class UsageRow(_RecordColumns):
+    """Table of usage records, one for each admitted call. On PostgreSQL it is partitioned by day of arrival."""
+
+    __tablename__ = "call_records"
+    __table_args__ = (
+        Index("ix_call_records_request_id", "request_id"),
+        {"postgresql_partition_by": "RANGE (start_micros)"},
+    )
+
+    start_micros: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False, sort_order=-2)
+    record_id: Mapped[str] = mapped_column(ID, primary_key=True, sort_order=-1)
+
+
+class EarlierUsageRow(_RecordColumns):
+    """Table of the usage records of versions without partitions and totals, which may still write during a rolling
+    upgrade. `earlier_usage_records.py` moves them to `UsageRow`.
+    """
+
+    __tablename__ = "usage_records"
+    __table_args__ = (
+        Index("ix_usage_records_start_micros", "start_micros"),
+        Index("ix_usage_records_request_id", "request_id"),
+    )
+
+    start_micros: Mapped[int] = mapped_column(BigInteger, sort_order=-2)
+    record_id: Mapped[str] = mapped_column(ID, primary_key=True, sort_order=-1)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Table of totals: sums of the records of each group of calls with the same values in some columns."""
+
+    table: Table
+    bucket: str
+    """Time span by which the calls are grouped, in addition to the columns."""
+    columns: Sequence[str]
+    kept: timedelta | None = None
+    """Time for which the totals are kept; None for the configured one."""
+
+
+def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | None = None) -> Totals:
+    by_key = [Index(f"ix_{name}_key_id", "key_id", "start_micros")] if "key_id" in columns else []
+    table = Table(
+        name,
+        Base.metadata,
+        Column("start_micros", BigInteger, primary_key=True, autoincrement=False),
+        *(Column(column, ID if column == "key_id" else NAME, primary_key=True) for column in columns),
+        *(Column(sum_of, BigInteger, nullable=False) for sum_of in ("requests", "failed", *SUMS)),
+        *by_key,
+        postgresql_with={"fillfactor": 70},  # room for new versions of rows, which then need no new index entries
+    )
+    return Totals(table, bucket, columns, kept)
+
+
+OF_CHANNEL = ("model", "operation", "channel")
+OF_KEY = ("key_id", *OF_CHANNEL)
+TOTALS = (
+    _totals("usage_minutes", MINUTE, OF_CHANNEL, timedelta(days=2)),
+    _totals("usage_hours", HOUR, OF_CHANNEL, timedelta(days=400)),
+    _totals("usage_days", DAY, OF_CHANNEL),
+    _totals("usage_key_hours", HOUR, OF_KEY, timedelta(days=400)),
+    _totals("usage_key_days", DAY, OF_KEY),
+)
+"""All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
+lists above, and a migration. The tables without the key are small however many keys there are.
+"""
