@@ -19,6 +19,7 @@ from http_facade.handlers import MakeHandler, handler
 from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
 from http_facade.json_response import WholeResponse
 from http_facade.request_bodies import declared_bytes
+from http_facade.request_headers import check_headers
 from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
@@ -77,6 +78,7 @@ class Dispatcher:
             found = self._router.exact.get((request.method, request.rel_url.raw_path))
             route, handle, exchange.parameters = found or await self._router.find(request)
             try:
+                check_headers(exchange)
                 is_special = connection.is_over_limit or self._cors.enabled or hdrs.EXPECT in request.headers
                 answer = (self._begin_special(exchange, route) if is_special else None) or await handle(exchange)
             except Exception as failure:

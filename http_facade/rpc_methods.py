@@ -14,6 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from http_facade.thread_offload import run_large
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import check_surrogates
 from umg_grpc.wire.core.request_body_decoding import decode_body
 
 MAX_ERROR_CHARACTERS = 300
@@ -45,6 +46,7 @@ class Method:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
 
     def _from_json(self, body: bytes) -> Message:
+        check_surrogates(body)
         try:
             return json_format.Parse(body, self.request())
         except (json_format.ParseError, UnicodeDecodeError) as error:

@@ -70,6 +70,17 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} at {place}"
 
 
+def _utf8_text(text: str) -> str:
+    """Return the text with `?` instead of halves of surrogate pairs, which no message to a caller can be encoded
+    with.
+    """
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _utf8_texts(texts: dict[str, str]) -> dict[str, str]:
+    return {name: _utf8_text(text) for name, text in texts.items()}
+
+
 class UmgError(Exception):
     """Failed call: a reason (`error_reason.proto`), a message for the caller that states the remedy, and metadata.
 
@@ -92,8 +103,8 @@ class UmgError(Exception):
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
         super().__init__(message)
         self.reason = reason
-        self.message = message[:MAX_MESSAGE_CHARACTERS]
-        self.metadata = metadata
+        self.message = _utf8_text(message[:MAX_MESSAGE_CHARACTERS])
+        self.metadata = metadata if all(map(str.isascii, metadata.values())) else _utf8_texts(metadata)
 
     def with_failure(self, failure: Failure, cause: str = "") -> Self:
         """Set the consequence for further attempts, and the cause for the log ("" keeps the current one). Return this

@@ -14,6 +14,7 @@ from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
 SPAN = timedelta(days=30)
+FIRST = datetime.min.replace(tzinfo=UTC)
 
 Selection: TypeAlias = pb.ListUsageRequest | pb.ListRequestRecordsRequest
 PositionT = TypeVar("PositionT", bound="Position")
@@ -61,7 +62,7 @@ def selected(request: Selection) -> CallFilter:
     the future.
     """
     until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
-    since = utc(request.start_time) if request.HasField("start_time") else until - SPAN
+    since = utc(request.start_time) if request.HasField("start_time") else until - min(SPAN, until - FIRST)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels}

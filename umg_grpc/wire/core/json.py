@@ -61,6 +61,15 @@ def check_utf8(body: bytes) -> bytes:
     return body
 
 
+def check_surrogates(body: bytes) -> None:
+    r"""Check that no string of a JSON text has half of a surrogate pair (`\ud83d` without `\ude00`), which is no
+    character: decoders other than msgspec accept it. A text without an escape of a surrogate is not decoded. Raise
+    UmgError(MALFORMED_BODY).
+    """
+    if _LONE_SURROGATE.search(body):
+        parse(object, body)
+
+
 def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
     """Return a JSON text decoded as a `kind`. `at`: path of the text within the sender's document, "" for the whole
     body.
