@@ -23,6 +23,7 @@ soak_args ?=
 ledger_args ?=
 crash_args ?=
 rolling_args ?=
+restarts_args ?=
 agents_args ?=
 conformance_args ?=
 fuzz_args ?=
@@ -34,7 +35,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -161,6 +162,9 @@ deploycheck: $(VENV)/.installed ## install helm, kubeconform and its schemas by 
 
 rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
 	$(BIN)/python -m tests.rolling $(rolling_args)
+
+restarts: $(VENV)/.installed ## restart PostgreSQL under the calls of two gateways: a minute
+	$(BIN)/python -m tests.restarts $(restarts_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory

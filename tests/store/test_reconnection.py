@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from tests.support.databases import Postgres
 from umg_grpc.store import Store, open_store, reconnection, repeated_work
-from umg_grpc.store.database import repeated
+from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.reconnection import DatabaseAwayError, Reconnection, UnconfirmedCommitError
 from umg_grpc.store.repeated_work import Background
 
@@ -28,6 +29,20 @@ async def store(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     await store.aclose()
 
 
+class Base(DeclarativeBase):
+    """Base class of the table of the tests."""
+
+
+class Count(Base):
+    """Row of the table of the tests."""
+
+    __tablename__ = "counts"
+    count: Mapped[int] = mapped_column(primary_key=True)
+
+
+LOSE = text("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
 class Counts:
     """Repository of numbers, whose methods lose their connection at their first run."""
 
@@ -40,16 +55,23 @@ class Counts:
         self.runs += 1
         async with self._store.read() as session:
             if self.runs == 1:
-                await session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+                await session.execute(LOSE)
             return list(await session.scalars(text("SELECT count FROM counts ORDER BY count")))
 
     @repeated
-    async def insert(self, count: int) -> None:
+    async def insert(self, row: Count) -> None:
         self.runs += 1
         async with self._store.write() as session:
-            await session.execute(text("INSERT INTO counts VALUES (:count)"), {"count": count})
+            session.add(row)
+            await session.flush()
             if self.runs == 1:
-                await session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+                await session.execute(LOSE)
+
+    @repeated_idempotent
+    async def put(self, count: int) -> None:
+        self.runs += 1
+        async with self._store.write() as session:
+            await session.merge(Count(count=count))
 
 
 async def test_all_calls_during_a_restart_are_answered(store: Store, postgres: Postgres) -> None:
@@ -77,7 +99,7 @@ async def test_all_calls_during_a_restart_are_answered(store: Store, postgres: P
 
 async def test_a_transaction_that_loses_its_connection_is_repeated(store: Store) -> None:
     counts = Counts(store)
-    await counts.insert(7)
+    await counts.insert(Count(count=7))
     assert counts.runs == 2
     counts.runs = 0
     assert await counts.read() == [7]
@@ -101,16 +123,19 @@ async def test_a_commit_without_an_answer_is_not_repeated(store: Store) -> None:
     counts = Counts(store)
     counts.runs = 1  # loses its connection in the commit alone
     with pytest.raises(UnconfirmedCommitError):
-        await counts.insert(7)
+        await counts.insert(Count(count=7))
     assert counts.runs == 2
+    with pytest.raises(UnconfirmedCommitError):
+        await counts.put(7)
+    assert counts.runs == 4
 
 
 async def test_other_errors_are_not_repeated(store: Store) -> None:
     counts = Counts(store)
     counts.runs = 1
-    await counts.insert(7)
+    await counts.insert(Count(count=7))
     with pytest.raises(DBAPIError, match="duplicate key"):
-        await counts.insert(7)
+        await counts.insert(Count(count=7))
     assert counts.runs == 3
 
 

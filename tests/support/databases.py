@@ -70,8 +70,14 @@ class Postgres:
         options = f"-F -c listen_addresses='' -k '{self._directory}' -c max_connections=50"
         self._run("pg_ctl", "-w", "-s", "-D", "data", "-l", "log", "-o", options, "start")
 
-    def stop(self) -> None:
-        self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate", "stop")
+    def stop(self, *, immediate: bool = True) -> None:
+        """Stop the server: immediately, as in a crash, or as an operator does, which ends transactions with an error."""
+        self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate" if immediate else "fast", "stop")
+
+    def close(self) -> None:
+        """Stop the server, and delete its directory."""
+        self.stop()
+        shutil.rmtree(self._directory)
 
     def create(self, name: str, template: str = "template1") -> str:
         """Create a database. Return its URL."""
@@ -111,8 +117,7 @@ def postgres() -> Iterator[Postgres]:
     directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # short: it is part of a socket's path
     server = Postgres(directory)
     yield server
-    server.stop()
-    shutil.rmtree(directory)
+    server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.access.key_settings import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
-from umg_grpc.store.database import repeated
+from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
 from umg_grpc.store.tables import ApiKey, UtcTime
 from umg_grpc.v1 import pb
@@ -111,7 +111,6 @@ class Keys:
         self._store = store
         self._clock = store.clock if now is None else GivenClock(now)
 
-    @repeated
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
         """Create an API key with these permissions and limits. Return it and its secret, which is not stored and cannot
         be read again.
@@ -124,13 +123,17 @@ class Keys:
         row = new_row(secret, name, utc_of(self._clock))
         _set_fields(row, named)
         try:
-            async with self._store.write() as session:
-                session.add(row)
+            await self._insert(row)
         except IntegrityError:
             raise _name_exists(name) from None
         return _key_of(row), secret
 
-    @repeated
+    @repeated_idempotent
+    async def _insert(self, row: ApiKey) -> None:
+        async with self._store.write() as session:
+            await session.merge(row)  # it is there already if an earlier run was committed without an answer
+
+    @repeated_idempotent
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
         """Change settings of the key with the id, name or prefix `reference`. Return the changed key. Absent settings
         stay.
@@ -215,7 +218,7 @@ class Keys:
         async with self._store.read() as session:
             return _key_of(await _find(session, reference))
 
-    @repeated
+    @repeated_idempotent
     async def revoke(self, reference: str) -> Key:
         """Revoke the key with the id, name or prefix `reference`. Return it. Revoking it again has no effect.
 
@@ -227,7 +230,7 @@ class Keys:
                 row.revoke_time = utc_of(self._clock)
         return _key_of(row)
 
-    @repeated
+    @repeated_idempotent
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
         """Store the times of the last calls with keys, by key id; a later time in the database stays. Raises
         SQLAlchemyError.

@@ -83,11 +83,16 @@ class Store:
         Raises SQLAlchemyError if the database fails: UnconfirmedCommitError if the changes may be stored nevertheless.
         """
         async with self._turn, self._connected(self._writers) as session:
-            yield session
-            await session.flush()
+            try:
+                yield session
+                await session.flush()
+            except BaseException:
+                await session.rollback()  # new objects can be added again then
+                raise
             try:
                 await session.commit()
             except DBAPIError as error:
+                await session.rollback()
                 if not is_lost(error):
                     raise
                 self.reconnection.mark_away(error)
@@ -170,13 +175,27 @@ def repeated(
     """Decorate a method of a repository, which opens one session, so that it is repeated once if its connection is lost
     before a commit: the database then has none of its changes.
     """
+    return _repeated(method, (DBAPIError,))
 
+
+def repeated_idempotent(
+    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
+) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
+    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit: its
+    changes have the same result if they are made twice.
+    """
+    return _repeated(method, (DBAPIError, UnconfirmedCommitError))
+
+
+def _repeated(
+    method: Callable[Concatenate[Of, Parameters], Awaitable[Result]], errors: tuple[type[SQLAlchemyError], ...]
+) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
     @functools.wraps(method)
     async def repeat(self: Of, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
             return await method(self, *arguments, **named)
-        except DBAPIError as error:
-            if not is_lost(error):
+        except errors as error:
+            if isinstance(error, DBAPIError) and not is_lost(error):
                 raise
         return await method(self, *arguments, **named)
 

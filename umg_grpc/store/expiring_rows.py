@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.database import Store, repeated
+from umg_grpc.store.database import Store, repeated, repeated_idempotent
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.repeated_work import Background, reason_of
@@ -283,7 +283,7 @@ class Retained(Generic[Row]):
         if self._sweeper is not None and 0 < self._early_sweep_bytes <= self._unswept_bytes:
             self._sweeper.wake()
 
-    @repeated
+    @repeated_idempotent
     async def _upsert(self, rows: Sequence[Row]) -> None:
         async with self._store.write() as session:
             if self._upsert_rows is None:

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
+from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable
 from umg_grpc.store.video_task_results import TaskResult, results_text
@@ -158,7 +159,6 @@ class VideoTasks:
         self._notification = notification
         self._has_usage = has_usage
 
-    @repeated
     async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
         """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost
         (`reserved`; None for a key without a budget). Return None, or the existing task with which it conflicts; then
@@ -166,6 +166,16 @@ class VideoTasks:
 
         Tasks of one owner conflict if they have the same idempotency key or external id.
         """
+        try:
+            return await self._insert(task, lease_seconds, reserved)
+        except UnconfirmedCommitError:
+            if (found := await self.get(task.task_id)) is None:
+                return await self._insert(task, lease_seconds, reserved)
+            task.next_poll_micros = found.next_poll_micros
+            return None
+
+    @repeated
+    async def _insert(self, task: MediaTask, lease_seconds: float, reserved: Hold | None) -> MediaTask | None:
         values: dict[str, object] = {name: getattr(task, name) for name in _COLUMNS}
         values["next_poll_micros"] = self._after(lease_seconds)
         inserted = insert(MediaTask).values(**values).returning(MediaTask.next_poll_micros)

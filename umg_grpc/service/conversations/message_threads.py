@@ -220,11 +220,15 @@ class Threads(RetainedStore[ThreadRow]):
         except (SQLAlchemyError, OSError) as error:
             log_lines.warning("a thread's claim is not settled", reason=reason_of(error))
 
-    @repeated
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
         """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
         of the response. Raise UmgError if the response cannot be continued.
         """
+        async with _reading(previous_id):
+            return await self._claim_row(owner, previous_id, seconds)
+
+    @repeated
+    async def _claim_row(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
         now, end = self._clock.sql_time(), self._clock.sql_time(min(seconds, LONGEST_CALL_SECONDS))
         free = (ThreadRow.claim_end_time.is_(None)) | (ThreadRow.claim_end_time <= now)
         claim = (
