@@ -13,7 +13,8 @@ from tests.providers.test_videos import CASES, Case
 from tests.support.gateways import Running, running
 from tests.support.providers.server import KEY, serve_provider
 from tests.support.providers.video_server import FILE
-from tests.support.video_calls import ended, eventually, stub_of
+from tests.support.video_calls import ended, eventually, stub_of, until
+from umg_grpc.service.video_tasks import result_mirroring
 from umg_grpc.service.video_tasks.result_mirroring import SHORT_SECONDS
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
@@ -78,3 +79,21 @@ async def test_a_file_at_the_private_host_of_its_provider_is_read_and_copied(cas
             assert await downloaded(gateway, task_id) == (200, FILE)
             await copied(gateway, task_id)
     assert not provider.refusals
+
+
+async def test_a_file_that_is_too_large_to_be_copied_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_mirroring, "MAX_BYTES", len(FILE) - 1)
+    case = next(case for case in SERVED if case.id == "vidD")
+    provider = case.provider(**case.settings)
+    async with serve_provider(provider):
+        config = CHANNEL % ("vidD", provider.url + case.base, KEY, case.model, "")
+        async with running(config, tmp_path) as gateway:
+            outcomes = list[str]()
+            mirror = gateway.service.tasks._mirror
+            mirror._count = outcomes.append
+            task_id = await made(gateway, case)
+            await until(lambda: outcomes == ["failed"])
+            assert not mirror._waiting
+            assert await downloaded(gateway, task_id) == (200, FILE)

@@ -23,7 +23,7 @@ from typing import IO, NamedTuple, Protocol, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.store.database_time import Clock, MachineClock
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
@@ -203,7 +203,7 @@ class BlobStore:
             async for chunk in chunks:
                 if spooled.size + len(chunk) > limit:
                     message = f"the result is larger than {limit / 2**20:.4g} MiB, and was not stored"
-                    raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message)
+                    raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
                 if spooled.add(chunk) >= SPOOL_BYTES:
                     await _guarded(asyncio.to_thread(spooled.flush))
             await _guarded(asyncio.to_thread(spooled.finish))

@@ -393,7 +393,8 @@ def failed(field: str | None, why: str) -> UmgError:
 
 
 def _too_large(field: str | None, limit: int) -> UmgError:
-    return failed(field, f"it is larger than {limit / 2**20:.4g} MiB")
+    error = failed(field, f"it is larger than {limit / 2**20:.4g} MiB")
+    return error.with_failure(Failure.TOO_LARGE) if field is None else error
 
 
 FAULTS = {

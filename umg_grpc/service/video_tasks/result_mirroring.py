@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_work import Background
@@ -37,7 +37,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 class Mirror:
     """Background task that copies video results to the blob store, from `start` to `aclose`. A copy that fails is
-    repeated until the provider's address expires.
+    repeated until the provider's address expires, unless the file is too large.
     """
 
     def __init__(
@@ -122,6 +122,8 @@ class Mirror:
                 outcome=failure.name,
                 cause=failure.cause or failure.message,
             )
+        if failure.failure is Failure.TOO_LARGE:  # as large at the next attempt
+            return
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
         self._waiting[task_id] = (self._now() + int(pause * 1e6), failures + 1)
 
