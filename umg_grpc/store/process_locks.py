@@ -22,7 +22,7 @@ class ProcessLocks:
     def __init__(self, directory: Path, name: str) -> None:
         """Create the directory, and a lock file in it. `name`: unique name of this process. Raise OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = directory
+        self.directory = directory
         self._path = directory / f"{name}{SUFFIX}"
         self._descriptor = self._lock()
         self.directory_id = _directory_id(directory)
@@ -30,15 +30,15 @@ class ProcessLocks:
 
     def names(self) -> set[str]:
         """Return the names of all processes with a lock file in the directory, also of ended ones."""
-        return {path.stem for path in self._directory.glob(f"*{SUFFIX}")}
+        return {path.stem for path in self.directory.glob(f"*{SUFFIX}")}
 
     def has_ended(self, name: str) -> bool:
         """Return whether the process `name` has ended; True for a process without a lock file."""
-        return _try_lock(self._directory / f"{name}{SUFFIX}", delete=False)
+        return _try_lock(self.directory / f"{name}{SUFFIX}", delete=False)
 
     def forget(self, name: str) -> None:
         """Delete the lock file of the process `name`, if the process has ended."""
-        _try_lock(self._directory / f"{name}{SUFFIX}", delete=True)
+        _try_lock(self.directory / f"{name}{SUFFIX}", delete=True)
 
     def close(self, *, delete: bool = True) -> None:
         """Release the lock file of this process, and delete it. `delete`: False leaves the file, by which other

@@ -2,6 +2,7 @@
 
 from umg_grpc.config.values import VideoTaskConfig
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
+from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.caller_notifier import Notifier
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.poller import Poller
@@ -15,7 +16,9 @@ from umg_grpc.store.video_task_table import ROW_BYTES
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
 DIRECTORY = "tasks"
-"""Folder in the data directory with a lock file of each process, by which ended processes are found."""
+"""Folder in the data directory with a lock file of each process, by which ended processes are found, and the journal of
+accepted tasks.
+"""
 TAKEOVER_SECONDS = 5.0
 """Time between two searches for processes of this data directory that have ended."""
 SWEEP_SECONDS = 600.0
@@ -36,8 +39,10 @@ class Tasks:
         blobs: BlobStore | None,
         config: VideoTaskConfig,
     ) -> None:
+        """Create the background work of a process. Raise OSError if its data directory cannot be written."""
         self.context = context
-        self.submissions = Submissions(pipeline, context)
+        self._accepted = AcceptedTasks(context, locks.directory)
+        self.submissions = Submissions(pipeline, context, self._accepted)
         self._locks = locks
         self._config = config
         self._mirror = Mirror(context.rows, pipeline.channels, fetcher, blobs, context.now, context.metrics.copied)
@@ -53,6 +58,7 @@ class Tasks:
         """Start the background work: first the tasks of ended processes are taken over."""
         self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
         self._takeover.wake()
+        self._accepted.start()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
         self._mirror.start()
         self._poller.start()
@@ -61,6 +67,7 @@ class Tasks:
     async def aclose(self) -> None:
         """Finish the submissions in flight, then stop all background work."""
         await self.submissions.aclose(CLOSE_SECONDS)
+        await self._accepted.aclose()
         for background in (self._sweeper, self._takeover):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)

@@ -25,6 +25,7 @@ from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
+from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost, stored_prices
 from umg_grpc.store.tables import MediaTask
@@ -38,7 +39,9 @@ from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 SUBMIT_SECONDS = 45.0
 """Time limit of one attempt."""
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
-"""Seconds between the attempts to record that a provider has accepted a task; no further attempt after None."""
+"""Seconds between the attempts to record that a provider has accepted a task, in the database or else in the journal;
+no further attempt after None.
+"""
 LEASE_SECONDS = 20.0
 """Seconds without a renewal after which a task is taken over from the process that was submitting it."""
 RENEW_SECONDS = 5.0
@@ -96,9 +99,10 @@ class NewTask:
 class Submissions:
     """Submissions of video tasks by this process, until `aclose`. A submission goes on if its caller disconnects."""
 
-    def __init__(self, context: PipelineContext, tasks: TaskContext) -> None:
+    def __init__(self, context: PipelineContext, tasks: TaskContext, accepted: AcceptedTasks) -> None:
         self._context = context
         self._tasks = tasks
+        self._accepted = accepted
         self._running: set[asyncio.Task[MediaTask]] = set()
 
     async def aclose(self, seconds: float) -> None:
@@ -258,6 +262,9 @@ class Submissions:
                 found = await self._tasks.accept(row.task_id, accepted, upstream.first_poll_seconds)
                 break
             except (SQLAlchemyError, OSError):  # without this record the provider's task would be lost
+                if self._accepted.keep(row, accepted, upstream.first_poll_seconds):
+                    found = row
+                    break
                 if pause is None:
                     raise
                 await asyncio.sleep(pause)
@@ -283,6 +290,7 @@ class Submissions:
             cause=error.cause or None,
         )
         self._tasks.metrics.submitted(row.channel, "unconfirmed")
-        await self._tasks.rows.release_one(row.task_id)
+        with suppress(SQLAlchemyError, OSError):  # the lease then ends by itself
+            await self._tasks.rows.release_one(row.task_id)
         self._tasks.wake_poller()
         return row

@@ -1,0 +1,106 @@
+"""Journal of the video tasks that a provider accepted while the database did not answer. Their provider works on them
+and charges for them, so that they must not be lost.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.store.repeated_log_lines import RepeatedLines
+from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_table import QUEUED
+from umg_grpc.store.write_ahead_journal import Journal
+from umg_grpc.wire.video.provider_task import ProviderTask
+
+SEGMENT_BYTES = 2**18
+WAITING_BYTES = 2**24
+"""Maximum size of the tasks that wait for the database, more than 20,000 tasks."""
+WRITE_SECONDS = 5.0
+"""Time between two searches for tasks that a process which has ended left in the data directory."""
+CLOSE_SECONDS = 5.0
+
+log_lines = RepeatedLines(__name__)
+
+
+class _Accepted(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """Record of the journal. A new field comes last and has a default."""
+
+    task_id: str
+    upstream_task_id: str
+    upstream_model: str
+    upstream_key_id: str
+    upstream_facts: str
+    first_poll_seconds: float
+
+
+_encode = msgspec.json.Encoder().encode
+_DECODER = msgspec.json.Decoder(_Accepted)
+
+
+class AcceptedTasks:
+    """Accepted tasks in files of the data directory, until the database has them as accepted ones. A
+    process also writes those of processes that were killed.
+    """
+
+    def __init__(self, context: TaskContext, directory: Path) -> None:
+        """Open the journal in a directory. Raise OSError if that is not possible."""
+        self._context = context
+        owner = f"{context.process}-"
+        self._journal = Journal(directory, owner=owner, segment_bytes=SEGMENT_BYTES, waiting_bytes=WAITING_BYTES)
+        self._writer: Background | None = None
+
+    def start(self) -> None:
+        """Start to write the tasks to the database, as soon as it answers."""
+        self._writer = Background("writing accepted video tasks", self._write, every=WRITE_SECONDS, at_end=True)
+        self._writer.wake()
+
+    async def aclose(self) -> None:
+        """Write the remaining tasks within a bounded time; the next start writes the rest."""
+        if self._writer is not None:
+            await self._writer.aclose(CLOSE_SECONDS)
+        self._journal.close()
+
+    def keep(self, row: MediaTask, accepted: ProviderTask, first_poll_seconds: float) -> bool:
+        """Store an accepted task until the database has it, and set the columns of its row that the caller gets. Return
+        False, without a change, if the journal cannot take it.
+        """
+        record = _Accepted(
+            task_id=row.task_id,
+            upstream_task_id=accepted.id,
+            upstream_model=accepted.model,
+            upstream_key_id=accepted.key_id,
+            upstream_facts=accepted.facts,
+            first_poll_seconds=first_poll_seconds,
+        )
+        if not self._journal.append(_encode(record)):
+            return False
+        log_lines.warning("an accepted video task waits for the database", task=row.task_id, upstream=accepted.id)
+        row.state, row.update_micros = QUEUED, self._context.now()
+        row.upstream_task_id, row.upstream_model = accepted.id, accepted.model
+        if self._writer is not None:
+            self._writer.wake()
+        return True
+
+    async def _write(self) -> None:
+        await self._journal.drain(self._accept)
+        self._journal.check()
+
+    async def _accept(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            try:
+                kept = _DECODER.decode(line)
+            except msgspec.DecodeError as error:
+                log_lines.warning("an accepted video task of the journal cannot be read", reason=str(error))
+                continue
+            accepted = ProviderTask(
+                id=kept.upstream_task_id,
+                model=kept.upstream_model,
+                key_id=kept.upstream_key_id,
+                facts=kept.upstream_facts,
+            )
+            if (row := await self._context.accept(kept.task_id, accepted, kept.first_poll_seconds)) is not None:
+                self._context.changed(row)
+        self._context.wake_poller()
