@@ -21,6 +21,7 @@ overload_args ?=
 streams_args ?=
 soak_args ?=
 ledger_args ?=
+holders_args ?=
 crash_args ?=
 rolling_args ?=
 restarts_args ?=
@@ -35,7 +36,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +151,9 @@ streams: $(VENV)/.installed ## hold 8,000 slow streams open on one process, with
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
 	$(BIN)/python -m tests.ledger $(ledger_args)
+
+holders: $(VENV)/.installed ## let up to 1,000 simulated processes spend one budget: ten minutes
+	$(BIN)/python -m tests.ledger.budget_holders $(holders_args)
 
 crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
 	$(BIN)/python -m tests.crash $(crash_args)

@@ -3,7 +3,7 @@ it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -86,18 +86,25 @@ class Budgets:
     """
 
     def __init__(
-        self, owner: BudgetOwner, holder: str, directory: str, clock: Clock, monotonic: Callable[[], float]
+        self,
+        owner: BudgetOwner,
+        holder: str,
+        directory: str,
+        clock: Clock,
+        monotonic: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Create the budgets of a process.
 
         `holder`: name of the process in usage records and leases; `directory`: id of its data directory; `clock`: time
-        of the database, which decides on budget periods; `monotonic`: clock of this process.
+        of the database, which decides on budget periods; `monotonic`, `sleep`: clock of this process.
         """
         self._owner = owner
         self._holder = holder
         self._directory = directory
         self._clock = clock
         self._monotonic = monotonic
+        self._sleep = sleep
         self._leases: dict[LeaseId, Lease] = {}
         self._extensions: set[asyncio.Task[Grant]] = set()
         self._confirm_at = monotonic() + CONFIRM_SECONDS
@@ -265,7 +272,7 @@ class Budgets:
             pause = next(pauses, None) if grant.is_wanted and lease.left < least else None
             if pause is None:
                 break
-            await asyncio.sleep(pause)
+            await self._sleep(pause)
             if lease.left >= least:
                 return None
         now = self._monotonic()
