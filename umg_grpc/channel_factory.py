@@ -1,7 +1,8 @@
 """Factory of channels: builds, from the config, the clients by which each channel calls its provider."""
 
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
@@ -80,18 +81,26 @@ class ChannelFactory:
     """
 
     def __init__(
-        self, client: Client, engine: WordLlamaEngine, local: LocalSource | None, budget: AnswerBudget, fetcher: Fetcher
+        self,
+        client: Client,
+        engine: WordLlamaEngine,
+        local: LocalSource | None,
+        budget: AnswerBudget,
+        fetcher: Fetcher,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Create a factory.
 
         `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
-        or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers.
+        or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers;
+        `now`: returns Unix seconds, for the times of video tasks.
         """
         self._client = client
         self._engine = engine
         self._local = local
         self._budget = budget
         self._fetcher = fetcher
+        self._now = now
 
     def channels(self, config: Config) -> Channels:
         """Build all channels of a config, and the router that selects among them. Raise OSError if a file that the
@@ -136,7 +145,7 @@ class ChannelFactory:
         channels.images[channel.name] = SandboxImages(
             self._budget, first_byte_seconds=min(first, images), total_seconds=images
         )
-        channels.videos[channel.name] = SandboxVideo(total_seconds=total)
+        channels.videos[channel.name] = SandboxVideo(total_seconds=total, now=self._now)
 
     def _add_http(self, channels: Channels, channel: Channel) -> None:
         tls = tls_context(channel)
@@ -168,7 +177,7 @@ class ChannelFactory:
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
         if (video := next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)) is not None:
             protocol = video_protocol(video, channel.base_url)
-            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher, route)
+            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher, route, now=self._now)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has

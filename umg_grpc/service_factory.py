@@ -399,7 +399,7 @@ async def open_service(
             model_lists=ModelListFiles(data),
             counts_alone=counts_alone,
         )
-        factory = ChannelFactory(client, engine, local, answer_budget, fetcher)
+        factory = ChannelFactory(client, engine, local, answer_budget, fetcher, store.clock.now)
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()

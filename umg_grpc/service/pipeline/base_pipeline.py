@@ -128,7 +128,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         messages of its conversation. Raise UmgError(QUOTA_EXHAUSTED).
         """
         described = access.resolved.model.described
-        bound = highest_bound(decoded, described, access.price_lists, strict=call.strict)
+        now = self._context.usage.clock.now() if self._context.usage is not None else None
+        bound = highest_bound(decoded, described, access.price_lists, strict=call.strict, now=now)
         await reserve_budget(call, self._context.usage, bound.least, bound.most)
         if call.charges.reservation is not None:
             call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)

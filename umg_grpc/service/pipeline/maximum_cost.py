@@ -110,16 +110,22 @@ class CostBound(NamedTuple):
 
 
 def cost_bound(
-    decoded: DecodedRequest[RequestT], model: pb.Model, prices: Prices, *, strict: bool = False
+    decoded: DecodedRequest[RequestT],
+    model: pb.Model,
+    prices: Prices,
+    *,
+    strict: bool = False,
+    now: float | None = None,
 ) -> CostBound:
     """Return the maximum cost of a request, which must contain all messages of its conversation.
     `decoded`: request with facts about its body. `strict`: whether the response must not be shortened to fit a budget.
+    `now`: Unix time, by which rates of some hours apply; None for that of this machine.
     """
-    request = decoded.canonical
+    request, now = decoded.canonical, time.time() if now is None else now
     if isinstance(request, pb.GenerateRequest):
         own_messages = "messages" not in decoded.notes.edited
-        return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict)
-    prices = _highest(prices, MAX_COUNT, "")
+        return _generation_bound(request, model, prices, own_messages=own_messages, strict=strict, now=now)
+    prices = _highest(prices, MAX_COUNT, "", now)
     if isinstance(request, pb.GenerateImageRequest):
         return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
     tokens, searches = text_bytes(request), 0
@@ -131,12 +137,17 @@ def cost_bound(
 
 
 def highest_bound(
-    decoded: DecodedRequest[RequestT], model: pb.Model, price_lists: Sequence[Prices], *, strict: bool = False
+    decoded: DecodedRequest[RequestT],
+    model: pb.Model,
+    price_lists: Sequence[Prices],
+    *,
+    strict: bool = False,
+    now: float | None = None,
 ) -> CostBound:
     """Return the maximum cost of a request at any of the channels with these price lists, at least one. `decoded`,
-    `strict`: as in `cost_bound`.
+    `strict`, `now`: as in `cost_bound`.
     """
-    first, *others = (cost_bound(decoded, model, prices, strict=strict) for prices in price_lists)
+    first, *others = (cost_bound(decoded, model, prices, strict=strict, now=now) for prices in price_lists)
     for other in others:
         fixed, token_price = max(first.fixed, other.fixed), max(first.token_price, other.token_price)
         first = first._replace(fixed=fixed, token_price=token_price)
@@ -144,7 +155,7 @@ def highest_bound(
 
 
 def _generation_bound(
-    request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool
+    request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool, now: float
 ) -> CostBound:
     """Return the maximum cost of a text request. `own_messages`: whether its messages are only those of the caller's
     body, so that the size of the body bounds their tokens. `strict`: whether the response must not be shortened to fit
@@ -154,7 +165,7 @@ def _generation_bound(
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
     tokens = _input_tokens(request, model, found, size, searches)
-    prices = _highest(prices, tokens, FAST if _may_be_fast(request) else request.service_tier)
+    prices = _highest(prices, tokens, FAST if _may_be_fast(request) else request.service_tier, now)
     fixed = tokens * prices.highest(*_input_units(found)) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
     token_price = prices.highest(*OUTPUTS) * max(1, request.candidate_count)
     most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
@@ -166,9 +177,11 @@ def _generation_bound(
     return CostBound(fixed, token_price, least, most, lowers_maximum)
 
 
-def _highest(prices: Prices, tokens: int, tier: str) -> Prices:
-    """Return the highest prices of a call with at most these input tokens and this class of service."""
-    return prices if prices.rates is None else highest_prices(prices, Terms(tokens, tier, seconds=time.time()))
+def _highest(prices: Prices, tokens: int, tier: str, now: float) -> Prices:
+    """Return the highest prices of a call at `now` (Unix seconds) with at most these input tokens and this class of
+    service.
+    """
+    return prices if prices.rates is None else highest_prices(prices, Terms(tokens, tier, seconds=now))
 
 
 def _may_be_fast(request: pb.GenerateRequest) -> bool:

@@ -3,7 +3,7 @@ its end.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -89,7 +89,7 @@ class UsageInFlight(msgspec.Struct, eq=False):
             if isinstance(request, pb.GenerateImageRequest):
                 quantities = estimated_image_quantities(request, estimate.input_tokens)
             usage = pb.Usage(input_tokens=estimate.input_tokens)
-            record.micro_credits = prices_of_call(prices, usage)[0].cost(quantities)
+            record.micro_credits = prices_of_call(prices, usage, self._log.clock.now)[0].cost(quantities)
         self.record, self.slot = record, self._log.open_records.add(encode_record(record))
 
     def fail(self) -> None:
@@ -102,14 +102,14 @@ class UsageInFlight(msgspec.Struct, eq=False):
             self.slot = NO_SLOT
 
 
-def prices_of_call(prices: Prices, usage: pb.Usage) -> tuple[Prices, Sequence[Rate]]:
-    """Return the prices of a call that ends now, by its usage, and the rates that apply."""
+def prices_of_call(prices: Prices, usage: pb.Usage, now: Callable[[], float]) -> tuple[Prices, Sequence[Rate]]:
+    """Return the prices of a call that ends `now`, a Unix time, by its usage, and the rates that apply."""
     rates = prices.rates
     if rates is None or (
         usage.input_tokens <= rates.usual_tokens and not usage.service_tier and not usage.region and not rates.is_timed
     ):
         return prices, NO_RATES
-    return prices_at(prices, Terms(usage.input_tokens, usage.service_tier, usage.region, time.time()))
+    return prices_at(prices, Terms(usage.input_tokens, usage.service_tier, usage.region, now()))
 
 
 def _unit_prices(prices: Prices, quantities: Quantities) -> list[tuple[int, int]]:
@@ -129,7 +129,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     if (usage := facts.usage) is not None and not facts.is_cached:
         quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
         if charges.prices is not FREE:
-            prices, rates = prices_of_call(charges.prices, usage)
+            now = log.clock.now if log is not None else time.time
+            prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
     if log is None:
         return

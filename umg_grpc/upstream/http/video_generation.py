@@ -3,10 +3,11 @@ URLs.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import structs
@@ -50,11 +51,11 @@ class HttpVideo:
         fetcher: Fetcher,
         route: ProviderRoute = DIRECT,
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Create the video tasks of a channel. `protocol`: encodes and decodes the provider's messages; `fetcher`:
         downloads callers' media for providers that accept only bytes, and results on other hosts; `route`: way to
-        these results; `now`: returns the current time.
+        these results; `now`: returns Unix seconds.
         """
         self._channel = channel
         self._protocol = protocol
@@ -200,7 +201,7 @@ class HttpVideo:
         seconds = self._protocol.result_seconds
         if isinstance(status, UmgError) or seconds is None or not status.results:
             return status
-        until = self._now() + timedelta(seconds=seconds)
+        until = datetime.fromtimestamp(self._now() + seconds, UTC)
         results = [
             replace(result, url_expire_time=until) if not result.data and result.url_expire_time is None else result
             for result in status.results
