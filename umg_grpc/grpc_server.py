@@ -12,11 +12,11 @@ from umg_grpc.store.repeated_work import Background
 
 LAST_WORDS_SECONDS = 5.0  # longest time to send its error to each call that outlasts the drain
 CONNECTIONS = 8192
-"""Maximum number of gRPC connections of a process, as many as those of HTTP by default. Further ones are closed."""
+"""Maximum number of gRPC connections of a process. Further ones are closed. A client needs one for all of its calls."""
 CHECK_SECONDS = 1.0
 """Time between two checks whether the process should get calls."""
-STREAMS = 8192
-"""Maximum number of calls in flight on a connection: above the limit of the load shedder, which rejects a call that a
+STREAMS = 1 << 16
+"""Maximum number of calls in flight on a connection: more than the load shedder admits, which rejects a call that a
 client would otherwise queue.
 """
 

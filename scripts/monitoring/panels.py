@@ -192,6 +192,16 @@ PANELS = [
         "s",
         (("min(umg_tls_certificate_expiry_time_seconds) - time()", "left"), ("min(umg_tls_reload_success)", "success")),
     ),
+    Panel(
+        "Process",
+        "Limits by memory and open files",
+        "short",
+        (
+            ("max(umg_gate_memory_ratio)", "memory, of its limit"),
+            ("min(umg_connections_limit)", "most connections"),
+            ("min(umg_open_files_limit)", "most open files"),
+        ),
+    ),
     Panel("Process", "Tasks of the event loop", "short", (("sum(umg_tasks)", "tasks"),)),
     Panel(
         "Process",

@@ -229,7 +229,9 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (config.aliases, config.redis, config.channels[0].concurrency) == ({}, None, None)
     assert config.retries == Retries(repeats=1, backoff=0.1, max_backoff=2, budget=0.2)
     assert config.breaker == Breaker(failures=5, share=0.5, window=30, rest=5, max_rest=300)
-    assert config.overload == Overload(calls=4096, queue=256, wait=1, lag=0.2, connections=8192, head=10, upload=60)
+    assert config.overload == Overload(
+        None, memory=0.8, queue=256, wait=1, lag=0.2, connections=None, head=10, upload=60
+    )
     assert config.cache_bytes == 64 * 1024**2
     assert config.stream_headers_after == 15
     assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)

@@ -172,6 +172,27 @@ async def test_no_call_waits_for_calls_that_do_not_end() -> None:
     assert not limiter.refuses()
 
 
+async def test_no_call_waits_behind_one_that_waits_in_vain_for_sleeping_streams() -> None:
+    clock = Clock()
+    limiter = ConcurrencyLimiter(100, 100, 1.0, "the gateway", clock)
+    await serve(limiter, clock, 200, 0.01)  # short calls, which alone decide the mean duration
+    for _ in range(100):
+        await limiter.take()
+    clock.seconds += 0.9
+    first = asyncio.ensure_future(limiter.take())
+    await asyncio.sleep(0)
+    assert not limiter.refuses()
+    clock.seconds += 0.2
+    assert limiter.refuses()
+    limiter.release()
+    await first
+    second = asyncio.ensure_future(limiter.take())
+    await asyncio.sleep(0)
+    assert not limiter.refuses()
+    limiter.release()
+    await second
+
+
 async def test_at_rest_no_time_is_counted() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(2, 10, 1.0, "the gateway", clock)

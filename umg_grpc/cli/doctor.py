@@ -24,6 +24,8 @@ WAIT_SECONDS = 3.0
 MAX_CLOCK_SECONDS = 0.5
 MEMORY_BYTES, LOCAL_MEMORY_BYTES = 512 << 20, 1200 << 20
 """Least free memory to serve with; with the local text model."""
+RECOMMENDED_CONNECTIONS = 8192
+"""Connections for which the limit of open files should suffice, where the config does not limit them."""
 MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
@@ -88,7 +90,8 @@ async def _checks(machine: Machine) -> AsyncIterator[Check]:
         yield await redis(machine.config.redis)
     for check in local_models(machine):
         yield check
-    yield open_files(machine.config.overload.connections, *resource.getrlimit(resource.RLIMIT_NOFILE))
+    connections = machine.config.overload.connections or RECOMMENDED_CONNECTIONS
+    yield open_files(connections, *resource.getrlimit(resource.RLIMIT_NOFILE))
     yield memory(LOCAL_MEMORY_BYTES if machine.has_local_model else MEMORY_BYTES, free_memory())
 
 

@@ -1,6 +1,7 @@
 """Implementation of `umg serve`: builds the HTTP and gRPC servers of one process from the config, and runs them."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,9 +24,19 @@ from umg_grpc.cli.port_checks import check_free, holder, taken
 from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.grpc_server import GrpcFace
-from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, START_LAG, TLS_EXPIRY, TLS_RELOAD_SUCCESS
+from umg_grpc.service.metric_gauges import (
+    CALLS_IN_FLIGHT,
+    CALLS_QUEUED,
+    CONNECTIONS_LIMIT,
+    MEMORY_SHARE,
+    OPEN_FILES_LIMIT,
+    START_LAG,
+    TLS_EXPIRY,
+    TLS_RELOAD_SUCCESS,
+)
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.load_shedding import LoadShedder
+from umg_grpc.service.resilience.memory_watch import MemoryWatch, memory_limit
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.service_factory import Service, open_service
 from umg_grpc.tls_certificates import Certificates
@@ -83,8 +94,11 @@ async def gateway(
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics(config.metrics.key_labels)
-        load_shedder = _load_shedder(config, metrics)
+        load_shedder, connections = _load_shedder(config, metrics, options.workers), _connections(config, files)
         stack.callback(load_shedder.close)
+        load_shedder.memory.start(lambda: load_shedder.calls)
+        stack.push_async_callback(load_shedder.memory.aclose)
+        _report_limits(files, connections, load_shedder.memory, metrics)
         metrics.start()
         stack.callback(metrics.close)
         certificates = await _certificates(config, metrics, stack)
@@ -108,7 +122,7 @@ async def gateway(
         runner, scraped, shares = None, None, options.share_ports
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state, config, channel, metrics, load_shedder, files))
+                runner = make_runner(_app(state, config, channel, metrics, load_shedder, connections))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
                 state.http = await _bind(runner, options.http, port_checks.HTTP, share_port=shares, tls=tls)
@@ -157,12 +171,22 @@ def _public_url(options: Options, config: Config, http: Address | None) -> str:
     return f"{'http' if config.tls is None else 'https'}://{reachable}"
 
 
-def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
-    load_shedder = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
+def _load_shedder(config: Config, metrics: Metrics, processes: int) -> LoadShedder:
+    memory = MemoryWatch(memory_limit(config.overload.memory, processes))
+    load_shedder = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS, memory=memory)
+    metrics.watch(MEMORY_SHARE, lambda: {(): load_shedder.memory.share})
     metrics.watch(CALLS_IN_FLIGHT, lambda: {(): load_shedder.calls})
     metrics.watch(CALLS_QUEUED, lambda: {(): load_shedder.waiting})
     metrics.watch(START_LAG, lambda: load_shedder.lags)
     return load_shedder
+
+
+def _report_limits(files: int, connections: int, memory: MemoryWatch, metrics: Metrics) -> None:
+    """Write the limits that follow from the system to the log, and export the numbers of files and connections."""
+    metrics.watch(OPEN_FILES_LIMIT, lambda: {(): files})
+    metrics.watch(CONNECTIONS_LIMIT, lambda: {(): connections})
+    most = {} if memory.limit == math.inf else {"memory_mib": int(memory.limit) >> 20}
+    logger.info("limits of this process", open_files=files, connections=connections, **most)
 
 
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
@@ -184,7 +208,12 @@ async def _learn_first_key(service: Service, options: Options, variable: str | N
 
 
 def _app(
-    state: Gateway, config: Config, channel: grpc.aio.Channel, metrics: Metrics, load_shedder: LoadShedder, files: int
+    state: Gateway,
+    config: Config,
+    channel: grpc.aio.Channel,
+    metrics: Metrics,
+    load_shedder: LoadShedder,
+    connections: int,
 ) -> App:
     service = state.service
 
@@ -215,7 +244,7 @@ def _app(
         valid_caller=service.authenticator.valid_caller if service is not None else lambda _: None,
         key_fields=service.key_fields if service is not None else lambda _: {},
         load_shedder=load_shedder,
-        connections=_connections(config, files),
+        connections=connections,
         head_seconds=config.overload.head,
         upload_seconds=config.overload.upload,
     )
@@ -246,9 +275,10 @@ def drain_delay(options: Options, config: Config) -> float:
 
 def _connections(config: Config, files: int) -> int:
     """Return the connection limit: the configured one, or less if `files`, the limit of open files, does not suffice
-    for it.
+    for it; without a configured one as many as it suffices for.
     """
-    wanted, possible = config.overload.connections, max_clients(files)
+    possible = max_clients(files)
+    wanted = config.overload.connections or possible
     if possible < wanted:
         logger.warning("fewer connections than the config allows: raise the limit of open files", maximum=possible)
     return min(wanted, possible)

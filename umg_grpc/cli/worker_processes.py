@@ -238,6 +238,7 @@ class Workers:
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
             *("--data", str(options.data), "--faces", ",".join(options.faces)),
+            *("--workers", str(options.workers)),
             *flags(options.config),
             *(("--metrics", str(self.metrics)) if self.metrics else ()),
         ]

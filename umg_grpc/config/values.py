@@ -90,8 +90,10 @@ class Breaker(ConfigEntry, frozen=True):
 class Overload(ConfigEntry, frozen=True):
     """Load shedding: limits of calls and connections in the process, and timeouts of slow clients."""
 
-    calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 4096
-    """Most calls in flight."""
+    calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    """Most calls in flight; None for no limit by number."""
+    memory: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    """Share of the memory of the container, or else the machine, above which the processes reject further calls."""
     queue: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
     """Most calls that wait for a slot, of the process and of each channel with a concurrency limit; also the most calls
     that wait to be started by the process (at least 64).
@@ -100,8 +102,10 @@ class Overload(ConfigEntry, frozen=True):
     """Longest wait of a call for a slot, in seconds."""
     lag: Seconds = 0.2
     """Longest wait in seconds of processor time for the call that is to start next, if 64 or more calls wait."""
-    connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 8192
-    """Most connections of HTTP clients; beyond them only health checks and metrics are served."""
+    connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    """Most connections of HTTP clients; beyond them only health checks and metrics are served. None for as many as the
+    limit of open files allows.
+    """
     head: Seconds = 10
     """Seconds in which the headers of a request must be complete, from their first byte on."""
     upload: Seconds = 60

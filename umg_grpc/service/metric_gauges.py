@@ -28,6 +28,11 @@ CHANNEL_QUEUE = Level("umg_channel_queue", "Calls that wait for a place at the c
 CHANNEL_PAUSED_KEYS = Level("umg_channel_keys_resting", "Keys that are paused.", ("channel",), "livemax")
 CALLS_IN_FLIGHT = Level("umg_gate_calls", "Calls in flight.")
 CALLS_QUEUED = Level("umg_gate_queue", "Calls that wait for a place in the process.")
+MEMORY_SHARE = Level(
+    "umg_gate_memory_ratio", "Memory in use, as a share of the limit above which calls are refused.", (), "livemax"
+)
+OPEN_FILES_LIMIT = Level("umg_open_files_limit", "Files that the process may open.", (), "livemin")
+CONNECTIONS_LIMIT = Level("umg_connections_limit", "Connections of HTTP clients that may be open.")
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 JOURNAL_UP = Level("umg_journal_up", "1 while the journal can take usage records, else 0.", of_workers="livemin")

@@ -166,8 +166,8 @@ class Metrics:
         self._counts[self._failures, labels] += 1
 
     def refused(self, reason: str) -> None:
-        """Count a call that was rejected because the process is overloaded. `reason`: `full` or `behind` (with its
-        work).
+        """Count a call that was rejected because the process is overloaded. `reason`: `full`, `behind` (with its
+        work), `memory` or `connections`.
         """
         self._counts[self._refused, (reason,)] += 1
 

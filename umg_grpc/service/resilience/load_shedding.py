@@ -1,6 +1,7 @@
-"""Load shedding: the process limits its calls in flight, and rejects calls that could not start soon."""
+"""Load shedding: the process rejects calls that could not start soon, and calls for which it has no memory."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -8,8 +9,9 @@ import structlog
 
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError, overloaded
-from umg_grpc.service.resilience.call_start_queue import StartQueue, WarmUp
+from umg_grpc.service.resilience.call_start_queue import ALWAYS, StartQueue, WarmUp
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
+from umg_grpc.service.resilience.memory_watch import MemoryWatch
 
 logger = structlog.get_logger()
 
@@ -17,30 +19,46 @@ OWN_METHODS = "/umg.v1."
 READ_PREFIXES = ("Get", "List", "Delete", "Cancel", "Download", "Watch", "Receive")
 """Prefixes of the names of methods that call no model. These methods and health checks are served under any load."""
 
-FULL, BEHIND = "full", "behind"
-"""Reasons for a rejection: too many calls are in flight, or the process is behind with the start of calls. They are the
-`reason` in the metrics and the `cause` of the error.
+FULL, BEHIND, MEMORY = "full", "behind", "memory"
+"""Reasons for a rejection: too many calls are in flight, the process is behind with the start of calls, or it uses too
+much memory. They are the `reason` in the metrics and the `cause` of the error.
 """
-REFUSALS = frozenset({FULL, BEHIND})
+EXPLANATIONS = {
+    FULL: "has as many calls under way as it takes",
+    BEHIND: "is behind with its work",
+    MEMORY: "has no memory for another call",
+}
+REFUSALS = frozenset(EXPLANATIONS)
 """Causes of rejections, which are not logged one by one: `LoadShedder` writes one line a second for all."""
 
 LOG_SECONDS = 1.0
+UNLIMITED_CALLS = 1 << 40
+"""Limit of calls in flight where the config has none: a stream that waits for its provider costs memory alone."""
+WARM_UP_WAITING = 4096
+"""Most calls that may wait during the warm-up, where the config does not limit the calls in flight."""
 
 
 class LoadShedder:
     """Limit on the calls of the process: admits calls, and rejects the calls beyond its limits at once."""
 
     def __init__(
-        self, bounds: Overload, count: Callable[[str], None] | None = None, *, warm_up_seconds: float = 0.0
+        self,
+        bounds: Overload,
+        count: Callable[[str], None] | None = None,
+        *,
+        warm_up_seconds: float = 0.0,
+        memory: MemoryWatch | None = None,
     ) -> None:
-        """Create a load shedder with the limits `bounds`. `count`: called with the reason of each rejection, `FULL` or
-        `BEHIND`; None for no calls.
-        `warm_up_seconds`: period from the first call on in which no call is rejected because the process is behind.
+        """Create a load shedder with the limits `bounds`. `count`: called with the reason of each rejection; None for
+        no calls. `warm_up_seconds`: period from the first call on in which no call is rejected because the process is
+        behind. `memory`: watch of the memory in use, None for no limit.
         """
-        self._limiter = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
+        self.memory = memory or MemoryWatch(math.inf)
+        self._limiter = ConcurrencyLimiter(bounds.calls or UNLIMITED_CALLS, bounds.queue, bounds.wait, "the gateway")
         self.leave: Callable[[], None] = self._limiter.release
         """Releases the slot of a call that ended."""
-        self._start_queue = StartQueue(bounds.queue, bounds.lag, warm_up=WarmUp(warm_up_seconds, bounds.calls))
+        warm_up = WarmUp(warm_up_seconds, bounds.calls or WARM_UP_WAITING)
+        self._start_queue = StartQueue(bounds.queue, bounds.lag, warm_up=warm_up)
         self._count = count
         self._rejected = Counter[str]()  # by reason, since the last line of the log
         self._logging: asyncio.TimerHandle | None = None
@@ -73,11 +91,16 @@ class LoadShedder:
         """
         if self._limiter.free <= 0 and self._limiter.refuses():
             return False
+        if self.memory.is_exceeded and self._limiter.taken >= ALWAYS:
+            return False
         return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
         """Count the rejection of a call that `admits` did not admit, and return the error for its caller."""
-        return self._rejection(FULL if self._limiter.refuses() else BEHIND)
+        if self._limiter.refuses():
+            return self._rejection(FULL)
+        is_short = self.memory.is_exceeded and self._limiter.taken >= ALWAYS
+        return self._rejection(MEMORY if is_short else BEHIND)
 
     def check(self) -> None:
         """Admit a call that has just arrived, or raise UmgError(UNAVAILABLE) and count the rejection."""
@@ -98,7 +121,9 @@ class LoadShedder:
             raise self._rejection(FULL) from None
 
     def refused(self, reason: str) -> None:
-        """Count a rejected call for the metrics and the log. `reason`: `FULL` or `BEHIND`."""
+        """Count a rejected call for the metrics and the log. `reason`: `FULL`, `BEHIND`, `MEMORY` or
+        `connections`.
+        """
         if self._count is not None:
             self._count(reason)
         self._rejected[reason] += 1
@@ -107,8 +132,7 @@ class LoadShedder:
 
     def _rejection(self, reason: str) -> UmgError:
         self.refused(reason)
-        why = "has as many calls under way as it takes" if reason == FULL else "is behind with its work"
-        error = overloaded(f"the gateway {why}")
+        error = overloaded(f"the gateway {EXPLANATIONS[reason]}")
         error.cause = reason
         return error
 
