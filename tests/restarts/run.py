@@ -135,6 +135,8 @@ class Plan:
     """Callers of each kind."""
     calls: int = 20
     """Calls of each kind before and after each restart."""
+    patient: bool = False
+    """Whether calls wait for the database as long as the restart lasts, as on a machine whose load varies."""
     immediate: bool = False
     """Whether the server ends without a word to its clients, as in a crash."""
 
@@ -144,13 +146,14 @@ async def run(plan: Plan, postgres: Postgres, folder: Path) -> Tally:
     database, tally = postgres.create(folder.name.replace("-", "_")), Tally()
     config = folder / "umg.yaml"
     config.write_text(CONFIG.format(database=database))
+    prepared_by = "tests.restarts.long_waits" if plan.patient else ""
+    flags, environment = ("--config", str(config)), {"UMG_API_KEY": FIRST}
     async with AsyncExitStack() as stack:
-        served = [
-            await stack.enter_async_context(
-                serve(folder / f"data-{number}", "--config", str(config), environment={"UMG_API_KEY": FIRST})
-            )
+        gateways = [
+            serve(folder / f"data-{number}", *flags, environment=environment, prepared_by=prepared_by)
             for number in range(2)
         ]
+        served = [await stack.enter_async_context(gateway) for gateway in gateways]
         session = await stack.enter_async_context(aiohttp.ClientSession())
         callers = Callers(session, [each.http for each in served], await _budgeted_key(session, served[0]))
         async with _calling(plan, callers, tally):

@@ -26,7 +26,7 @@ from umg_grpc.service.conversations.stored_responses import (
     ResponseOrigin,
     new_response_id,
 )
-from umg_grpc.store import Store, open_store
+from umg_grpc.store import Store, open_store, reconnection
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds
 from umg_grpc.store.tables import ResponseRow
@@ -455,3 +455,29 @@ async def test_items_of_too_many_responses_are_refused_before_any_is_read(conver
     with pytest.raises(UmgError) as caught:
         await conversations.resolve(ME, pb.GenerateRequest(model="m", messages=named[1:]))
     assert caught.value.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND
+
+
+async def test_an_unknown_response_may_be_tried_again_until_ten_seconds_after_an_outage(
+    conversations: Conversations, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = list[pb.ErrorReason.ValueType]()
+
+    async def read() -> None:
+        with pytest.raises(UmgError) as caught:
+            await conversations.get(ME, "resp_unknown")
+        reasons.append(caught.value.reason)
+
+    await read()
+    back = asyncio.Event()
+    store.reconnection.subscribe(back.set)
+    store.reconnection.mark_away(OSError("the connection is lost"))
+    async with asyncio.timeout(60):
+        await back.wait()
+    await read()
+    monkeypatch.setattr(reconnection, "UNWRITTEN_SECONDS", 0.0)
+    await read()
+    assert reasons == [
+        pb.ERROR_REASON_OBJECT_NOT_FOUND,
+        pb.ERROR_REASON_UNAVAILABLE,
+        pb.ERROR_REASON_OBJECT_NOT_FOUND,
+    ]

@@ -94,6 +94,11 @@ class Retained(Generic[Row]):
         """Number of rows that are not written yet."""
         return len(self._waiting) + len(self._writing)
 
+    @property
+    def may_lack_rows(self) -> bool:
+        """Whether other processes may hold rows that they could not write, since the database is or was away."""
+        return self._store.reconnection.may_lack_rows
+
     def start(self) -> None:
         """Start the background tasks that write queued rows and delete expired rows."""
         if self._writer is None:

@@ -159,6 +159,11 @@ class VideoTasks:
         self._notification = notification
         self._has_usage = has_usage
 
+    @property
+    def may_lack_rows(self) -> bool:
+        """Whether other processes may hold tasks that they could not write, since the database is or was away."""
+        return self._store.reconnection.may_lack_rows
+
     async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
         """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost
         (`reserved`; None for a key without a budget). Return None, or the existing task with which it conflicts; then

@@ -6,8 +6,6 @@ previous response, as long as the conversation stays at its channel; any other i
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -20,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
+from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated
 from umg_grpc.store.database_time import Clock, utc_of
@@ -40,7 +39,7 @@ LONGEST_CALL_SECONDS = 3600.0
 """Maximum seconds for which a call has the exclusive right to continue a response, also for calls without a
 deadline.
 """
-KEEP_SECONDS = 2.0  # longest time that a response waits for the database
+KEEP_SECONDS = 3.0  # longest time that a response waits for the database: a restart, and usually a millisecond
 READ_SECONDS = 5.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -145,8 +144,8 @@ class Threads(RetainedStore[ThreadRow]):
         """Return the thread of a request: a new one, or one that continues a stored response. This call then has the
         exclusive right to continue the response, for at most `seconds`, until it calls `close`.
         `decoded`: the request, with facts about the caller's body. Raise UmgError: THREAD_NOT_FOUND,
-        THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, INVALID_FIELD for a field that only the first request of a
-        thread may have.
+        THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, UNAVAILABLE, INVALID_FIELD for a field that only the first
+        request of a thread may have.
         """
         request = decoded.canonical
         previous_id = request.thread.previous_response_id
@@ -222,10 +221,17 @@ class Threads(RetainedStore[ThreadRow]):
 
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
         """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
-        of the response. Raise UmgError if the response cannot be continued.
+        of the response. Raise UmgError if the response cannot be continued: THREAD_NOT_FOUND also if the database
+        fails, since clients then send the whole conversation, but UNAVAILABLE if it is or was just away.
         """
-        async with _reading(previous_id):
-            return await self._claim_row(owner, previous_id, seconds)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                return await self._claim_row(owner, previous_id, seconds)
+        except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
+            log_lines.warning("threads cannot be read", reason=reason_of(error))
+            if self._rows.may_lack_rows:
+                raise unwritten(previous_id) from error
+            raise _not_found(previous_id, " that can be read at the moment") from error
 
     @repeated
     async def _claim_row(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
@@ -238,11 +244,10 @@ class Threads(RetainedStore[ThreadRow]):
             .returning(ThreadRow)
             .execution_options(synchronize_session=False)
         )
-        async with _reading(previous_id):
-            async with self._store.write() as session:
-                row = await session.scalar(claim)
-            if row is None:
-                raise await self._claim_error(owner, previous_id)
+        async with self._store.write() as session:
+            row = await session.scalar(claim)
+        if row is None:
+            raise await self._claim_error(owner, previous_id)
         return row
 
     async def _claim_error(self, owner: str, previous_id: str) -> UmgError:
@@ -254,7 +259,7 @@ class Threads(RetainedStore[ThreadRow]):
         async with self._store.read() as session:
             continued = await session.scalar(query)
         if continued is None:
-            return _not_found(previous_id)
+            return unwritten(previous_id) if self._rows.may_lack_rows else _not_found(previous_id)
         shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
         if continued:
             message = f"`{shown}` has been continued by another call; send the whole conversation as a new thread"
@@ -273,19 +278,6 @@ def _not_found(previous_id: str, why: str = "") -> UmgError:
     shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
     message = f"no thread is stored for `{shown}`{why}; send the whole conversation as a new thread"
     return UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, message, id=shown)
-
-
-@asynccontextmanager
-async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
-    """Limit the time of the reads in the block. Raise UmgError(THREAD_NOT_FOUND) if the database fails or does not
-    answer in time: clients then send the whole conversation.
-    """
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            yield
-    except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
-        log_lines.warning("threads cannot be read", reason=reason_of(error))
-        raise _not_found(previous_id, " that can be read at the moment") from error
 
 
 def _row_of(owner: str, object_id: str) -> Update:

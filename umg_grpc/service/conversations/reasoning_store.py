@@ -138,6 +138,11 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
             restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)
         )
 
+    @property
+    def may_lack_rows(self) -> bool:
+        """Whether other processes may hold entries that they could not write, since the database is or was away."""
+        return self._rows.may_lack_rows
+
     def has_states_of(self, channel: str) -> bool:
         """Return whether the channel has returned a reasoning state since this process started."""
         return channel in self._stateful

@@ -19,6 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
+from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
@@ -32,7 +33,7 @@ from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PR
 
 LIFETIME = timedelta(days=30)
 BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
-KEEP_SECONDS = 2.0  # longest time that a response waits for the database, which usually takes a millisecond
+KEEP_SECONDS = 3.0  # longest time that a response waits for the database: a restart, and usually a millisecond
 READ_SECONDS = 5.0
 SMALL_BYTES = 64 * 2**10  # size that is compressed in a millisecond; more is compressed in a thread
 PACKED_BYTES = 8 * 2**10  # the same for decompression, whose result may be many times larger
@@ -236,7 +237,7 @@ class Conversations(RetainedStore[ResponseRow]):
         row = await self._row(owner, response_id)
         async with _reading():
             if not await self._rows.delete(owner, response_id):
-                raise _not_found(response_id)
+                raise self._absent(response_id)
         return ResponseOrigin(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
@@ -263,8 +264,12 @@ class Conversations(RetainedStore[ResponseRow]):
             async with _reading():
                 row = await self._rows.get(owner, response_id)
         if row is None:
-            raise _not_found(response_id, at)
+            raise self._absent(response_id, at)
         return row
+
+    def _absent(self, response_id: str, at: str = "") -> UmgError:
+        """Return the error for a response without a row, or with the id of an item that it does not have."""
+        return unwritten(response_id, field=at) if self._rows.may_lack_rows else _not_found(response_id, at)
 
 
 # --- rows

@@ -19,6 +19,7 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.service.pipeline.refusal_healing import RefusalHealing
+from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -207,11 +208,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return DecodedRequest(restored, notes)
 
     async def _check_ownership(self, objects: Sequence[AccountObject], target: Target) -> None:
-        """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller."""
+        """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller; UNAVAILABLE if the
+        owner of one may not be in the database yet.
+        """
         owners = dict[str, str]()
         if self._reasoning is not None:
             owner = self._admitted.access.caller.key_id
             owners = await self._reasoning.channels_of(owner, [named.id for named in objects])
+            absent = next((named for named in objects if named.id not in owners), None)
+            if absent is not None and self._reasoning.may_lack_rows:
+                raise unwritten(absent.id, field=absent.field)
         check_ownership(objects, owners, target.channel.name)
 
     def _with_caller_path(self, error: UmgError) -> UmgError:

@@ -16,6 +16,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
 from umg_grpc.service.pipeline.model_access import not_found as model_not_found
 from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.service.video_tasks.background_work import Tasks
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.poll_hints import poll_hints
@@ -174,6 +175,8 @@ class VideoServicer(rpc.VideoServiceServicer):
         if request.HasField("external_task_id"):
             row, named = await self._rows.find_external(call.caller.key_id, request.external_task_id), ""
             named = request.external_task_id
+            if row is None and self._rows.may_lack_rows:
+                raise unwritten(named)
         else:
             row, named = await self._own(call.caller, request.task_id), request.task_id
         if row is None or not _matches(row, request):
@@ -299,6 +302,8 @@ class VideoServicer(rpc.VideoServiceServicer):
         tasks = self._tasks.context
         is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
         row = await self._rows.get(request.task_id) if is_signed else None
+        if row is None and is_signed and self._rows.may_lack_rows:
+            raise unwritten(request.task_id)
         if row is None:
             tasks.metrics.called_back("in", "refused")
             raise not_found(request.task_id)
@@ -311,8 +316,12 @@ class VideoServicer(rpc.VideoServiceServicer):
 
     @reports_outages
     async def _own(self, caller: Caller, task_id: str) -> MediaTask:
-        """Return a task of this caller. Raise UmgError(OBJECT_NOT_FOUND), also for a task of another caller."""
+        """Return a task of this caller. Raise UmgError: OBJECT_NOT_FOUND, also for a task of another caller;
+        UNAVAILABLE for one that may not be written yet.
+        """
         row = await self._rows.get(task_id)
+        if row is None and self._rows.may_lack_rows:
+            raise unwritten(task_id)
         if row is None or row.owner != caller.key_id:
             raise not_found(task_id)
         return row

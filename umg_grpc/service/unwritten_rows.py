@@ -1,0 +1,22 @@
+"""Error for an object that is not found while another process may still hold it unwritten, since the database was away.
+
+Each process writes the rows of an outage within seconds after it. Until then an absent row does not mean that the
+object does not exist.
+"""
+
+from umg_grpc.errors import UmgError
+from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS
+from umg_grpc.v1 import pb
+
+
+def unwritten(object_id: str, *, field: str = "") -> UmgError:
+    """Return the error UNAVAILABLE for an object that may not be written yet. `field`: path of the field with its id,
+    "" for none.
+    """
+    shown = object_id[:MAX_OBJECT_ID_CHARACTERS]
+    message = (
+        f"'{shown}' is not found, but the database was away until a moment ago and may not have all objects yet; try "
+        "again"
+    )
+    named = {"field": field} if field else {}
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1", **named)
