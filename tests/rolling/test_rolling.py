@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.rolling.load import PLAIN, RPC, STREAM
-from tests.rolling.run import Plan, nginx, upgrade
+from tests.rolling.run import Plan, upgrade
 from tests.rolling.versions import CURRENT, extract, next_version, previous_commit
 from tests.support.databases import Postgres, create_database
+from tests.support.proxies import program
 from tests.support.redis import RedisServer
 from umg_grpc.store.database_kinds import SQLITE_FILE
 
 
 async def test_a_rolling_upgrade_loses_no_call(tmp_path: Path, postgres: Postgres, redis_server: RedisServer) -> None:
-    if nginx() is None:
+    if program("nginx") is None:
         pytest.skip("nginx is not installed")
     revision = previous_commit()
     old = extract(revision, tmp_path) if revision else CURRENT

@@ -2,8 +2,86 @@
 
 import asyncio
 import os
+import re
+import shutil
+import socket
+import sysconfig
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports of the two faces on this machine, of a gateway or of a proxy."""
+
+    http: int
+    grpc: int
+
+
+def free_ports(number: int) -> list[Ports]:
+    """Return pairs of ports that are free now."""
+    bound = [socket.create_server(("127.0.0.1", 0)) for _ in range(2 * number)]
+    ports = [each.getsockname()[1] for each in bound]
+    for each in bound:
+        each.close()
+    return [Ports(*pair) for pair in zip(ports[::2], ports[1::2], strict=True)]
+
+
+def program(name: str) -> str | None:
+    """Return the path of a proxy's program; None if it is not installed."""
+    return shutil.which(name, path=f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}:/usr/sbin")
+
+
+@asynccontextmanager
+async def nginx(folder: Path, gateways: Sequence[Ports], own: Ports) -> AsyncGenerator[Path, None]:
+    """Run nginx with the config of `deploy` in front of the gateways. Yield its access log."""
+    text, log = (DEPLOY / "nginx/nginx.conf").read_text(), folder / "access.log"
+    for port, addresses in ((8080, [each.http for each in gateways]), (50051, [each.grpc for each in gateways])):
+        line = re.search(rf"( *server )gateway-1:{port}( .*;\n)", text)
+        assert line is not None
+        lines = "".join(f"{line[1]}127.0.0.1:{address}{line[2]}" for address in addresses)
+        text = re.sub(rf"(?: *server gateway-\d:{port} .*;\n)+", lines, text)
+    text = text.replace("listen 8080", f"listen 127.0.0.1:{own.http}")
+    text = text.replace("listen 50051", f"listen 127.0.0.1:{own.grpc}").replace("/tmp/", f"{folder}/")
+    text = text.replace("/dev/stdout", str(log)).replace("/dev/stderr", f"{folder}/errors")
+    (folder / "nginx.conf").write_text(text)
+    found = program("nginx")
+    assert found is not None
+    command = (found, "-p", str(folder), "-e", f"{folder}/errors", "-c", f"{folder}/nginx.conf", "-g", "daemon off;")
+    async with proxy_process(command, own.http, seconds=START_SECONDS):
+        yield log
+
+
+@asynccontextmanager
+async def envoy(folder: Path, gateways: Sequence[Ports], own: Ports) -> AsyncGenerator[Path, None]:
+    """Run Envoy with the config of `deploy` in front of the gateways. Yield the log of calls and health checks."""
+    log = folder / "envoy.log"
+    config = yaml.safe_load((DEPLOY / "envoy/envoy.yaml").read_text().replace("/dev/stdout", str(log)))
+    config["admin"]["address"] = {"pipe": {"path": f"{folder}/envoy.sock"}}
+    for listener, port in zip(config["static_resources"]["listeners"], (own.http, own.grpc), strict=True):
+        listener["address"] = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+    for cluster in config["static_resources"]["clusters"]:
+        endpoints = [_endpoint(each, is_grpc=cluster["name"] == "umg_grpc") for each in gateways]
+        cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": endpoints}]
+    (folder / "envoy.yaml").write_text(yaml.safe_dump(config))
+    found = program("envoy")
+    assert found is not None
+    command = (found, "-c", f"{folder}/envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", "error")
+    async with proxy_process(command, own.http, seconds=START_SECONDS):
+        yield log
+
+
+def _endpoint(gateway: Ports, *, is_grpc: bool) -> dict[str, object]:
+    port = gateway.grpc if is_grpc else gateway.http
+    address = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+    return {"endpoint": {"address": address, "health_check_config": {"port_value": gateway.http}}}
 
 
 @asynccontextmanager
