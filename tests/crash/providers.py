@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -96,11 +96,13 @@ def counting(provider: type[VideoProvider], counted: Counted, chance: random.Ran
 
 
 @asynccontextmanager
-async def served(counted: Counted, chance: random.Random) -> AsyncGenerator[str, None]:
-    """Serve the providers. Yield the config of their channels."""
+async def served(
+    counted: Counted, chance: random.Random, families: Sequence[Family] = FAMILIES
+) -> AsyncGenerator[str, None]:
+    """Serve the providers of the families. Yield the config of their channels."""
     lines = ["channels:"]
     async with AsyncExitStack() as stack:
-        for family in FAMILIES:
+        for family in families:
             provider = counting(family.provider, counted, chance)
             await stack.enter_async_context(serve_provider(provider))
             auth = family.auth or f"    api_key: {provider.keys[0]}\n"
@@ -108,5 +110,5 @@ async def served(counted: Counted, chance: random.Random) -> AsyncGenerator[str,
             lines.append(f"    base_url: {provider.url}{family.path}")
             lines.append(f"    models: [{{id: {family.model}, upstream: {family.upstream}}}]")
         lines.append("models:")
-        lines += [f"  {family.model}: {{price: {{video: {{any: 1}}}}}}" for family in FAMILIES]
+        lines += [f"  {family.model}: {{price: {{video: {{any: 1}}}}}}" for family in families]
         yield "\n".join(lines) + "\n"

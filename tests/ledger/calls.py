@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -72,17 +73,22 @@ KINDS = (
     "rerank",
     "image",
 )
+FREE_KINDS = ("count", "unknown")
 FIXED_TOKENS = {"open": OWN_TOKENS, "open-stream": OWN_TOKENS, "embed": 0, "rerank": 0, "image": 0}
 """Tokens of the answers whose request has no maximum."""
-FREE_KINDS = ("count", "unknown")
 
 
-def random_call(chance: random.Random, call_id: str) -> Call:
-    """Return the next call of a caller."""
-    kind = chance.choice(KINDS + FREE_KINDS)
+def random_call(
+    chance: random.Random, call_id: str, *, kinds: Sequence[str] = KINDS + FREE_KINDS, leaving: float = 0.1
+) -> Call:
+    """Return the next call of a caller. `leaving`: share of the calls that their callers leave."""
+    kind = chance.choice(kinds)
     model = {"embed": EMBED, "rerank": RERANK, "image": IMAGE}.get(kind) or chance.choice([CHAT, CHAT, CHAT, HEDGED])
     tokens = FIXED_TOKENS[kind] if kind in FIXED_TOKENS else chance.randint(1, MAX_TOKENS)
-    leaves, images = kind in KINDS and chance.random() < 0.1, chance.randint(1, MAX_IMAGES) if kind == "image" else 0
+    leaves, images = (
+        kind in KINDS and chance.random() < leaving,
+        chance.randint(1, MAX_IMAGES) if kind == "image" else 0,
+    )
     return Call(call_id, kind, model, tokens, leaves=leaves, images=images)
 
 
@@ -91,7 +97,7 @@ async def make(call: Call, http: str, address: str, key: str, session: aiohttp.C
     seconds = 0.005 * (1 + len(call.call_id) % 4) if call.leaves else 60.0
     try:
         async with asyncio.timeout(seconds):
-            made = _over_grpc(call, address, key) if call.kind == "grpc" else _over_http(call, http, key, session)
+            made = over_grpc(call, address, key) if call.kind == "grpc" else _over_http(call, http, key, session)
             return await made
     except TimeoutError:
         assert call.leaves, f"{call} is not answered"
@@ -103,7 +109,7 @@ async def make(call: Call, http: str, address: str, key: str, session: aiohttp.C
 
 
 async def _over_http(call: Call, url: str, key: str, session: aiohttp.ClientSession) -> Outcome:
-    path, body = _request(call)
+    path, body = request_of(call)
     headers = {"authorization": f"Bearer {key}", "x-request-id": call.call_id}
     async with session.post(url + path, json=body, headers=headers) as answer:
         text = await answer.text()
@@ -111,12 +117,15 @@ async def _over_http(call: Call, url: str, key: str, session: aiohttp.ClientSess
             return Outcome.FREE if call.kind == "unknown" else Outcome.REFUSED
     if call.kind == "count":
         return Outcome.FREE
-    if call.kind.endswith("-stream") and not ("[DONE]" in text or "message_stop" in text):
-        return Outcome.FAILED
-    return Outcome.ANSWERED
+    return Outcome.ANSWERED if is_complete(call, text) else Outcome.FAILED
 
 
-async def _over_grpc(call: Call, address: str, key: str) -> Outcome:
+def is_complete(call: Call, text: str) -> bool:
+    """Return whether the body of a successful answer has its end."""
+    return not call.kind.endswith("-stream") or "[DONE]" in text or "message_stop" in text
+
+
+async def over_grpc(call: Call, address: str, key: str) -> Outcome:
     prompt = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=_prompt(call)))])
     request = pb.GenerateRequest(model=call.model, messages=[prompt], max_output_tokens=call.output_tokens)
     metadata = [("authorization", f"Bearer {key}"), ("x-request-id", call.call_id)]
@@ -134,7 +143,7 @@ def _prompt(call: Call) -> str:
     return f"{call.call_id}: tell me a story of thirty words, and then another one that is not the same"
 
 
-def _request(call: Call) -> tuple[str, dict[str, Any]]:
+def request_of(call: Call) -> tuple[str, dict[str, Any]]:
     """Return the path and the body."""
     text, tokens = _prompt(call), call.output_tokens
     model = "no-such-model" if call.kind == "unknown" else call.model

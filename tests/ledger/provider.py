@@ -48,6 +48,8 @@ class Provider:
     seed: int
     pause: float
     """Most seconds before an answer."""
+    has_faults: bool = True
+    """Whether some answers are errors, cut streams or closed connections."""
     sent: defaultdict[str, Sent] = field(default_factory=lambda: defaultdict(Sent))
     url: str = ""
 
@@ -74,12 +76,16 @@ class Provider:
         found = CALL_ID.search(body)
         assert found is not None, body
         call, path = found[0].decode(), head.split(b" ", 2)[1].decode()
+        return await self.respond(writer, call, path, body)
+
+    async def respond(self, writer: asyncio.StreamWriter, call: str, path: str, body: bytes) -> bool:
+        """Answer a request for the call with this id. Return whether the connection stays open."""
         sent = self.sent[call]
         sent.requests += 1
         # its own generator: the order of the calls differs between runs
         chance = random.Random(f"{self.seed} {call} {sent.requests}")
         await asyncio.sleep(chance.random() * self.pause)
-        fault = chance.random()
+        fault = chance.random() if self.has_faults else 1.0
         if fault < 0.05:
             sent.faults += 1
             await _write(writer, b"HTTP/1.1 500 Error", "application/json", b'{"error":{"message":"down"}}')

@@ -65,7 +65,7 @@ async def run(plan: Plan, database: str, directory: Path) -> Verdict:
         async with fleet.running():
             made = await _make_all(plan, fleet, [secret for _, secret in keys])
         key_ids = [key_id for key_id, _ in keys]
-        records = await _records(UsageRecords(store))
+        records = await records_of(UsageRecords(store))
         found = await BudgetAccounts(store).balances(dict.fromkeys(key_ids, 0))
         balances: list[Balance | None] = [
             found.get(key_id, NO_BALANCE) if _budget(number) else None for number, key_id in enumerate(key_ids)
@@ -115,7 +115,7 @@ async def _make_all(plan: Plan, fleet: Fleet, secrets: list[str]) -> list[Made]:
     return made
 
 
-async def _records(table: UsageRecords) -> dict[str, list[UsageRecord]]:
+async def records_of(table: UsageRecords) -> dict[str, list[UsageRecord]]:
     """Return all records by the id of the call."""
     found: defaultdict[str, list[UsageRecord]] = defaultdict(list)
     after = None

@@ -67,7 +67,7 @@ class Postgres:
         self.start()
 
     def start(self) -> None:
-        options = f"-F -c listen_addresses='' -k '{self._directory}' -c max_connections=50"
+        options = f"-F -c listen_addresses='' -k '{self._directory}' -c max_connections=100"
         self._run("pg_ctl", "-w", "-s", "-D", "data", "-l", "log", "-o", options, "start")
 
     def stop(self, *, immediate: bool = True) -> None:

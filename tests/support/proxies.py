@@ -7,7 +7,7 @@ import shutil
 import socket
 import sysconfig
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,7 @@ async def nginx(folder: Path, gateways: Sequence[Ports], own: Ports) -> AsyncGen
 async def envoy(folder: Path, gateways: Sequence[Ports], own: Ports) -> AsyncGenerator[Path, None]:
     """Run Envoy with the config of `deploy` in front of the gateways. Yield the log of calls and health checks."""
     log = folder / "envoy.log"
-    config = yaml.safe_load((DEPLOY / "envoy/envoy.yaml").read_text().replace("/dev/stdout", str(log)))
+    config = yaml.safe_load((DEPLOY / "envoy/envoy.yaml").read_text())
     config["admin"]["address"] = {"pipe": {"path": f"{folder}/envoy.sock"}}
     for listener, port in zip(config["static_resources"]["listeners"], (own.http, own.grpc), strict=True):
         listener["address"] = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
@@ -74,7 +74,7 @@ async def envoy(folder: Path, gateways: Sequence[Ports], own: Ports) -> AsyncGen
     found = program("envoy")
     assert found is not None
     command = (found, "-c", f"{folder}/envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", "error")
-    async with proxy_process(command, own.http, seconds=START_SECONDS):
+    async with proxy_process(command, own.http, seconds=START_SECONDS, output=log):
         yield log
 
 
@@ -86,10 +86,19 @@ def _endpoint(gateway: Ports, *, is_grpc: bool) -> dict[str, object]:
 
 @asynccontextmanager
 async def proxy_process(
-    command: Sequence[str], port: int, *, seconds: float, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    port: int,
+    *,
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+    output: Path | None = None,
 ) -> AsyncGenerator[None, None]:
-    """Run a proxy in the foreground, from the time it listens at the port, for which it has `seconds`."""
-    process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **(environment or {})})
+    """Run a proxy in the foreground, from the time it listens at the port, for which it has `seconds`. `output`: file of
+    its standard output.
+    """
+    variables = {**os.environ, **(environment or {})}
+    with nullcontext() if output is None else output.open("ab") as file:
+        process = await asyncio.create_subprocess_exec(*command, env=variables, stdout=file)
     try:
         async with asyncio.timeout(seconds):
             while process.returncode is None:

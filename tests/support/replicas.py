@@ -1,7 +1,6 @@
 """Replicas of the gateway at fixed ports behind a proxy, each with a data folder of its own."""
 
 import os
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -61,14 +60,9 @@ class Replica:
         await self._leave()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, such as SIGSTOP, to the gateway's processes."""
+        """Send a signal (SIGSTOP, for example) to the gateway's processes."""
         assert self.served is not None
         os.killpg(self.served.process.pid, number)
-
-    async def lose(self) -> None:
-        """Kill the gateway, and delete its data folder."""
-        await self.kill()
-        shutil.rmtree(self.folder)
 
     async def aclose(self) -> None:
         """Kill the gateway, if it runs."""
