@@ -25,6 +25,7 @@ holders_args ?=
 crash_args ?=
 rolling_args ?=
 restarts_args ?=
+chaos_args ?=
 agents_args ?=
 conformance_args ?=
 fuzz_args ?=
@@ -36,7 +37,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -169,6 +170,9 @@ rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one
 
 restarts: $(VENV)/.installed ## restart PostgreSQL under the calls of two gateways: a minute
 	$(BIN)/python -m tests.restarts $(restarts_args)
+
+chaos: $(VENV)/.installed ## kill, stop, freeze and lose gateways, disks and stores behind Envoy and nginx: half an hour
+	$(BIN)/python -m tests.chaos $(chaos_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.memory

@@ -1,6 +1,6 @@
 """Table of the proof, as printed and in `docs/chaos.md`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,21 +9,25 @@ from tests.chaos.judge import Verdict
 
 PAGE = Path(__file__).parents[2] / "docs/chaos.md"
 BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
-COLUMNS = (
-    *(
-        "event",
-        "proxy",
-        "calls",
-        "failed",
-        "of these at the provider",
-        "kept",
-        "slowest, s",
-        "records lost",
-        "over",
-        "under",
-    ),
-    *("overspent", "beyond limits", "tasks", "doubled", "hanging", "lost", "unconfirmed"),
-)
+COLUMNS: dict[str, Callable[[Verdict], int | float]] = {
+    "calls": lambda verdict: verdict.calls,
+    "failed": lambda verdict: verdict.failed,
+    "of these at the provider": lambda verdict: verdict.cut,
+    "kept": lambda verdict: verdict.kept,
+    "slowest, s": lambda verdict: verdict.slowest_seconds,
+    "sent twice": lambda verdict: verdict.repeated,
+    "records lost": lambda verdict: verdict.lost_records,
+    "over": lambda verdict: verdict.over,
+    "under": lambda verdict: verdict.under,
+    "overspent": lambda verdict: verdict.overspent,
+    "beyond limits": lambda verdict: verdict.exceeded,
+    "tasks": lambda verdict: verdict.tasks.submitted,
+    "doubled": lambda verdict: len(verdict.tasks.doubled),
+    "hanging": lambda verdict: len(verdict.tasks.hanging),
+    "lost": lambda verdict: len(verdict.tasks.lost),
+    "unconfirmed": lambda verdict: len(verdict.tasks.unconfirmed),
+}
+"""Columns of numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +40,16 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Cells in the order of `COLUMNS`."""
-        verdict, tasks = self.verdict, self.verdict.tasks
-        counts = (
-            *(verdict.lost_records, verdict.over, verdict.under, verdict.overspent, verdict.exceeded),
-            *(tasks.submitted, len(tasks.doubled), len(tasks.hanging), len(tasks.lost), len(tasks.unconfirmed)),
-        )
-        calls = (
-            self.event.name,
-            self.proxy,
-            f"{verdict.calls:,}",
-            f"{verdict.failed:,}",
-            f"{verdict.cut:,}",
-            f"{verdict.kept:,}",
-        )
-        return (*calls, f"{verdict.slowest_seconds:.1f}", *(f"{count:,}" for count in counts))
+        """Cells in the order of the columns."""
+        values = (value(self.verdict) for value in COLUMNS.values())
+        numbers = (f"{value:.1f}" if isinstance(value, float) else f"{value:,}" for value in values)
+        return (self.event.name, self.proxy, *numbers)
 
 
 def table(rows: Sequence[Row]) -> str:
     """Return the table as Markdown."""
-    lines = [COLUMNS, tuple("---" if number < 2 else "---:" for number in range(len(COLUMNS)))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*lines, *(row.cells for row in rows))) + "\n"
+    heads = (("event", "proxy", *COLUMNS), ("---", "---", *("---:" for _ in COLUMNS)))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *(row.cells for row in rows))) + "\n"
 
 
 def write(rows: Sequence[Row]) -> None:

@@ -141,7 +141,7 @@ VALUES = {
     "defaults": {},
     "everything": {
         "secrets": SECRETS, "preStopSeconds": 5, "imagePullSecrets": [{"name": "registry"}],
-        "autoscaling": {"enabled": True}, "serviceMonitor": {"enabled": True}, "ingress": {"enabled": True},
+        "autoscaling": {"enabled": True}, "serviceMonitor": {"enabled": True}, "ingress": {"enabled": True}, "proxy": {"enabled": True},
         "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]},
     },
     "existing secret": {"existingSecret": "umg"},
@@ -160,9 +160,14 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= set(kinds)
     assert ("HorizontalPodAutoscaler" in kinds) == (case == "everything")
     assert ("Secret" in kinds) == (case != "existing secret")
-    [config] = [found["data"]["config.yaml"] for found in resources if found["kind"] == "ConfigMap"]
+    [config, *of_envoy] = [next(iter(found["data"].values())) for found in resources if found["kind"] == "ConfigMap"]
+    for text in of_envoy:
+        (tmp_path / "envoy.yaml").write_text(text)
+        run(tool("envoy"), "--mode", "validate", "--log-level", "warning", "--config-path", tmp_path / "envoy.yaml")
+        assert "address: gateway-grpc.default.svc" in text
     assert parse(config, "config.yaml", SECRETS).drain == 30
-    [deployment] = [found for found in resources if found["kind"] == "Deployment"]
+    [deployment, *proxies] = [found for found in resources if found["kind"] == "Deployment"]
+    assert len(proxies) == (case == "everything")
     assert ("replicas" in deployment["spec"]) == (case != "everything")
     pod = deployment["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] >= 40

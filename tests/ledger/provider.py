@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from tests.support.images import PNG
 
@@ -54,7 +54,7 @@ class Provider:
     url: str = ""
 
     @asynccontextmanager
-    async def serving(self) -> AsyncGenerator["Provider", None]:
+    async def serving(self) -> AsyncGenerator[Self, None]:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         try:

@@ -5,6 +5,10 @@
 app.kubernetes.io/name: umg
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
+{{- define "umg.proxySelector" -}}
+app.kubernetes.io/name: umg-proxy
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
 {{- define "umg.labels" -}}
 {{ include "umg.selector" . }}
 app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
