@@ -12,7 +12,8 @@ import pytest
 from tests.support.full_disks import LIMITED_BYTES, SmallDisk, disk_at
 from umg_grpc.store.write_ahead_journal import DISK, FULL, Journal
 
-SEGMENT = 2 * LIMITED_BYTES
+SEGMENT = 32 * LIMITED_BYTES
+"""Size of which no part may be written under the limit."""
 APPENDING = """
 import sys
 from pathlib import Path
@@ -136,14 +137,15 @@ def test_the_disk_blocks_of_a_segment_are_allocated_when_it_is_opened(tmp_path: 
 
 async def test_a_full_disk_takes_the_rest_of_a_segment_and_no_other(tmp_path: Path) -> None:
     record, receiver = b"x" * 99, Receiver()
-    with disk_at(tmp_path / "disk", "1m") as disk:
-        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=LIMITED_BYTES)
+    with disk_at(tmp_path / "disk", "6m") as disk:
+        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=SEGMENT)
         disk.fill(os.getpid())
         try:
             taken = 0
             while journal.append(record):
                 taken += 1
-            assert (taken, journal.refusal) == (LIMITED_BYTES // 100, DISK)
+            size = SEGMENT if isinstance(disk, SmallDisk) else LIMITED_BYTES
+            assert (taken, journal.refusal) == (size // 100, DISK)
             journal.check()
             assert journal.problem in {os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)}
             await journal.drain(receiver)
@@ -155,8 +157,28 @@ async def test_a_full_disk_takes_the_rest_of_a_segment_and_no_other(tmp_path: Pa
         journal.close()
 
 
+async def test_a_full_disk_takes_records_while_others_are_delivered(tmp_path: Path) -> None:
+    delivered = list[bytes]()
+    with disk_at(tmp_path / "disk", "6m") as disk:
+        journal = Journal(tmp_path / "disk" / "journal", segment_bytes=SEGMENT)
+
+        async def deliver(records: Sequence[bytes]) -> None:
+            delivered.extend(records)
+            if isinstance(disk, SmallDisk):  # the unwritten rest of the first segment has become free
+                assert journal.append(b"meanwhile") == 1
+
+        disk.fill(os.getpid())
+        try:
+            journal.append(b"first")
+            await journal.drain(deliver)
+            assert (delivered, journal.refusal) == ([b"first"], "")
+        finally:
+            disk.empty(os.getpid())
+        journal.close()
+
+
 def test_a_disk_with_less_than_a_segment_of_space_is_a_problem_before_records_are_refused(tmp_path: Path) -> None:
-    with disk_at(tmp_path / "disk", "192k") as disk:
+    with disk_at(tmp_path / "disk", "3m") as disk:
         journal = Journal(tmp_path / "disk" / "journal", segment_bytes=LIMITED_BYTES)
         journal.check()
         assert journal.problem == ""

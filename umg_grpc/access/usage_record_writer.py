@@ -208,6 +208,15 @@ class UsageLog:
             finally:
                 self._writing = []
 
+    async def _insert(self, records: Sequence[bytes]) -> None:
+        """Insert records of the journal into the database, then the records that the journal has refused in the
+        meantime. Raise SQLAlchemyError.
+        """
+        await self._records.insert(records)
+        self._late_since, self._failed = time.monotonic(), False
+        if self._journal.refusal:
+            await self._insert_completed()
+
     def _release(self, records: Sequence[tuple[bytes, int]]) -> None:
         """Free the memory of records that the journal or the database has, and their places in the file of calls in
         flight.
@@ -251,7 +260,7 @@ class UsageLog:
         if returns := time.monotonic() >= self._return_at:
             holders = await self.budgets.holders()
             ended = {name for name in holders | self._processes.names() if self._processes.has_ended(name)}
-        await self._journal.drain(self._records.insert)  # with all records of the processes that have ended
+        await self._journal.drain(self._insert)  # with all records of the processes that have ended
         self._journal.check()
         if returns:
             complete = {holder for holder in ended if not self._journal.has_segments_of(holder)}

@@ -26,6 +26,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 SEGMENT_BYTES = 4 * 2**20
+PARTS = (1, 4, 16)
+"""Divisors of the size of a segment. A full disk has often space for a part, since delivered records are deleted."""
 WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a process; further records are rejected
 BATCH_RECORDS = 500
 SUFFIX = ".jsonl"
@@ -87,7 +89,7 @@ class Journal:
         """Reason why it refused the last records, `FULL` or `DISK`; "" if it took them."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            self._open_segment(segment_bytes)
+            self._open_segment()
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
@@ -135,13 +137,13 @@ class Journal:
         """
         try:
             if self._descriptor < 0:
-                self._open_segment(self._segment_bytes)
+                self._open_segment()
                 self.refusal = ""
             disk = os.statvfs(self._directory)
             if disk.f_blocks and disk.f_bavail * disk.f_frsize < self._segment_bytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            self._report(error)
+            self._note_no_space(error)
             return
         if self.problem and not self.refusal:
             logger.warning("the journal takes records again", journal=str(self._directory))
@@ -169,9 +171,9 @@ class Journal:
         """Close this process's file. Records that are not delivered stay in the directory."""
         self._close_segment()
 
-    def _open_segment(self, least: int) -> None:
-        """Create a new file, lock it, and allocate its disk blocks: for `least` bytes or a whole segment. Raise
-        OSError.
+    def _open_segment(self, least: int = 0) -> None:
+        """Create a new file, lock it, and allocate its disk blocks: for a whole segment or, on a full disk, for a part
+        of it, but at least for `least` bytes. Raise OSError.
 
         If another process deletes the file before it is locked, another file is created.
         """
@@ -184,9 +186,8 @@ class Journal:
             if _lock(descriptor):
                 break
             os.close(descriptor)
-        self._allocated = max(least, self._segment_bytes)
         try:
-            _allocate(descriptor, self._allocated)
+            self._allocated = _allocate(descriptor, [max(least, self._segment_bytes // part) for part in PARTS])
         except OSError:
             _delete(path)
             os.close(descriptor)
@@ -207,20 +208,19 @@ class Journal:
         self._descriptor, self._size, self._records = -1, 0, 0
 
     def _refuse(self, error: OSError) -> None:
-        """Note that records were refused because of an error."""
+        """Note that records were refused because of an error, and log it if those before were not."""
+        self.problem, was_refusing = error.strerror or str(error), self.refusal
         self.refusal = FULL if isinstance(error, _FullError) else DISK
-        self._report(error)
+        if not was_refusing:
+            event = "the journal takes no records: they stay in memory until the database has them"
+            logger.error(event, journal=str(self._directory), reason=self.problem)
 
-    def _report(self, error: OSError) -> None:
-        """Note an error as the problem of the journal, and log it if there was none before."""
-        reason = error.strerror or str(error)
+    def _note_no_space(self, error: OSError) -> None:
+        """Note that the journal cannot have a further segment, and log it if there was no problem before."""
         if not self.problem:
-            logger.error(
-                "the journal takes no records: they stay in memory until the database has them",
-                journal=str(self._directory),
-                reason=reason,
-            )
-        self.problem = reason
+            event = "the journal has no space for more records than it has allocated"
+            logger.warning(event, journal=str(self._directory), reason=error.strerror or str(error))
+        self.problem = error.strerror or str(error)
 
     async def _drain_segments(self, deliver: Deliver) -> None:
         found = sorted(self._directory.glob(f"*{SUFFIX}"))
@@ -258,15 +258,22 @@ def _lock(descriptor: int) -> bool:
     return False
 
 
-def _allocate(descriptor: int, size: int) -> None:
-    """Allocate disk blocks for `size` bytes of a file. Do nothing if the file system cannot; raise OSError if it has no
-    space.
+def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
+    """Allocate disk blocks for a file, of the first size in bytes for which there is space. Return the size.
+
+    Nothing is allocated on a file system that cannot do so. Raise OSError if there is no space for the last size.
     """
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
+    for size in sizes:
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+        except OSError as error:
+            if error.errno in UNSUPPORTED:
+                return size
+            if error.errno not in NO_SPACE or size == sizes[-1]:
+                raise
+        else:
+            return size
+    raise ValueError("no size")
 
 
 def _delete(path: Path) -> bool:
