@@ -83,7 +83,8 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 ADDED = (
     *("responses", "reasoning", "threads", "usage_records", "budget_accounts", "budget_leases"),
     *("media_tasks", "task_callbacks", "learned_quirks", "call_records"),
-    *("usage_minutes", "usage_hours", "usage_days", "usage_key_hours", "usage_key_days"),
+    *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
+    *("usage_key_hours", "usage_key_days", "usage_key_months"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (

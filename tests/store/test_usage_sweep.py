@@ -105,13 +105,15 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
         for totals in TOTALS:
             starts = await session.scalars(select(totals.table.c.start_micros))
             found[totals.table.name] = sorted((NOW - time_of(start)).days for start in starts)
-    by_hour, by_day = [0, 3, 399], [0, 3, 399, 500]
+    by_hour, by_day, by_month = [0, 3, 399], [0, 3, 399, 500], [3, 429, 519]
     assert found == {
         "usage_minutes": [0],
         "usage_hours": by_hour,
         "usage_days": by_day,
+        "usage_months": by_month,
         "usage_key_hours": by_hour,
         "usage_key_days": by_day,
+        "usage_key_months": by_month,
     }
 
 

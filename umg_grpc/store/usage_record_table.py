@@ -17,7 +17,17 @@ from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.inserted_rows import rows_of
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.usage_partitions import create_partitions, day_of
-from umg_grpc.store.usage_sums import FOREVER, CallFilter, Group, UsageSum, conditions_of, read_sums, tables_of_records
+from umg_grpc.store.usage_sums import (
+    FOREVER,
+    CallFilter,
+    Group,
+    UsageBegin,
+    UsageSum,
+    begin_of_usage,
+    conditions_of,
+    read_sums,
+    tables_of_records,
+)
 from umg_grpc.store.usage_tables import OF_KEY, SUMS, EarlierUsageRow, UsageRow
 from umg_grpc.store.usage_totals import add_totals
 from umg_grpc.time_units import time_of
@@ -225,6 +235,12 @@ class UsageRecords:
         """
         async with self._store.snapshot() as session:
             return await read_sums(session, by, calls, self._store.clock, after=after, limit=limit)
+
+    @repeated
+    async def begin(self) -> UsageBegin:
+        """Return the times at which the stored usage begins."""
+        async with self._store.snapshot() as session:
+            return await begin_of_usage(session)
 
     async def _insert(self, records: Sequence[_JournalRecord]) -> None:
         if not records:

@@ -16,16 +16,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_tables import MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
-from umg_grpc.store.usage_totals import BUCKET_MICROS
-from umg_grpc.time_units import micros_of
+from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
+from umg_grpc.time_units import micros_of, time_of
 
 BUCKETS = (*BUCKET_MICROS, MONTH)
-"""Names of the time spans by which usage can be grouped; they begin in UTC."""
+"""Names of the time spans by which usage can be grouped, the shortest first; they begin in UTC."""
 DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
     {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
-FOREVER = 253_402_214_400 * 10**6  # last day that a `datetime` can have
+FOREVER = 253_399_622_400 * 10**6  # last month that a `datetime` can have
 
 Group: TypeAlias = tuple[int | str, ...]
 """Key of a group of calls: the value of each column by which they are grouped, in order; for a time span its start in
@@ -58,6 +58,15 @@ class UsageSum:
     failed: int
     sums: Mapping[str, int]
     """Name in `SUMS` -> sum, for example `input_tokens`."""
+
+
+@dataclass(frozen=True)
+class UsageBegin:
+    """Times at which the stored usage begins; None without any of the kind."""
+
+    records: datetime | None
+    totals: Mapping[str, datetime]
+    """Time span -> start of the oldest totals by this span."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,16 @@ async def read_sums(
     ]
 
 
+async def begin_of_usage(session: AsyncSession) -> UsageBegin:
+    """Return the times at which the stored usage begins."""
+    oldest = [await _oldest(session, table) for table in await tables_of_records(session)]
+    totals = {each.bucket: await _oldest(session, each.table) for each in TOTALS if "key_id" not in each.columns}
+    return UsageBegin(
+        min((time for time in oldest if time is not None), default=None),
+        {bucket: time for bucket, time in totals.items() if time is not None},
+    )
+
+
 def conditions_of(calls: CallFilter, table: FromClause) -> list[ColumnElement[bool]]:
     """Return the conditions on the rows of a table of records that select calls."""
     found = [table.c.start_micros >= micros_of(calls.since)]
@@ -110,6 +129,11 @@ async def tables_of_records(session: AsyncSession) -> list[FromClause]:
     """Return the tables that have records: that of earlier versions only as long as it has any."""
     current, earlier = UsageRow.__table__, EarlierUsageRow.__table__
     return [current, earlier] if await session.scalar(select(select(earlier.c.record_id).exists())) else [current]
+
+
+async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
+    micros = await session.scalar(select(table.c.start_micros).order_by(table.c.start_micros).limit(1))
+    return None if micros is None else time_of(micros)
 
 
 async def _parts(session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group) -> list[_Part]:
@@ -131,12 +155,12 @@ def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
     """Return the tables of totals from which sums by columns and by a time span can be computed, of each time span the
     smallest one, those of long spans first.
     """
-    longest = BUCKET_MICROS.get(bucket, max(BUCKET_MICROS.values()))
-    found: dict[int, Totals] = {}
+    lengths = BUCKETS[: BUCKETS.index(bucket) + 1]
+    found: dict[str, Totals] = {}
     for totals in TOTALS:
-        if (micros := BUCKET_MICROS[totals.bucket]) <= longest and set(columns) <= set(totals.columns):
-            found.setdefault(micros, totals)
-    return [found[micros] for micros in sorted(found, reverse=True)]
+        if totals.bucket in lengths and set(columns) <= set(totals.columns):
+            found.setdefault(totals.bucket, totals)
+    return [found[length] for length in reversed(lengths) if length in found]
 
 
 def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: int, now: int) -> Iterator[_Part]:
@@ -149,9 +173,8 @@ def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: i
         yield _Part(records, since, until)
         return
     [totals, *shorter] = tables
-    micros = BUCKET_MICROS[totals.bucket]
     begin = since if totals.kept is None else max(since, now - totals.kept // timedelta(microseconds=1))
-    start, end = -(-begin // micros) * micros, until // micros * micros
+    start, end = next_start(totals.bucket, begin), start_of(totals.bucket, until)
     if start >= end:
         yield from _divided(records, shorter, since, until, now)
         return
@@ -169,7 +192,7 @@ def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, di
         counts = [func.sum(columns.requests), func.sum(columns.failed)]
     sums = [*counts, *(func.sum(columns[name]) for name in SUMS)]
     # PostgreSQL's sums are decimal numbers, which the driver reads slowly
-    query = select(*groups, *(cast(each, BigInteger) for each in sums)).select_from(part.table)
+    query = select(*groups, *(cast(func.coalesce(each, 0), BigInteger) for each in sums)).select_from(part.table)
     query = query.where(columns.start_micros >= part.since, columns.start_micros < part.until)
     query = query.where(*_selected(calls, part.table))
     if after:
@@ -189,10 +212,10 @@ def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
         return column if dialect == SQLITE or part.table is not EarlierUsageRow.__table__ else column.collate("C")
     if part.totals is not None and part.totals.bucket == name:
         return part.table.c.start_micros
-    return _bucket_start(name, dialect)
+    return bucket_start(name, dialect)
 
 
-def _bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
+def bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
     """Return the SQL expression for the start of the time span to which a call belongs, in microseconds since 1970.
     `bucket`: name of the time span, one of `BUCKETS`. `dialect`: `sqlite` or `postgresql`.
 

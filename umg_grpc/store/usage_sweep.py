@@ -16,6 +16,7 @@ from umg_grpc.store.usage_partitions import (
     drop_partition,
 )
 from umg_grpc.store.usage_tables import TOTALS, UsageRow
+from umg_grpc.store.usage_totals import start_of
 from umg_grpc.time_units import time_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
@@ -66,7 +67,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
         await _delete(store, start < oldest_to_keep)
     for totals in TOTALS:
         kept = min(totals_ttl, totals_ttl if totals.kept is None else int(totals.kept.total_seconds()))
-        bound = now - kept * 10**6 - TOTALS_MARGIN_MICROS
+        bound = start_of(totals.bucket, now - kept * 10**6 - TOTALS_MARGIN_MICROS)
         async with store.write() as session:
             await session.execute(delete(totals.table).where(totals.table.c.start_micros < bound))
     return Swept(deleted_early, time_of(oldest_to_keep))

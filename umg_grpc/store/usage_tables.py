@@ -106,7 +106,10 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
         Base.metadata,
         Column("start_micros", BigInteger, primary_key=True, autoincrement=False),
         *(Column(column, ID if column == "key_id" else NAME, primary_key=True) for column in columns),
-        *(Column(sum_of, BigInteger, nullable=False) for sum_of in ("requests", "failed", *SUMS)),
+        Column("requests", BigInteger, nullable=False),
+        Column("failed", BigInteger, nullable=False),
+        # None in place of 0: it takes no space, and no time in sums. Most calls have few of the units.
+        *(Column(sum_of, BigInteger, nullable=True) for sum_of in SUMS),
         *by_key,
         postgresql_with={"fillfactor": 70},  # room for new versions of rows, which then need no new index entries
     )
@@ -119,8 +122,10 @@ TOTALS = (
     _totals("usage_minutes", MINUTE, OF_CHANNEL, timedelta(days=2)),
     _totals("usage_hours", HOUR, OF_CHANNEL, timedelta(days=400)),
     _totals("usage_days", DAY, OF_CHANNEL),
+    _totals("usage_months", MONTH, OF_CHANNEL),
     _totals("usage_key_hours", HOUR, OF_KEY, timedelta(days=400)),
     _totals("usage_key_days", DAY, OF_KEY),
+    _totals("usage_key_months", MONTH, OF_KEY),
 )
 """All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
 lists above, and a migration. The tables without the key are small however many keys there are.

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.inserted_rows import rows_of
 from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, OF_KEY, SUMS, TOTALS, Totals
+from umg_grpc.time_units import micros_of, time_of
 
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
@@ -21,6 +22,23 @@ Amounts: TypeAlias = tuple[int, ...]
 """Amounts of the columns `ADDED`."""
 
 
+def start_of(bucket: str, micros: int) -> int:
+    """Return the start of the time span `bucket` that has a time, both in microseconds since 1970."""
+    if bucket in BUCKET_MICROS:
+        return micros - micros % BUCKET_MICROS[bucket]
+    return micros_of(time_of(micros).replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+
+
+def next_start(bucket: str, micros: int) -> int:
+    """Return the start of the first time span `bucket` that begins at a time or after it, in microseconds since
+    1970.
+    """
+    start = start_of(bucket, micros)
+    if start == micros:
+        return start
+    return start_of(bucket, start + BUCKET_MICROS.get(bucket, 31 * BUCKET_MICROS[DAY]))
+
+
 async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
     """Add calls to all totals. The group of a call is its start with the values of the columns `OF_KEY`.
 
@@ -29,7 +47,10 @@ async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amo
     connection = await session.connection()
     by_minute = _summed(calls, MINUTE, OF_KEY)
     for totals in TOTALS:
-        rows = [(*group, *amounts) for group, amounts in sorted(_summed(by_minute, totals.bucket, totals.columns))]
+        rows = [
+            (*group, requests, failed, *(amount or None for amount in sums))
+            for group, (requests, failed, *sums) in sorted(_summed(by_minute, totals.bucket, totals.columns))
+        ]
         if rows:
             await connection.exec_driver_sql(*_upsert(connection.dialect.name, totals, rows))
 
@@ -38,7 +59,9 @@ def _upsert(dialect: str, totals: Totals, rows: Sequence[Sequence[object]]) -> t
     """Return the statement that adds rows to a table of totals, and its parameters."""
     table, keys = totals.table.name, ("start_micros", *totals.columns)
     source, parameters = rows_of(dialect, table, (*keys, *ADDED), rows)
-    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in ADDED)
+    sums = ", ".join(
+        f"{name} = COALESCE({table}.{name} + excluded.{name}, {table}.{name}, excluded.{name})" for name in ADDED
+    )
     names, conflict = ", ".join((*keys, *ADDED)), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}"
     return f"INSERT INTO {table} ({names}) {source} {conflict}", parameters
 
@@ -47,11 +70,10 @@ def _summed(
     calls: Iterable[tuple[CallGroup, Amounts]], bucket: str, columns: Sequence[str]
 ) -> list[tuple[CallGroup, Amounts]]:
     """Return the sums of the calls by time span and by columns, a part of `OF_KEY`."""
-    micros, places = BUCKET_MICROS[bucket], [1 + OF_KEY.index(column) for column in columns]
+    places = [1 + OF_KEY.index(column) for column in columns]
     found: dict[CallGroup, Amounts] = {}
     for call, amounts in calls:
-        start = int(call[0])
-        group = (start - start % micros, *[call[place] for place in places])
+        group = (start_of(bucket, int(call[0])), *[call[place] for place in places])
         known = found.get(group)
         found[group] = amounts if known is None else tuple(map(add, known, amounts))
     return [*found.items()]

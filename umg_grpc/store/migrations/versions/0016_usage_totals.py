@@ -23,8 +23,10 @@ TOTALS = {
     "usage_minutes": ("model", "operation", "channel"),
     "usage_hours": ("model", "operation", "channel"),
     "usage_days": ("model", "operation", "channel"),
+    "usage_months": ("model", "operation", "channel"),
     "usage_key_hours": ("key_id", "model", "operation", "channel"),
     "usage_key_days": ("key_id", "model", "operation", "channel"),
+    "usage_key_months": ("key_id", "model", "operation", "channel"),
 }
 
 
@@ -56,10 +58,8 @@ def upgrade() -> None:
             table,
             sa.Column("start_micros", sa.BigInteger(), nullable=False, autoincrement=False),
             *(sa.Column(name, ID if name == "key_id" else NAME, nullable=False) for name in columns),
-            *(
-                sa.Column(name, sa.BigInteger(), nullable=False)
-                for name in ("requests", "failed", *FIRST_COUNTS, *MEDIA_COUNTS, "micro_credits")
-            ),
+            *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("requests", "failed")),
+            *(sa.Column(name, sa.BigInteger()) for name in (*FIRST_COUNTS, *MEDIA_COUNTS, "micro_credits")),
             sa.PrimaryKeyConstraint("start_micros", *columns, name=f"pk_{table}"),
             postgresql_with={"fillfactor": 70},
         )
