@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -87,7 +88,7 @@ async def test_usage_is_printed_as_json_lines_csv_and_a_table(source: Source) ->
     assert [{key: str(value) for key, value in row.items()} for row in rows] == list(
         csv.DictReader(io.StringIO(outputs[1]))
     )
-    heading, first, second, total = (line.split() for line in outputs[2].splitlines())
+    heading, first, second, total, begin = (line.split() for line in outputs[2].splitlines())
     assert heading == [
         "day",
         "channel",
@@ -102,6 +103,12 @@ async def test_usage_is_printed_as_json_lines_csv_and_a_table(source: Source) ->
     ]
     assert [first[1:5], second[1:5]] == [["sandbox", "famO-5-mini", "2", "0"], ["sandbox", "famX-4", "1", "1"]]
     assert (total[:3], first[-1]) == (["total", "3", "1"], f"{mini['micro_credits'] / 1e6:.6f}")
+    day, minute = f"{first[0]}T00:00Z", r"T\d\d:\d\dZ"
+    assert re.fullmatch(
+        f"begin of stored usage: records {first[0]}{minute}, totals by minute {first[0]}{minute},"
+        f" by hour {first[0]}T\\d\\d:00Z, by day {day}",
+        " ".join(begin),
+    )
     assert outputs[3].splitlines()[1].split()[-1] == "█" * 24
     assert "█" not in outputs[2]
 

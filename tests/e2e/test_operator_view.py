@@ -389,7 +389,9 @@ async def test_the_json_has_readable_names(database: Database) -> None:
         async with session.get(path, headers=gateway.headers) as answer:
             body = await answer.json()
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
+        begins = [body.pop(f"{kind}_begin_time") for kind in ("record", "minute", "hour", "day")]
         assert [*body] == ["entries", "next_page_token"]
+        assert begins == [f"{MIDNIGHT:%Y-%m-%dT%H:%M:%SZ}"] * 4
         first = body["entries"][0]
         assert (first["model"], first["channel"], first["key_id"], first["operation"]) == ("famO-5", "main", None, None)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", first["start_time"])

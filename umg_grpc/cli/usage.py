@@ -111,12 +111,14 @@ async def usage(
         for name in by:
             if name in BUCKETS:
                 request.bucket = pb.UsageBucket.ValueType(_BUCKET_VALUES[name])
-        rows = [_row(by, entry) for entry in await _entries(admin, request)]
+        entries, begin = await _entries(admin, request)
+        rows = [_row(by, entry) for entry in entries]
         names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY in by else {}
     rows.sort(key=lambda row: [*row.group.values()])
     if printed is Format.TABLE:
         has_bars = sys.stdout.isatty() if chart is None else chart
         _print_table(by, _with_gaps(by[0], rows) if has_bars and len(by) == 1 else rows, names, has_bars=has_bars)
+        print(_begin_text(begin))
     else:
         print_records([_members(row, names) for row in rows], _columns(by), printed)
 
@@ -150,15 +152,31 @@ def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
     return found
 
 
-async def _entries(admin: AdminClient, request: pb.ListUsageRequest) -> list[pb.UsageEntry]:
-    """Return the usage entries of all pages of the answer to the request."""
-    found = list[pb.UsageEntry]()
-    while True:
+async def _entries(
+    admin: AdminClient, request: pb.ListUsageRequest
+) -> tuple[list[pb.UsageEntry], pb.ListUsageResponse]:
+    """Return the usage entries of all pages of the answer to the request, and the first page, which states at which
+    times the stored usage begins.
+    """
+    first = page = await admin.call(request, pb.ListUsageResponse)
+    found = [*page.entries]
+    while page.next_page_token:
+        request.page_token = page.next_page_token
         page = await admin.call(request, pb.ListUsageResponse)
         found.extend(page.entries)
-        if not page.next_page_token:
-            return found
-        request.page_token = page.next_page_token
+    return found, first
+
+
+def _begin_text(page: pb.ListUsageResponse) -> str:
+    """Return the line that states at which times the records and the totals of a page begin."""
+    begins = {
+        "records": (page.HasField("record_begin_time"), page.record_begin_time),
+        "totals by minute": (page.HasField("minute_begin_time"), page.minute_begin_time),
+        "by hour": (page.HasField("hour_begin_time"), page.hour_begin_time),
+        "by day": (page.HasField("day_begin_time"), page.day_begin_time),
+    }
+    texts = [f"{name} {time.ToDatetime(UTC):%Y-%m-%dT%H:%MZ}" for name, (is_set, time) in begins.items() if is_set]
+    return f"begin of stored usage: {', '.join(texts) or 'none'}"
 
 
 def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:

@@ -11,8 +11,8 @@ from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.usage_record_table import UsageRecords
-from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageSum
-from umg_grpc.store.usage_tables import MONTH
+from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
+from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, MONTH
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.time_units import micros_of, time_of
 from umg_grpc.v1 import pb
@@ -72,9 +72,24 @@ class UsageReport:
         found = await self._records.sums(by, calls, after=tuple(after), limit=size + 1)
         span = pb.UsageEntry(start_time=timestamp(calls.since), end_time=timestamp(calls.until))
         response = pb.ListUsageResponse(entries=[_entry(by, group, span) for group in found[:size]])
+        if not request.page_token:
+            _add_begin(response, await self._records.begin())
         if len(found) > size:
             response.next_page_token = _GroupPosition(since, until, [*found[size - 1].group]).token()
         return response
+
+
+def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
+    """Add the times at which the stored usage begins to the first page of sums."""
+    if begin.records is not None:
+        response.record_begin_time.FromDatetime(begin.records)
+    for field, bucket in (
+        (response.minute_begin_time, MINUTE),
+        (response.hour_begin_time, HOUR),
+        (response.day_begin_time, DAY),
+    ):
+        if bucket in begin.totals:
+            field.FromDatetime(begin.totals[bucket])
 
 
 def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:

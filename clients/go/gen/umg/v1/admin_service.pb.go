@@ -903,6 +903,16 @@ type ListUsageResponse struct {
 	Entries []*UsageEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Token of the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Arrival of the oldest call whose record is stored, on the first page; unset if there is none. Before it, usage is
+	// counted for whole hours and days only, of which there are totals.
+	RecordBeginTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=record_begin_time,json=recordBeginTime,proto3" json:"record_begin_time,omitempty"`
+	// Beginning of the oldest minute of which there are totals of models and channels, on the first page; unset if there
+	// is none.
+	MinuteBeginTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=minute_begin_time,json=minuteBeginTime,proto3" json:"minute_begin_time,omitempty"`
+	// Beginning of the oldest hour of which there are totals, on the first page; unset if there is none.
+	HourBeginTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=hour_begin_time,json=hourBeginTime,proto3" json:"hour_begin_time,omitempty"`
+	// Beginning of the oldest day of which there are totals, on the first page; unset if there is none.
+	DayBeginTime  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=day_begin_time,json=dayBeginTime,proto3" json:"day_begin_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -949,6 +959,34 @@ func (x *ListUsageResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListUsageResponse) GetRecordBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RecordBeginTime
+	}
+	return nil
+}
+
+func (x *ListUsageResponse) GetMinuteBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MinuteBeginTime
+	}
+	return nil
+}
+
+func (x *ListUsageResponse) GetHourBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HourBeginTime
+	}
+	return nil
+}
+
+func (x *ListUsageResponse) GetDayBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DayBeginTime
+	}
+	return nil
 }
 
 // Request of `GetRequestRecord`.
@@ -1372,10 +1410,14 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"page_token\x18\b \x01(\tR\tpageToken\x12\x1a\n" +
 	"\bchannels\x18\t \x03(\tR\bchannelsB\f\n" +
 	"\n" +
-	"_page_size\"i\n" +
+	"_page_size\"\xff\x02\n" +
 	"\x11ListUsageResponse\x12,\n" +
 	"\aentries\x18\x01 \x03(\v2\x12.umg.v1.UsageEntryR\aentries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"8\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12F\n" +
+	"\x11record_begin_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0frecordBeginTime\x12F\n" +
+	"\x11minute_begin_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x0fminuteBeginTime\x12B\n" +
+	"\x0fhour_begin_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\rhourBeginTime\x12@\n" +
+	"\x0eday_begin_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fdayBeginTime\"8\n" +
 	"\x17GetRequestRecordRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x89\x01\n" +
@@ -1485,40 +1527,44 @@ var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	28, // 16: umg.v1.ListUsageRequest.group_by:type_name -> umg.v1.UsageDimension
 	29, // 17: umg.v1.ListUsageRequest.bucket:type_name -> umg.v1.UsageBucket
 	27, // 18: umg.v1.ListUsageResponse.entries:type_name -> umg.v1.UsageEntry
-	30, // 19: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
-	30, // 20: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
-	26, // 21: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
-	26, // 22: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
-	30, // 23: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
-	31, // 24: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
-	32, // 25: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	0,  // 26: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 27: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 28: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 29: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 30: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 31: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 32: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 33: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 34: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	18, // 35: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	20, // 36: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 37: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 38: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 39: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 40: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 41: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 42: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 43: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 44: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 45: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	19, // 46: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	21, // 47: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	37, // [37:48] is the sub-list for method output_type
-	26, // [26:37] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	26, // 19: umg.v1.ListUsageResponse.record_begin_time:type_name -> google.protobuf.Timestamp
+	26, // 20: umg.v1.ListUsageResponse.minute_begin_time:type_name -> google.protobuf.Timestamp
+	26, // 21: umg.v1.ListUsageResponse.hour_begin_time:type_name -> google.protobuf.Timestamp
+	26, // 22: umg.v1.ListUsageResponse.day_begin_time:type_name -> google.protobuf.Timestamp
+	30, // 23: umg.v1.GetRequestRecordResponse.record:type_name -> umg.v1.RequestRecord
+	30, // 24: umg.v1.GetRequestRecordResponse.earlier_records:type_name -> umg.v1.RequestRecord
+	26, // 25: umg.v1.ListRequestRecordsRequest.start_time:type_name -> google.protobuf.Timestamp
+	26, // 26: umg.v1.ListRequestRecordsRequest.end_time:type_name -> google.protobuf.Timestamp
+	30, // 27: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
+	31, // 28: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
+	32, // 29: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
+	0,  // 30: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 31: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 32: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 33: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 34: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 35: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 36: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 37: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 38: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	18, // 39: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	20, // 40: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 41: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 42: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 43: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 44: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 45: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 46: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 47: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 48: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 49: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	19, // 50: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	21, // 51: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	41, // [41:52] is the sub-list for method output_type
+	30, // [30:41] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }

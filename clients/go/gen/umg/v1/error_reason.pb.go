@@ -110,8 +110,8 @@ const (
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 60
 	// Every provider of the model reported a rate limit. `retry_after_seconds`. RESOURCE_EXHAUSTED, HTTP 429.
 	ErrorReason_ERROR_REASON_UPSTREAM_RATE_LIMITED ErrorReason = 61
-	// The key's budget does not suffice for the call. Amounts in credits: `budget`; `spent`; `held` for calls, with
-	// costs that are not written yet; `needed`: the estimated cost of the call; `reset_time`: the start of the next
+	// The key's budget does not suffice for the call. Amounts in credits: `budget`; `spent`; `held`: reserved by
+	// calls in flight and leased by other processes; `needed`: the estimated cost of the call; `reset_time`: the start of the next
 	// period, unset without one. RESOURCE_EXHAUSTED, HTTP 429.
 	ErrorReason_ERROR_REASON_QUOTA_EXHAUSTED ErrorReason = 62
 	// The operator's accounts with the providers of the model have no credit left; a repetition fails in the same way.
