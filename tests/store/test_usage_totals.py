@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import combinations
 
 import pytest
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 
 from tests.support.databases import Database
 from tests.support.usage_records import ALL, NOW, lines, record
@@ -147,6 +147,18 @@ async def test_totals_remain_without_the_records(usage_store: Store) -> None:
         await session.execute(delete(UsageRow))
     for by in ([], ["day", "key"], ["hour", "channel"], ["month", "model", "operation"]):
         assert await records.sums(by, CallFilter(ALL)) == expected(by, CallFilter(ALL))
+
+
+async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_store: Store) -> None:
+    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
+    records = UsageRecords(usage_store)
+    await records.insert(lines(*RECORDS))
+    async with usage_store.write() as session:
+        for table in (UsageRow.__table__, *(totals.table for totals in TOTALS if "key_id" in totals.columns)):
+            await session.execute(text(f"DELETE FROM {table.name}"))
+    calls = CallFilter(ALL, only={"key": [], "model": ["m"], "channel": []})
+    for by in ([], ["day", "model"], ["hour", "channel"], ["month", "operation"]):
+        assert await records.sums(by, calls) == expected(by, calls)
 
 
 async def test_processes_that_write_the_same_records_at_once_count_each_once(

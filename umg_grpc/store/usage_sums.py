@@ -27,6 +27,8 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
 """Name of a dimension, by which usage can be grouped and selected -> column."""
 FOREVER = 253_399_622_400 * 10**6  # last month that a `datetime` can have
 
+WINDOW_GROWTH = 8
+
 Group: TypeAlias = tuple[int | str, ...]
 """Key of a group of calls: the value of each column by which they are grouped, in order; for a time span its start in
 microseconds since 1970.
@@ -91,13 +93,16 @@ async def read_sums(
     """
     dialect = (await session.connection()).dialect.name
     found: dict[Group, tuple[int, ...]] = {}
-    for part in await _parts(session, by, calls, int(clock.now() * 1e6), after):
-        query = _sums_of(part, by, calls, after, dialect).limit(limit)
-        for row in await session.execute(query):
-            group, amounts = tuple(row[: len(by)]), tuple(row[len(by) :])
-            if amounts[0]:  # a sum without columns has a row also without calls
-                known = found.get(group)
-                found[group] = amounts if known is None else tuple(map(add, known, amounts))
+    for parts in await _windows(session, by, calls, int(clock.now() * 1e6), after, limit):
+        for part in parts:
+            query = _sums_of(part, by, calls, after, dialect).limit(limit)
+            for row in await session.execute(query):
+                group, amounts = tuple(row[: len(by)]), tuple(row[len(by) :])
+                if amounts[0]:  # a sum without columns has a row also without calls
+                    known = found.get(group)
+                    found[group] = amounts if known is None else tuple(map(add, known, amounts))
+        if limit is not None and len(found) >= limit:
+            break
     # Each part has the first `limit` of its groups, so that the first ones of all parts are complete.
     return [
         UsageSum(group, requests, failed, dict(zip(SUMS, sums, strict=True)))
@@ -136,19 +141,38 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
     return None if micros is None else time_of(micros)
 
 
-async def _parts(session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group) -> list[_Part]:
-    """Divide the time span of the selected calls into parts. `now`: current time in microseconds since 1970. `after`:
-    last group of the previous page, before which nothing is read.
+async def _windows(
+    session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group, limit: int | None
+) -> Iterator[list[_Part]]:
+    """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
+    since 1970. `after`: last group of the previous page, before which nothing is read.
+
+    Groups by time have a first window that has as many spans as a page has groups, and longer ones if these do not
+    fill the page; other groups have one window.
     """
     since = micros_of(calls.since)
     until = FOREVER if calls.until is None else micros_of(calls.until)
-    if after and by[0] in BUCKETS:
+    bucket = by[0] if by and by[0] in BUCKETS else None
+    if after and bucket is not None:
         since = max(since, int(after[0]))
     current, *earlier = await tables_of_records(session)
-    needed = {DIMENSION_COLUMNS[name] for name in (*by, *calls.only) if name in DIMENSION_COLUMNS}
+    filters = [name for name, values in calls.only.items() if values]
+    needed = {DIMENSION_COLUMNS[name] for name in (*by, *filters) if name in DIMENSION_COLUMNS}
     usable = [] if calls.failed else _usable_totals(needed, next((name for name in by if name in BUCKETS), MONTH))
-    parts = [_Part(table, since, until) for table in earlier]
-    return [*parts, *_divided(current, usable, since, until, now)]
+
+    def windows() -> Iterator[list[_Part]]:
+        start, micros = since, until - since
+        if bucket is not None and bucket in BUCKET_MICROS and limit is not None:
+            micros = limit * BUCKET_MICROS[bucket]
+        while start < until:
+            end = until if bucket is None else min(until, next_start(bucket, start + micros))
+            yield [
+                *(_Part(table, start, end) for table in earlier),
+                *_divided(current, usable, start, end, now),
+            ]
+            start, micros = end, WINDOW_GROWTH * micros
+
+    return windows()
 
 
 def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:

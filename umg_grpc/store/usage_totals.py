@@ -1,6 +1,7 @@
 """Totals of usage: adds calls to all tables of totals, in the transaction that inserts their records."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from operator import add
 from types import MappingProxyType
 from typing import TypeAlias
@@ -13,6 +14,7 @@ from umg_grpc.time_units import micros_of, time_of
 
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
+MAX_MICROS = micros_of(datetime.max.replace(tzinfo=UTC))
 ADDED = ("requests", "failed", *SUMS)
 """Columns of totals that are sums."""
 
@@ -26,7 +28,8 @@ def start_of(bucket: str, micros: int) -> int:
     """Return the start of the time span `bucket` that has a time, both in microseconds since 1970."""
     if bucket in BUCKET_MICROS:
         return micros - micros % BUCKET_MICROS[bucket]
-    return micros_of(time_of(micros).replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    time = time_of(min(micros, MAX_MICROS))
+    return micros_of(time.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 
 
 def next_start(bucket: str, micros: int) -> int:
