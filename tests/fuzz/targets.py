@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from hypothesis.strategies import SearchStrategy
 
+from tests.fuzz.media_targets import media_checks
 from tests.fuzz.mutation import bodies, streams
 from tests.wire.streams import decoder_of
 from tests.wire.test_golden import CASES
@@ -181,6 +182,8 @@ def _targets() -> Iterator[Target]:
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, embed, [*EMBEDDING_FORMATS.values()]))
     for name, rerank in RERANK_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, rerank, [*RERANK_FORMATS.values()]))
+    for name, seeds, kind, check in media_checks():
+        yield Target(name, seeds, bodies if kind == "bodies" else streams, check)
 
 
 TARGETS = {target.name: target for target in _targets()}

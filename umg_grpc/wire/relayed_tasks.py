@@ -15,6 +15,7 @@ import msgspec
 from umg_grpc.knowledge.task_members import EACH, Path, paths_of
 from umg_grpc.knowledge.task_words import Meaning, meaning_of
 from umg_grpc.wire.core.media import is_data_url
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable
 
 Written: TypeAlias = str | int | float | None
@@ -47,13 +48,16 @@ class RelayedTask:
     """Files in base64, if there are no addresses."""
 
 
+_ANY = msgspec.json.Decoder()
+
+
 def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
     """Return the task in an answer of any shape. `task_id`: selects one task of a list; "" for the first.
 
     Raise UmgError(UPSTREAM_FAILED) for a body that is not JSON.
     """
     try:
-        value: object = msgspec.json.decode(body)
+        value: object = decode(_ANY, bytes(body))
     except (ValueError, RecursionError):
         raise unreadable() from None
     places = _places(value, protocol, task_id)

@@ -32,7 +32,9 @@ UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE | re.ASCII)
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)", re.IGNORECASE | re.ASCII)
+_LENGTH = re.compile(r"[0-9]{1,18}")
+"""Number of bytes that fits an int64."""
 
 
 @dataclass(frozen=True)
@@ -266,9 +268,11 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
         if found is None or found[1] is None or (wanted.HasField("offset") and int(found[1]) != wanted.offset):
             raise _broken("its server answered with another range")
         head.offset, head.length_bytes = int(found[1]), int(found[2]) - int(found[1]) + 1
+        if head.length_bytes < 1:
+            raise _broken("its server answered with a range that ends before it begins")
         return _Opened(head, _cut(part.chunks(), 0, head.length_bytes))
     length = headers.get("content-length", "")
-    if length.isdecimal() and headers.get("content-encoding", "identity") == "identity":
+    if _LENGTH.fullmatch(length) and headers.get("content-encoding", "identity") == "identity":
         head.total_bytes = int(length)
         start, end = selected_bytes(wanted, head.total_bytes)
         head.offset, head.length_bytes = start, end - start

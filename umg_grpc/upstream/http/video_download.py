@@ -22,6 +22,7 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.upstream.provider_urls import origin, resolved
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
@@ -116,7 +117,8 @@ async def _open_with_key(
     if url.startswith("/"):
         outgoing = structs.replace(outgoing, url=_below(outgoing.url, endpoint.base_url))
     else:
-        if _origin(url) != _origin(endpoint.base_url):
+        url = resolved(url, endpoint.base_url)
+        if origin(url) != origin(endpoint.base_url):
             return _Elsewhere(url, is_own=False)
         outgoing = structs.replace(outgoing, url=url)
     outgoing = structs.replace(outgoing, deadlines=replace(outgoing.deadlines, total=LONGEST_SECONDS))
@@ -127,8 +129,8 @@ async def _open_with_key(
         status, answered = exchange.response.status, exchange.response.headers
         if status in REDIRECTS and (location := answered.get("location")):
             exchange.close()
-            target = urljoin(outgoing.url, location)
-            return _Elsewhere(target, is_own=_origin(target) == _origin(endpoint.base_url))
+            target = resolved(location, outgoing.url)
+            return _Elsewhere(target, is_own=origin(target) == origin(endpoint.base_url))
         if status not in STATUSES:
             body = await exchange.refusal()
             raise _refusal(protocol, status, answered, body, is_forwarded=outgoing.is_forwarded)
@@ -160,16 +162,6 @@ def _below(url: str, base_url: str) -> str:
     base, path = urlsplit(base_url).path.rstrip("/"), url.removeprefix(base_url)
     is_versioned = _VERSION.match(path) is not None and _VERSION.search(base) is not None
     return urljoin(base_url, path) if is_versioned or (base and path.startswith(f"{base}/")) else url
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    """Return the scheme, host and port of a URL."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    except ValueError:
-        port = None
-    return parts.scheme.lower(), (parts.hostname or "").lower(), port
 
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:

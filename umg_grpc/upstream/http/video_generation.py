@@ -22,6 +22,7 @@ from umg_grpc.upstream.http.video_url_inlining import with_inline_media
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.request_body_decoding import encode_body
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import unreadable
@@ -322,6 +323,6 @@ class _Call:
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
     """Return the result of `encode` for a submission, computed in a thread, since the submission may contain large
-    media.
+    media. Raise UmgError for any failure: nothing was sent, so that the outcome is known.
     """
-    return await asyncio.to_thread(encode, submission)
+    return await asyncio.to_thread(encode_body, encode, submission)

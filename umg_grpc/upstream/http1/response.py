@@ -56,7 +56,10 @@ def _key(name: str) -> bytes:
 
 
 def _text(value: bytes) -> str:
-    return value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+    """Return the text of a value, with U+FFFD for bytes that are not UTF-8: it is passed on in messages, records and
+    the log, which can contain no other substitute.
+    """
+    return value.rstrip(b" \t").decode("utf-8", "replace")
 
 
 NO_HEADERS = Headers({})

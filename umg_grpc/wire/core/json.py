@@ -1,7 +1,7 @@
 """Decoding of JSON bodies into typed structs, with errors that name the field by its path in the sender's body."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, lru_cache
 from typing import Annotated, TypeVar
 
@@ -37,6 +37,8 @@ _BOUND = re.compile(r"^Expected `(\w+)` (.*)$")
 _ENUM = re.compile(r"^Invalid enum value (.*)$", re.DOTALL)
 _TOKEN = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{19}")
+_QUOTE = ord('"')
 _TYPE_NAMES = {
     "str": "a string",
     "bool": "a boolean",
@@ -125,6 +127,29 @@ def is_present(raw: Raw) -> bool:
     return bytes(raw) not in {b"", b"null"}
 
 
+def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
+    """Check that the members of an object that are passed on as they are have no number that decoders cannot read
+    (`1e999`, a thousand digits): some protocols encode them in another form. `at`: path of the object with a dot at
+    its end, "" for the top level. Raise UmgError(INVALID_FIELD) with the path of the member.
+    """
+    for name, raw in members.items():
+        if memoryview(raw)[0] != _QUOTE and _LARGE_NUMBER.search(bytes(raw)):
+            try:
+                msgspec.json.decode(raw)
+            except (ValueError, RecursionError):
+                raise invalid(f"{at}{name}", "a number in it is out of range; send a smaller one") from None
+
+
+def any_value(raw: Raw) -> object:
+    """Return a raw member of a provider's answer decoded, with U+FFFD for halves of characters; the text of the JSON if
+    it cannot be decoded, for example for a number beyond the range of a double.
+    """
+    try:
+        return decode(_ANY, bytes(raw))
+    except (ValueError, RecursionError):
+        return bytes(raw).decode(errors="replace")
+
+
 def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
     """Return a raw field decoded by `decoder`; None if it is absent, null or invalid. It is meant for fields whose loss
     does not affect the other fields.
@@ -201,6 +226,7 @@ def replace_model_id(
     return msgspec.json.encode(fields)
 
 
+_ANY = msgspec.json.Decoder()
 MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 """Decoder of a JSON object whose members are kept raw."""
 ELEMENTS = msgspec.json.Decoder(list[Raw])

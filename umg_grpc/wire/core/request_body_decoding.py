@@ -46,6 +46,13 @@ def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, conte
     return _guarded(decode, body, content_type)
 
 
+def encode_body(encode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
+    """Return a caller's request encoded for a provider by `encode`, before anything is sent. Raise UmgError as
+    `decode_body` does, since any failure of an encoder is caused by the request.
+    """
+    return _guarded(encode, *arguments, **named)
+
+
 def _guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
     """Return the result of a decoder. Raise UmgError as `decode_body` does."""
     try:

@@ -13,7 +13,17 @@ from umg_grpc.knowledge.families.video import DOCUMENTED
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.video_request_checks import check
-from umg_grpc.wire.core.json import INT64_MAX, NonEmpty, check_utf8, invalid, is_present, missing, parse, whole
+from umg_grpc.wire.core.json import (
+    INT64_MAX,
+    NonEmpty,
+    check_numbers,
+    check_utf8,
+    invalid,
+    is_present,
+    missing,
+    parse,
+    whole,
+)
 from umg_grpc.wire.video.input_media import decode_medium
 
 Members: TypeAlias = dict[str, Raw]
@@ -192,6 +202,7 @@ class CreateBody:
         """
         self._extra = {**self._members, **self._extra}
         if self._extra:
+            check_numbers(self._extra)
             self.request.parameters.extra_json = msgspec.json.encode(self._extra).decode()
         if self.request.model not in DOCUMENTED:
             return self.request

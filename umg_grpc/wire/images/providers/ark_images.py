@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT, JsonObject, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
@@ -120,7 +120,7 @@ def stated_error(error: Raw) -> UmgError:
     """Return the error that the caller gets for a member `error` of an image, of an event, or of a response with
     status 200.
     """
-    read = as_error(msgspec.json.decode(error))
+    read = as_error(any_value(error))
     status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
     return from_provider(status, read, table=TABLE)
 

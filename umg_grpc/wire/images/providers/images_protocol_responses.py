@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
@@ -176,7 +176,7 @@ def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
 
 def stated_error(error: Raw) -> UmgError:
     """Return the error that the caller gets for a member `error` of an event, or of a response with status 200."""
-    read = as_error(msgspec.json.decode(error))
+    read = as_error(any_value(error))
     return from_provider(400 if FILTERED.search(read.codes) else 200, read)
 
 

@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.families.image import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, sniff_image
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid
 from umg_grpc.wire.core.media import normal_mime
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
@@ -76,9 +76,11 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
     if not request.extra_json:
         return {}
     try:
-        return msgspec.json.decode(request.extra_json, type=dict[str, Raw])
+        fields = msgspec.json.decode(request.extra_json, type=dict[str, Raw])
     except (ValueError, RecursionError):
         raise invalid("extra_json", "it is not one JSON object; correct it") from None
+    check_numbers(fields, "extra_json.")
+    return fields
 
 
 def refuse_edits(request: pb.GenerateImageRequest) -> None:

@@ -1,5 +1,6 @@
 """Steps that several protocols share when they decode a provider's image response."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ NO_IMAGES = ": it has no images"
 OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
 """`output_format` -> media type."""
 OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
+_EDGE = re.compile("[0-9]{1,6}")
 _DATA_URL, _QUOTE = b"data:", ord('"')
 
 
@@ -60,12 +62,10 @@ def _lenient(encoded: Raw) -> bytes:
     """Return the bytes in a JSON string of base64 in any variant: with escapes, line breaks, the URL-safe alphabet or
     missing padding, or in a data URL.
     """
-    text = msgspec.json.decode(encoded, type=str)
-    if text.startswith("data:"):
-        text = text.partition(",")[2]
     try:
-        return decode_base64(text, "data")
-    except UmgError:
+        text = msgspec.json.decode(encoded, type=str)
+        return decode_base64(text.partition(",")[2] if text.startswith("data:") else text, "data")
+    except (UmgError, ValueError):  # a ValueError of half of a surrogate pair
         raise unreadable(": the data of an image is not base64") from None
 
 
@@ -74,7 +74,7 @@ def copy_size(image: pb.Image, size: str | None) -> None:
     the bytes. None and other texts are ignored.
     """
     width, _, height = (size or "").replace("*", "x").partition("x")
-    if not image.HasField("width") and width.isdigit() and height.isdigit() and len(width) + len(height) < 12:
+    if not image.HasField("width") and _EDGE.fullmatch(width) and _EDGE.fullmatch(height):
         image.width, image.height = int(width), int(height)
 
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid, missing
+from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
@@ -87,6 +87,7 @@ def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
         fields = msgspec.json.decode(text, type=dict[str, Raw])
     except (ValueError, RecursionError):
         raise invalid("parameters.extra_json", "expected one JSON object; correct it") from None
+    check_numbers(fields, "parameters.extra_json.")
     for name in sorted(OF_THE_GATEWAY & fields.keys()):
         report.drop(f"parameters.extra_json.{name}")
         del fields[name]

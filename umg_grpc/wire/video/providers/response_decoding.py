@@ -12,7 +12,9 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.json import any_value
 from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import public_message
@@ -52,7 +54,7 @@ def read(kind: type[T], body: bytes) -> T:
     it.
     """
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decode(msgspec.json.Decoder(kind), bytes(body))
     except (ValueError, RecursionError):
         raise unreadable() from None
 
@@ -60,7 +62,7 @@ def read(kind: type[T], body: bytes) -> T:
 def read_or(default: T, body: bytes) -> T:
     """Decode a JSON body as a struct of the type of `default`; return `default` for a body that does not match it."""
     try:
-        return msgspec.json.decode(body, type=type(default))
+        return decode(msgspec.json.Decoder(type(default)), bytes(body))
     except (ValueError, RecursionError):
         return default
 
@@ -71,8 +73,7 @@ def error_of(raw: Raw) -> object:
     """
     if not is_error(raw):
         return None
-    value: object = msgspec.json.decode(raw)
-    return value
+    return any_value(raw)
 
 
 def text(value: Text) -> str:

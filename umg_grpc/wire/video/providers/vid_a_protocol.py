@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.core.json import JsonObject, any_value, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
@@ -117,8 +117,7 @@ def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
     """
     if not is_present(raw):
         return
-    value = msgspec.json.decode(raw)
-    yield from _nested_parts(name, value)
+    yield from _nested_parts(name, msgspec.json.decode(raw))
 
 
 def _nested_parts(name: str, value: object) -> Iterator[Part]:
@@ -182,7 +181,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
     """Return the status of a task. Its file is read with the key and, if that fails, at the URL that a relay states."""
     video = read_or(Video(), body)
-    error = as_error(msgspec.json.decode(video.error)) if is_present(video.error) else ProviderError()
+    error = as_error(any_value(video.error)) if is_present(video.error) else ProviderError()
     own = OwnTask(word=video.status, message=error.message, code=text(error.code), progress=video.progress)
     status = status_of(NAME, body, task.id, own)
     if isinstance(status, UmgError) or status.state != SUCCEEDED:
