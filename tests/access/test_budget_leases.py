@@ -188,8 +188,8 @@ async def test_a_refused_process_gets_the_amounts_that_others_do_not_use(databas
         assert unused > 0
         spent += await fleet.spend_rest("other")
         assert spent == (40 * COST - unused) // COST * COST
-        await fleet.process("idle").step()  # as each half a second: it sees that its amounts are wanted
-        fleet.wait(1)
+        fleet.wait(1.5)
+        await fleet.process("idle").step()
         spent += await fleet.spend_rest("other")
         assert spent == 40 * COST
 
@@ -228,7 +228,8 @@ async def test_a_refusal_names_spent_reserved_and_leased_amounts(database: Datab
     async with machines(database, 10 * COST) as fleet:
         for _ in range(case.others):
             await fleet.reserve("other")
-        await fleet.process("other").return_unused()
+        fleet.wait(3)
+        await fleet.process("other").step()
         for _ in range(case.own):
             await fleet.reserve("own")
         await fleet.spend_rest("own")

@@ -138,7 +138,7 @@ class Holder:
             is_record = _is_record.set(True)
             async with self._store.write() as session:
                 await lock_accounts(session, [(charge.lease.key_id, charge.lease.period) for charge in charges])
-                await settle(session, charges)
+                self.budgets.note_wanted(await settle(session, charges))
             _is_record.reset(is_record)
 
 

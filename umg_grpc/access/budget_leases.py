@@ -20,6 +20,10 @@ database books it as spent.
 """
 FLOOR_CALLS = 2
 """Calls for which a lease should suffice, also at a low rate."""
+LOOK_SECONDS, TIGHT_LOOK_SECONDS = 1.5, 0.5
+"""Seconds after which a query finds out again whether others want unused amounts: usually, and while the rest of
+the budget is small. Usage records of calls bring the answer once a second.
+"""
 SHORT_IDLE_SECONDS = 2.0
 """Seconds without a call after which the unused amount of a lease is returned if the rest of the budget is small, or if
 the lease had few calls; otherwise it is a minute.
@@ -69,7 +73,7 @@ class Lease:
 
     __slots__ = (
         *("budget", "extending", "extend_at", "grant", "left", "lease_id", "open", "refused_until", "reserved"),
-        *("rest", "to_return", "used_at", "valid_until", "wait_at"),
+        *("is_wanted", "looked_at", "rest", "to_return", "used_at", "valid_until", "wait_at"),
         *("_calls", "_largest", "_measured_at", "_recent", "_seconds", "_spent", "_total"),
     )
 
@@ -92,7 +96,9 @@ class Lease:
         """
         self.valid_until = 0.0
         """Time at which the lease can be spent no longer, unless it is confirmed."""
-        self.used_at = self._measured_at = now
+        self.is_wanted = False
+        """Whether a process was refused when this process looked last (`looked_at`), so that it returns all it can."""
+        self.used_at = self.looked_at = self._measured_at = now
         self._spent = 0  # since `_measured_at`
         self._total = self._seconds = 0.0  # spent amount before, and the time in which it was spent, both decaying
         self._largest = self._recent = self._calls = 0  # largest reservation, also since `_measured_at`; all calls
@@ -166,10 +172,14 @@ class Lease:
         """Return whether no call has used the lease for a minute."""
         return now - self.used_at >= MINUTE_SECONDS
 
-    def excess(self, now: float, *, is_wanted: bool) -> int:
+    def should_look(self, now: float) -> bool:
+        """Return whether it is time to look whether other processes want the unused amount."""
+        return self.left > 0 and now - self.looked_at >= (TIGHT_LOOK_SECONDS if self.is_tight() else LOOK_SECONDS)
+
+    def excess(self, now: float) -> int:
         """Return the amount without reservations that the process should return now."""
         is_short = self._calls < LEAST_RATE_CALLS or self.is_tight()
-        if is_wanted or now - self.used_at >= (SHORT_IDLE_SECONDS if is_short else MINUTE_SECONDS):
+        if self.is_wanted or now - self.used_at >= (SHORT_IDLE_SECONDS if is_short else MINUTE_SECONDS):
             return max(0, self.left)
         target = self.target(now)
         return self.left - target if self.left > 2 * target else 0
@@ -178,4 +188,4 @@ class Lease:
         """Return whether the lease should be extended in advance, so that it lasts a minute without the database."""
         if self._calls < LEAST_RATE_CALLS or now < self.extend_at or now - self.used_at >= MINUTE_SECONDS:
             return False
-        return not self.is_tight() and 4 * self.left < 3 * self.target(now)
+        return not self.is_wanted and not self.is_tight() and 4 * self.left < 3 * self.target(now)

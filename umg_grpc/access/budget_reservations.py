@@ -3,7 +3,7 @@ it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,21 +13,19 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import BudgetAmounts, budget_exceeded
 from umg_grpc.errors import UmgError
 from umg_grpc.lazy_logger import LazyLogger
-from umg_grpc.store.budget_accounts import Demand, Grant, LeaseId, period_end, period_start
+from umg_grpc.store.budget_accounts import WANTED_SECONDS, Demand, Grant, LeaseId, period_end, period_start
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
 
 REFUSAL_SECONDS = 0.5
 """Time for which a refusal is repeated without the database."""
-RETURN_PAUSES = (0.2, 0.35, 0.45)
+RETURN_PAUSES = (0.25, 0.5, 0.75)
 """Seconds between the requests of a call that waits for amounts that other processes return."""
 WAIT_AGAIN_SECONDS = 5.0
 """Time after a wait in vain in which calls are refused without another one."""
 STEP_SECONDS = 0.5
 """Time between two looks at the leases: rates, unused amounts, amounts that others want."""
-LOOK_SECONDS = 1.0
-"""Time between two queries for amounts that others want; `STEP_SECONDS` while the rest of a budget is small."""
 CONFIRM_SECONDS = 15.0
 BOOK_SECONDS = 60.0
 """Time between two searches for leases of lost processes."""
@@ -109,7 +107,6 @@ class Budgets:
         self._extensions: set[asyncio.Task[Grant]] = set()
         self._confirm_at = monotonic() + CONFIRM_SECONDS
         self._book_at = monotonic() + BOOK_SECONDS
-        self._look_at = 0.0
         self._background: Background | None = None
 
     def start(self) -> None:
@@ -165,21 +162,38 @@ class Budgets:
         if now >= self._confirm_at and self._leases:
             await self._confirm()
             self._confirm_at = now + CONFIRM_SECONDS
-        unused = [lease for lease in self._leases.values() if lease.left > 0]
-        wanted = set[tuple[str, int]]()
-        if (unused and now >= self._look_at) or any(lease.is_tight() for lease in unused):
-            self._look_at = now + LOOK_SECONDS
+        if any(lease.should_look(now) for lease in self._leases.values()):
             wanted = await self._owner.wanted()
-        await self._return_unused(wanted)
+            for lease_id, lease in self._leases.items():
+                lease.is_wanted, lease.looked_at = lease_id[:2] in wanted, now
+        await self.return_unused()
         for lease in [*self._leases.values()]:
-            if lease.should_extend(now) and lease.lease_id[:2] not in wanted and not lease.extending.locked():
+            if lease.should_extend(now) and not lease.extending.locked():
                 lease.extend_at = now + EXTEND_AGAIN_SECONDS
                 async with lease.extending:
                     await self._extend_at_owner(lease, lease.demand(now, 0, 0))
 
+    def note_wanted(self, wanted: Mapping[tuple[str, int], int]) -> None:
+        """Note the last times at which accounts were wanted by a refused process, the result of `settle`."""
+        since = (self._clock.now() - WANTED_SECONDS) * 1e6
+        for (key_id, period), micros in wanted.items():
+            if (lease := self._leases.get(LeaseId(key_id, period, self._holder))) is not None:
+                lease.is_wanted, lease.looked_at = micros > since, self._monotonic()
+
     async def return_unused(self) -> None:
-        """Return all amounts that no call has reserved. Raise SQLAlchemyError or OSError."""
-        await self._return_unused({lease_id[:2] for lease_id in self._leases})
+        """Return the amounts that the process does not need, and those of the accounts that others want. Raise
+        SQLAlchemyError or OSError.
+        """
+        now, amounts = self._monotonic(), dict[LeaseId, int]()
+        for lease_id, lease in [*self._leases.items()]:
+            excess = lease.excess(now)
+            lease.left -= excess
+            if lease.to_return or excess:
+                amounts[lease_id], lease.to_return = lease.to_return + excess, 0
+            if not (lease.left or lease.open or lease.extending.locked()) and lease.is_idle(now):
+                del self._leases[lease_id]
+        # A failure may have been committed: these amounts are not returned again, but with the end of the process.
+        await self._owner.return_unused(amounts)
 
     async def holders(self) -> set[str]:
         """Return the names of the other processes with this data directory that have leases. Raise SQLAlchemyError."""
@@ -216,19 +230,6 @@ class Budgets:
                 process=lease.holder,
                 micro_credits=amount,
             )
-
-    async def _return_unused(self, wanted: set[tuple[str, int]]) -> None:
-        """Return the amounts that the process does not need, and those of the accounts that others want."""
-        now, amounts = self._monotonic(), dict[LeaseId, int]()
-        for lease_id, lease in [*self._leases.items()]:
-            excess = lease.excess(now, is_wanted=lease_id[:2] in wanted)
-            lease.left -= excess
-            if lease.to_return or excess:
-                amounts[lease_id], lease.to_return = lease.to_return + excess, 0
-            if not (lease.left or lease.open or lease.extending.locked()) and lease.is_idle(now):
-                del self._leases[lease_id]
-        # A failure may have been committed: these amounts are not returned again, but with the end of the process.
-        await self._owner.return_unused(amounts)
 
     async def _extend(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
         """Lease more of the budget until the lease suffices for a call that costs at least `least`; try once to reach
@@ -284,7 +285,7 @@ class Budgets:
     async def _extend_at_owner(self, lease: Lease, demand: Demand) -> Grant:
         sent = self._monotonic()
         grant = await self._owner.lease(lease.lease_id, self._directory, lease.budget, demand)
-        lease.grant = grant
+        lease.grant, lease.is_wanted, lease.looked_at = grant, grant.is_wanted, self._monotonic()
         lease.rest = max(0, lease.budget - sum(grant.balance) - grant.micro_credits)
         if grant.micro_credits:
             if self._monotonic() >= lease.valid_until:  # the grant does not confirm the former amount

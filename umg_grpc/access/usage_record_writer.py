@@ -85,13 +85,13 @@ class UsageLog:
             ) from None
         self._directory = data / USAGE_DIRECTORY
         self._store = store
-        self._records = UsageRecords(store)
         self._retention = retention
         self._count_deleted_early = count_deleted_early
         self._sweep_seconds = sweep_seconds
         accounts = BudgetAccounts(store)
         self.budgets = Budgets(accounts, self._prefix, self._processes.directory_id, store.clock, time.monotonic)
         """Budgets of the keys, which the records are charged to."""
+        self._records = UsageRecords(store, self.budgets.note_wanted)
         self._return_at = 0.0
         self._now = now
         self.clock = store.clock

@@ -123,14 +123,20 @@ async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int
     `accounts`: pairs of key id and start of the budget period.
     """
     for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
-        await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
-        await session.execute(_account(key_id, period).with_for_update())
+        locked = _account(key_id, period).with_for_update()
+        if (await session.execute(locked)).first() is None:
+            await session.execute(_OPEN_ACCOUNT, {"key_id": key_id, "period": period})
+            await session.execute(locked)
 
 
-async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
+async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tuple[str, int], int]:
     """Add the costs of calls to the spent amounts of their accounts, and subtract them from their leases. The accounts
     must be locked by `lock_accounts`.
+
+    Return the last time at which each account, a pair of key id and start of the period, was wanted by a refused
+    process, in microseconds since 1970; 0 for never. So a process that writes records needs no query to learn it.
     """
+    wanted = dict[tuple[str, int], int]()
     by_account: dict[tuple[str, int], int] = {}
     by_lease: dict[LeaseId, int] = {}
     for lease, cost in charges:
@@ -140,9 +146,11 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> None:
     for (key_id, period), cost in by_account.items():
         table = BudgetAccount
         which = update(table).where(table.key_id == key_id, table.period_start == period)
-        await session.execute(which.values(spent_micro_credits=table.spent_micro_credits + cost))
+        charged = which.values(spent_micro_credits=table.spent_micro_credits + cost).returning(table.wanted_micros)
+        wanted[key_id, period] = await session.scalar(charged) or 0
     for lease, cost in sorted(by_lease.items()):  # as `confirm` locks them
         await _take_from(session, lease, cost)
+    return wanted
 
 
 async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int) -> LeaseId:

@@ -1,6 +1,6 @@
 """Usage records in the database: one for each admitted call, with its key, model, attempts, tokens and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Annotated, Any, TypeAlias
@@ -174,8 +174,12 @@ Row: TypeAlias = tuple[Any, ...]
 class UsageRecords:
     """Table of usage records in the database: inserts them from the journal, finds, lists, sums and deletes them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: Store, note_wanted: Callable[[Mapping[tuple[str, int], int]], None] | None = None
+    ) -> None:
+        """Use a database. `note_wanted`: called with the result of `settle` for each batch with costs."""
         self._store = store
+        self._note_wanted = note_wanted
 
     async def insert(self, lines: Sequence[bytes]) -> None:
         """Insert records, each a line of the journal, and charge their costs to budgets; records already in the table
@@ -255,7 +259,9 @@ class UsageRecords:
             inserted = {row[_ID] for row in rows}
             charges = [_charge_of(record) for record in charged if record.record_id in inserted]
             if charges:
-                await settle(session, charges)
+                wanted = await settle(session, charges)
+                if self._note_wanted is not None:
+                    self._note_wanted(wanted)
             await add_rows_to_totals(session, rows)
 
 
