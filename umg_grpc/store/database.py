@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, NullPool, event, make_url, select, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
@@ -23,6 +24,9 @@ WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLi
 CONNECT_SECONDS = 5
 # Time after which a connection without acknowledgement from the server is closed; the kernel's default is 15 minutes.
 SILENCE_MILLISECONDS = 10_000
+# Time after which PostgreSQL ends a transaction in which its process does nothing. A frozen process, or one without
+# network, would else keep its locks, for example on the account of a budget.
+IDLE_TRANSACTION_MILLISECONDS = 5000
 MIGRATION_LOCK = 0x554D475F4D494752  # number of a PostgreSQL advisory lock, chosen freely
 MIGRATION_LOCK_SECONDS = 60
 
@@ -331,10 +335,19 @@ def _postgresql_engine(url: URL, *, pooled: bool = True) -> AsyncEngine:
     }
     if not pooled:
         return create_async_engine(url, connect_args=connect_args, poolclass=NullPool, hide_parameters=True)
-    return create_async_engine(
+    engine = create_async_engine(
         url,
         connect_args=connect_args,
         pool_pre_ping=True,  # after an outage the pool has broken connections
         pool_timeout=CONNECT_SECONDS,
         hide_parameters=True,  # errors are logged, and the parameters are callers' content
     )
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def limit_idle_transactions(connection: DBAPIConnection, record: object) -> None:
+        cursor = connection.cursor()  # a statement, since a connection pooler refuses options of the connection
+        cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_MILLISECONDS}")
+        cursor.close()
+        connection.commit()
+
+    return engine

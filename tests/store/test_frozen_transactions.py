@@ -1,0 +1,37 @@
+"""Transactions of a process that does not go on: PostgreSQL ends them, so that others get their locks."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from tests.support.databases import Postgres
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.store import database, open_store
+
+RENAME = text("UPDATE api_keys SET name = :name")
+NAME = text("SELECT name FROM api_keys")
+
+
+async def test_the_locks_of_a_process_that_does_not_go_on_are_released(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "IDLE_TRANSACTION_MILLISECONDS", 200)
+    url = await postgres.create_prepared(f"{tmp_path.name}_frozen")
+    async with (
+        asyncio.timeout(60),
+        aclosing(await open_store(url, tmp_path)) as frozen,
+        aclosing(await open_store(url, tmp_path)) as other,
+    ):
+        await Keys(other).create("key")
+        with pytest.raises(DBAPIError):
+            async with frozen.write() as session:
+                await session.execute(RENAME, {"name": "of the frozen process"})
+                async with other.write() as waiting:  # waits for the lock, while the first session does nothing
+                    await waiting.execute(RENAME, {"name": "of the other"})
+                await session.execute(NAME)
+        async with frozen.read() as session:  # which has a new connection
+            assert await session.scalar(NAME) == "of the other"
