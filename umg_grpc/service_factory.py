@@ -77,8 +77,9 @@ from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.model_list_files import ModelListFiles
-from umg_grpc.store.process_locks import ProcessLocks
+from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks, count_running
 from umg_grpc.store.redis_client import Redis
+from umg_grpc.store.redis_presence import Presence
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
@@ -328,6 +329,16 @@ class Service:
         return ""
 
 
+def _key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> KeyLimits:
+    """Return the limits of keys and models. With Redis each process counts the others, for its share of the limits
+    while Redis is unavailable; until Redis has answered it counts those with the same data folder.
+    """
+    if redis is None:
+        return KeyLimits()
+    presence = started(Presence(redis, lambda: count_running(data / USAGE_DIRECTORY)), stack)
+    return KeyLimits(redis=redis, processes=lambda: presence.processes)
+
+
 def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: ProcessContext) -> Tasks:
     """Create the object that runs the video tasks of this process; it is not started yet."""
     context = TaskContext(
@@ -377,7 +388,7 @@ async def open_service(
             dependencies.append(Availability(REDIS, redis.check))
         for each in dependencies:
             started(each, stack)
-        limits = closed(KeyLimits(redis=redis), stack)
+        limits = closed(_key_limits(redis, data, stack), stack)
         failures = started(ChannelFailures(data), stack)
         load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()

@@ -98,7 +98,7 @@ ALERTS = [
         "umg_redis_up == 0",
         "1m",
         TICKET,
-        "Redis does not answer: limits are counted by each process alone",
+        "Redis does not answer: each process applies its share of the limits",
         "repair Redis; no restart is needed",
     ),
     Alert(

@@ -76,7 +76,11 @@ async def test_it_is_called_again_after_a_pause_and_both_are_logged_once(
         clock.seconds += PAUSE_SECONDS
         assert await answers(redis)
         assert await answers(redis)
-    assert [event["event"] for event in logs] == ["Redis is away; each process goes on by itself", "Redis is back"]
+    assert [event["event"] for event in logs] == [
+        "Redis is away; each process goes on by itself",
+        "Redis has lost its data; the limits are counted from the requests that the processes know",
+        "Redis is back",
+    ]
 
 
 async def test_a_restart_between_two_calls_goes_unnoticed(redis_server: RedisServer) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
+from umg_grpc.access.limit_shares import Processes, one_process, share_alone
 from umg_grpc.access.limit_subjects import Limited
 from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
@@ -27,15 +28,26 @@ class KeyLimits:
     """Enforcer of the limits of all API keys and models; in this process or, with Redis, in all processes that share
     it.
 
-    A call is checked by the counts of this process first; these alone apply while Redis is unavailable.
+    A call is checked by the counts of this process first. While Redis is unavailable they are compared with an equal
+    share of each limit.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
-        self._requests = RequestLimits(now, redis)
+    def __init__(
+        self,
+        now: Callable[[], float] = time.monotonic,
+        redis: Redis | None = None,
+        processes: Processes = one_process,
+    ) -> None:
+        """Create an enforcer. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
+        that share Redis.
+        """
+        self._now = now
+        self._processes = processes
+        self._requests = RequestLimits(now, redis, processes)
         self._tokens = TokenWindows(now)
         self._running: dict[str, int] = {}
-        self._shared_tokens = None if redis is None else SharedTokenLimits(redis, now)
-        self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now)
+        self._shared_tokens = None if redis is None else SharedTokenLimits(redis, now, self._tokens.used)
+        self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now, processes)
 
     def open(self, limited: Limited) -> "Admission":
         """Create the record of a call under the limits of a key or a model; the call is counted from
@@ -76,6 +88,11 @@ class KeyLimits:
         admission.reservation = self._tokens.reserve(key_id, limit, tokens)
         if self._shared_tokens is not None:
             admission.leased_second = await self._shared_tokens.take(key_id, limit, tokens)
+            if admission.leased_second is None:
+                remaining = self._shared_tokens.last_remaining(key_id)
+                share = share_alone(limit, self._processes(), remaining, self._now())
+                self._tokens.check_share(key_id, limit, share, admission.reservation)
+                self._shared_tokens.count_alone(key_id, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
         """End a call: free its place among the concurrent calls, and correct its estimate to `tokens`, the number that

@@ -2,17 +2,20 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.limit_errors import requests_exceeded
+from umg_grpc.access.limit_shares import Processes, one_process, share_alone
 from umg_grpc.access.limit_subjects import Limited
 from umg_grpc.access.shared_rate_limits import SharedRequestLimits
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
+
+MIN_RETRY_SECONDS = 1.0
 
 
 class RequestLimits:
@@ -22,15 +25,24 @@ class RequestLimits:
     The window slides: no span of 60 seconds has more requests than the limit. Rejected requests do not count, and the
     error states the time until the next request is admitted.
 
-    The counts of this process are checked first, also with Redis: a rejection by them needs no command, and they apply
-    alone while Redis is unavailable.
+    The counts of this process are checked first, also with Redis: a rejection by them needs no command. While Redis is
+    unavailable they are compared with the share of this process.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
+    def __init__(
+        self,
+        now: Callable[[], float] = time.monotonic,
+        redis: Redis | None = None,
+        processes: Processes = one_process,
+    ) -> None:
+        """Create a limiter. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
+        that share Redis.
+        """
         self._now = now
+        self._processes = processes
         self._windows = _Windows(now)
         self._limiter = MovingWindowRateLimiter(self._windows)
-        self._shared = None if redis is None else SharedRequestLimits(redis, now)
+        self._shared = None if redis is None else SharedRequestLimits(redis, now, self._times)
 
     @property
     def remembered(self) -> int:
@@ -52,10 +64,32 @@ class RequestLimits:
         try:
             seconds = await self._shared.hit(limited.limit_id, limit.amount)
         except RedisUnavailable:
-            return
+            seconds = self._seconds_alone(limit, limited.limit_id)
+            if seconds == 0:
+                self._shared.count_alone(limited.limit_id)
         if seconds > 0:
             self._windows.take_back(limit.key_for(limited.limit_id))
             raise requests_exceeded(limited.limit_id, limit.amount, seconds)
+
+    def _seconds_alone(self, limit: RateLimitItemPerMinute, limit_id: str) -> float:
+        """Return the seconds until a request that was counted is admitted without Redis, 0 if it is within the share of
+        this process.
+        """
+        if self._shared is None:
+            return 0.0
+        now, remaining = self._now(), self._shared.last_remaining(limit_id, limit.amount)
+        share = share_alone(limit.amount, self._processes(), remaining, now)
+        times = [
+            each for each in self._windows.times(limit.key_for(limit_id), limit.get_expiry()) if each > share.since
+        ]
+        if len(times) <= share.amount:
+            return 0.0
+        return max(times[0] + limit.get_expiry() - now, MIN_RETRY_SECONDS)
+
+    def _times(self, limit_id: str, amount: int) -> Iterable[float]:
+        """Return the times of the requests of the last minute."""
+        limit = RateLimitItemPerMinute(amount)
+        return self._windows.times(limit.key_for(limit_id), limit.get_expiry())
 
     async def aclose(self) -> None:
         """Return the requests that this process has leased in Redis and not used, within a bounded time."""
@@ -116,6 +150,10 @@ class _Windows(MemoryStorage):
         start = self._now() - expiry
         times = self._window(key, start)
         return len(times), times[-1] if times else start
+
+    def times(self, key: str, expiry: int) -> list[float]:
+        """Return the times of the requests of `key` in the last `expiry` seconds, oldest first."""
+        return [*self._window(key, self._now() - expiry)]
 
     def take_back(self, key: str) -> None:
         """Remove the newest request of `key` from its window, because Redis has rejected the request."""

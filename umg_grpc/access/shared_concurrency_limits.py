@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from umg_grpc.access.limit_shares import Processes, one_process
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.store.repeated_work import Background
@@ -48,7 +49,8 @@ CLOSE_SECONDS = 1.0
 # wanted (`wanted`). ARGV: the process, the limit, the permits in use, the calls that wait, the additional permits to
 # lease (at most a quarter of the free ones), the unused permits to keep, 1 if unused permits may be kept, the lifetime
 # of a lease, and the times for which unused permits may be kept and for which permits are wanted. Returns the number of
-# calls that are admitted, the additional permits, 1 if unused ones may be kept, and 1 if others may keep some.
+# calls that are admitted, the additional permits, 1 if unused ones may be kept, 1 if others may keep some, and the
+# permits of the others.
 SYNCHRONIZE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -88,7 +90,7 @@ else
   redis.call('HDEL', KEYS[1], ARGV[1])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[8])
-return {admitted, more, math.min(keeps, 1), keeping}
+return {admitted, more, math.min(keeps, 1), keeping, others}
 """
 
 
@@ -97,6 +99,8 @@ class _Reply(NamedTuple):
     more: int
     keeps: int
     others_keep: int
+    others: int
+    """Permits that other processes have leased."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,9 @@ class _Key:
     """Additional permits that the next command requests; 0 while calls are rare."""
     leased_at: float = -math.inf
     synchronized_at: float = -math.inf
+    others: int = 0
+    """Permits of other processes at the last answer of Redis."""
+    answered_at: float = -math.inf
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
     def start(self, calls: int = 1) -> None:
@@ -134,9 +141,16 @@ class SharedConcurrencyLimits:
     The permits of a killed process return to Redis after half a minute.
     """
 
-    def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, redis: Redis, now: Callable[[], float] = time.monotonic, processes: Processes = one_process
+    ) -> None:
+        """Create a limiter. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
+        that share Redis; without Redis each has an equal part of the permits.
+        """
         self._redis = redis
         self._now = now
+        self._processes = processes
+        redis.on_data_lost.append(self._restore)
         self._process = secrets.token_hex(8)
         self._keys: dict[str, _Key] = {}
         self._unchecked: set[str] = set()  # ids of keys that may have permits to return
@@ -147,7 +161,7 @@ class SharedConcurrencyLimits:
     async def acquire(self, key_id: str, limit: int) -> bool:
         """Take one of `limit` permits of the key or model `key_id` for a call. Return whether there was one.
 
-        The permit is returned by `release`. While Redis is unavailable every call gets one.
+        The permit is returned by `release`. While Redis is unavailable this process has an equal part of the permits.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -191,8 +205,26 @@ class SharedConcurrencyLimits:
         for key in self._keys.values():
             key.keeps = False
         self._search_at = -math.inf
+        self._redis.on_data_lost.remove(self._restore)
         if self._returns is not None:
             await self._returns.aclose(CLOSE_SECONDS)
+
+    def _restore(self) -> None:
+        """Lease the permits of the running calls again, since Redis does not know them any more."""
+        for key in self._keys.values():
+            key.held, key.keeps, key.synchronized_at = key.running, False, -math.inf
+        self._search_at = -math.inf
+        if self._returns is not None:
+            self._returns.wake()
+
+    def _alone(self, key: _Key) -> int:
+        """Return the calls that may run in this process while Redis is unavailable: an equal part of the limit, at
+        least 1, without the permits that other processes had a moment ago.
+        """
+        share = max(1, key.limit // self._processes())
+        if self._now() < key.answered_at + LEASE_SECONDS:
+            share = min(share, key.limit - key.others)
+        return max(0, share - key.running)
 
     def _check(self, key_id: str) -> None:
         """Schedule a check, in the background, whether the key or model has unused permits to return."""
@@ -225,7 +257,8 @@ class SharedConcurrencyLimits:
         need = len(key.queue)
         reply = await self._send(key_id, key, need=need, more=key.size, keeps=is_frequent)
         if reply is None:
-            key.start(key.queue.settle(True))
+            key.start(key.queue.settle(True, self._alone(key)))
+            key.queue.settle(False)
             return
         key.start(key.queue.settle(True, reply.admitted))
         if key.running < key.held and not key.keeps:  # a call was cancelled meanwhile
@@ -267,10 +300,12 @@ class SharedConcurrencyLimits:
             *(1000 * LEASE_SECONDS, round(1000 * (SYNCHRONIZE_SECONDS + GRACE_SECONDS)), round(1000 * WANTED_SECONDS)),
         ]
         try:
-            reply = await self._redis.run(partial(self._run_script, key_id=key_id, arguments=arguments))
+            send = self._redis.count if need else self._redis.run  # permits in use are no count, but facts
+            reply = await send(partial(self._run_script, key_id=key_id, arguments=arguments))
         except RedisUnavailable:
             return None
-        key.synchronized_at = now
+        key.synchronized_at = key.answered_at = now
+        key.others = reply.others
         key.held, key.keeps = running + reply.admitted + reply.more, bool(reply.keeps)
         if key.keeps:
             asyncio.get_running_loop().call_later(SYNCHRONIZE_SECONDS, self._check, key_id)

@@ -15,14 +15,16 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS
+from umg_grpc.access.limit_shares import Remaining
 from umg_grpc.access.redis_lease_queue import LeaseQueue
+from umg_grpc.access.redis_restoring import Amount, Hash, Restoring
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.store.repeated_work import Background
 
@@ -190,6 +192,8 @@ class _Key:
     """Requests that were taken from the last slice."""
     leased_at: float = -math.inf
     remaining: int = 0
+    replied_at: float = -math.inf
+    """Time before the last command that Redis has answered."""
     refusal: _Refusal | None = None
     queue: LeaseQueue[float] = field(default_factory=LeaseQueue)
 
@@ -215,9 +219,22 @@ class SharedRequestLimits:
     `aclose`.
     """
 
-    def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        now: Callable[[], float] = time.monotonic,
+        admitted: Callable[[str, int], Iterable[float]] = lambda _id, _limit: (),
+    ) -> None:
+        """Create a limiter. `now`: returns seconds of a monotonic clock. `admitted`: returns the times of the requests
+        that this process has admitted in the last minute, by the id of a key or model and its limit; they are written
+        to Redis after it has lost its data.
+        """
         self._redis = redis
         self._now = now
+        self._admitted = admitted
+        form = Hash(PREFIX, "u", 1_000_000, math.ceil(WINDOW_SECONDS + LEASE_SECONDS))
+        self._restoring = Restoring(redis, form, now, "restoring of requests")
+        redis.on_data_lost.append(self._restore)
         self._keys: dict[str, _Key] = {}
         self._unchecked: set[str] = set()  # ids of keys whose slice has expired
         self._search_at = -math.inf
@@ -253,6 +270,19 @@ class SharedRequestLimits:
             return limit
         return key.remaining + (key.slice.left if key.slice is not None else 0)
 
+    def count_alone(self, key_id: str) -> None:
+        """Count a request that was admitted without Redis, which receives it later."""
+        self._restoring.add(key_id, Amount(self._now(), 1))
+
+    def last_remaining(self, key_id: str, limit: int) -> Remaining | None:
+        """Return the requests that all processes had left at the last command that Redis has answered; None without
+        one.
+        """
+        key = self._keys.get(key_id)
+        if key is None or key.limit != limit or key.replied_at == -math.inf:
+            return None
+        return Remaining(key.replied_at, key.remaining)
+
     async def report(self) -> None:
         """Report the times of the requests in expired slices to Redis, which takes back their unused requests."""
         keys, self._unchecked = self._unchecked, set()
@@ -277,15 +307,25 @@ class SharedRequestLimits:
         for key in self._keys.values():
             key.end_slice()
         self._search_at = -math.inf
+        self._redis.on_data_lost.remove(self._restore)
+        await self._restoring.aclose()
         if self._reports is not None:
             await self._reports.aclose(CLOSE_SECONDS)
+
+    def _restore(self) -> None:
+        """Forget the slices, which Redis does not know any more, and write the admitted requests to Redis."""
+        for key_id, key in self._keys.items():
+            key.end_slice()
+            key.ended.clear()
+            key.refusal = None
+            self._restoring.replace(key_id, [Amount(time, 1) for time in self._admitted(key_id, key.limit)])
 
     def _changed_key(self, key_id: str, limit: int) -> _Key:
         """Create the record of a key or model that is new, or reset it because its limit has changed. Return the
         record.
         """
         key = self._keys.setdefault(key_id, _Key(limit))
-        key.limit, key.refusal, key.remaining = limit, None, limit
+        key.limit, key.refusal, key.remaining, key.replied_at = limit, None, limit, -math.inf
         key.end_slice()
         return key
 
@@ -326,7 +366,7 @@ class SharedRequestLimits:
         new = _Slice(f"{self._process}:{next(self._numbers)}", now, step=_step(key.limit))
         sent, key.ended = key.ended, []
         try:
-            reply = await self._redis.run(
+            reply = await self._redis.count(
                 partial(self._run_script, key_id=key_id, key=key, need=need, new=new, sent=sent)
             )
         except BaseException as error:
@@ -334,7 +374,7 @@ class SharedRequestLimits:
             if isinstance(error, RedisUnavailable):
                 return None
             raise
-        key.remaining = reply.remaining
+        key.remaining, key.replied_at = reply.remaining, now
         if reply.slice:
             new.left, new.server_time = reply.slice, reply.server_time
             key.slice = new

@@ -4,13 +4,16 @@ A process leases a part of the tokens from Redis in advance (a slice), so that m
 """
 
 import asyncio
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
+from umg_grpc.access.limit_shares import Remaining
+from umg_grpc.access.redis_restoring import Amount, Hash, Restoring
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
 from umg_grpc.store.repeated_work import Background
 
@@ -90,6 +93,8 @@ class _Key:
     second: int = 0
     left: int = 0
     unleased: int = 0
+    replied_at: float = -math.inf
+    """Time before the last lease that Redis has answered."""
     expires_at: float = 0.0
     corrections: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     leasing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -109,9 +114,21 @@ class SharedTokenLimits:
     background. The leases of a minute never exceed the limit.
     """
 
-    def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        now: Callable[[], float] = time.monotonic,
+        used: Callable[[str], Iterable[Amount]] = lambda _: (),
+    ) -> None:
+        """Create a limiter. `now`: returns seconds of a monotonic clock. `used`: returns the tokens of the calls
+        of the last minute of a key or model in this process; they are written to Redis after it has lost its data.
+        """
         self._redis = redis
         self._now = now
+        form = Hash(PREFIX, "", 1, COUNTED_SECONDS)
+        self._restoring = Restoring(redis, form, now, "restoring of tokens")
+        self._used = used
+        redis.on_data_lost.append(self._restore)
         self._keys: dict[str, _Key] = {}
         self._script: AsyncScript | None = None
         self._returns: Background | None = None
@@ -152,6 +169,15 @@ class SharedTokenLimits:
         key = self._keys.get(key_id)
         return limit if key is None or not key.limit else key.left + key.unleased
 
+    def count_alone(self, key_id: str, tokens: int) -> None:
+        """Count the tokens of a call that was admitted without Redis, which receives them later."""
+        self._restoring.add(key_id, Amount(self._now(), tokens))
+
+    def last_remaining(self, key_id: str) -> Remaining | None:
+        """Return the tokens that no process had leased at the last answer of Redis; None without one."""
+        key = self._keys.get(key_id)
+        return None if key is None or key.replied_at == -math.inf else Remaining(key.replied_at, key.unleased)
+
     async def return_unused(self) -> None:
         """Return expired leases and all corrections to Redis."""
         now = self._now()
@@ -172,8 +198,17 @@ class SharedTokenLimits:
         """Return all leased tokens and corrections to Redis within a bounded time."""
         for key in self._keys.values():
             key.expires_at = 0.0
+        self._redis.on_data_lost.remove(self._restore)
+        await self._restoring.aclose()
         if self._returns is not None:
             await self._returns.aclose(CLOSE_SECONDS)
+
+    def _restore(self) -> None:
+        """Forget the leases, which Redis does not know any more, and write the used tokens to Redis."""
+        for key_id, key in self._keys.items():
+            key.left, key.expires_at = 0, 0.0
+            key.corrections.clear()
+            self._restoring.replace(key_id, self._used(key_id))
 
     def _has(self, key: _Key, tokens: int) -> bool:
         return key.left >= tokens and self._now() < key.expires_at
@@ -182,10 +217,11 @@ class SharedTokenLimits:
         if self._returns is None:
             self._returns = Background("return of tokens", self.return_unused, every=RETURN_SECONDS, at_end=True)
         key.return_slice()
-        expires_at = self._now() + LEASE_SECONDS  # before the command, whose seconds begin later
+        now = self._now()
+        expires_at = now + LEASE_SECONDS  # before the command, whose seconds begin later
         lease = await self._call(key_id, key, tokens, max(tokens, key.limit // SLICES))
         self._keys[key_id] = key
-        key.unleased = lease.unleased
+        key.unleased, key.replied_at = lease.unleased, now
         if lease.granted < tokens:
             raise tokens_exceeded(key_id, key.limit, lease.retry_seconds)
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
@@ -198,7 +234,8 @@ class SharedTokenLimits:
         """
         sent, key.corrections = key.corrections, defaultdict(int)
         arguments = [key.limit, need, size, COUNTED_SECONDS, *(each for pair in sent.items() for each in pair)]
-        return await self._redis.run(lambda client: self._run_script(client, key_id, arguments))
+        send = self._redis.count if need else self._redis.run
+        return await send(lambda client: self._run_script(client, key_id, arguments))
 
     async def _run_script(self, client: "Client", key_id: str, arguments: list[int]) -> _Lease:
         if self._script is None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
+from umg_grpc.access.limit_shares import Share
+from umg_grpc.access.redis_restoring import Amount
 from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 
@@ -89,6 +91,25 @@ class TokenWindows:
             reservation.tokens = tokens
         elif difference > 0:
             self._window(key_id).add(now, difference)
+
+    def check_share(self, key_id: str, limit: int, share: Share, reservation: TokenReservation) -> None:
+        """Check the reservation of a call that Redis did not count against the share of this process. Remove it and
+        raise UmgError(RATE_LIMITED) beyond the share, except for the only call of the span.
+        """
+        now, window = self._now(), self._window(key_id)
+        counted = [each for each in window.reservations if each.time > share.since]
+        if len(counted) <= 1 or sum(each.tokens for each in counted) <= share.amount:
+            return
+        reservation.tokens, window.total = 0, window.total - reservation.tokens
+        raise tokens_exceeded(key_id, limit, max(1.0, counted[0].time + WINDOW_SECONDS - now))
+
+    def used(self, key_id: str) -> list[Amount]:
+        """Return the tokens of the calls of the last minute, each with its time."""
+        now, window = self._now(), self._windows.get(key_id)
+        if window is None:
+            return []
+        window.remove_expired(now)
+        return [Amount(each.time, each.tokens) for each in window.reservations]
 
     def status(self, key_id: str, limit: int) -> LimitStatus:
         """Return the limit, the remaining tokens of the last 60 seconds, and the seconds until all tokens are available

@@ -3,6 +3,7 @@ replica works with its own.
 """
 
 import asyncio
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,8 +17,18 @@ from umg_grpc.store.repeated_work import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
+    from redis.asyncio.connection import AbstractConnection
 
-ANSWER_SECONDS = 0.25  # short, since every caller can work without Redis
+ANSWER_SECONDS = 2.0
+"""Time limit of a command. A limit that is counted without Redis for one late answer admits too many calls."""
+HASTY_SECONDS = 0.25
+"""Time limit of a command whose caller has no need of an answer."""
+EPOCH_KEY = "umg:epoch"
+"""Key of a random value that is written once. Another value shows that Redis has lost its data."""
+REBUILD_SECONDS = 3.0
+"""Time after the loss of the data in which each process sends its own counts, and limits are not counted by
+Redis. Longer than `PAUSE_SECONDS` and the time between two commands of each process (`PRESENCE_SECONDS`) together.
+"""
 PAUSE_SECONDS = 1.0
 IDLE_SECONDS = 2.0  # time without an answer after which `check` sends a command of its own
 WAITING_BYTES = 8 * 2**20  # maximum size of pending writes; beyond it the oldest are dropped
@@ -56,6 +67,11 @@ class Redis:
         self._away = False
         self._retry_from = 0.0
         self._answered_at = -IDLE_SECONDS
+        self._hasty_from = 0.0  # time from which hasty commands are sent
+        self._epoch = b""
+        self._counts_from = 0.0  # time from which the counts of limits are complete
+        self.on_data_lost: list[Callable[[], None]] = []
+        """Functions that are called when Redis has lost its data, to write what this process knows of it."""
 
     @classmethod
     @asynccontextmanager
@@ -84,6 +100,16 @@ class Redis:
         )
         client = Client.from_pool(pool)
         redis = cls(client, (RedisError, OSError), now, seconds)
+
+        async def connected(connection: "AbstractConnection") -> None:
+            await connection.on_connect()
+            epoch: bytes | None = await _call(connection, "GET", EPOCH_KEY)
+            if epoch is None:
+                await _call(connection, "SET", EPOCH_KEY, secrets.token_hex(8), "NX")
+                epoch = await _call(connection, "GET", EPOCH_KEY)
+            redis.compare_epoch(epoch or b"")
+
+        pool.connection_kwargs["redis_connect_func"] = connected
         try:
             with suppress(RedisUnavailable):
                 await redis.check()
@@ -98,17 +124,51 @@ class Redis:
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
-    async def run(self, step: "Callable[[Client], Awaitable[T]]") -> T:
+    async def count(self, step: "Callable[[Client], Awaitable[T]]") -> T:
+        """Call `step` as `run` does, for commands that count limits. Raise RedisUnavailable also while the counts are
+        incomplete, because Redis has lost its data.
+        """
+        self._check_counts()
+
+        async def complete(client: "Client") -> T:
+            result = await step(client)
+            self._check_counts()  # the command may have opened the connection that shows the loss
+            return result
+
+        return await self.run(complete)
+
+    async def run(self, step: "Callable[[Client], Awaitable[T]]", *, is_hasty: bool = False) -> T:
         """Call `step`, which sends commands, with the client of the redis library, and return its result. Raise
-        RedisUnavailable.
+        RedisUnavailable. `is_hasty`: whether a late answer is of no use; it is then not a failure of Redis.
         """
         self._check()
-        end = asyncio.get_running_loop().time() + self._seconds
-        await self._take_slot(end - self._seconds / 2)  # leaves half of the time for the answer
+        seconds = self._seconds
+        if is_hasty:
+            if self._now() < self._hasty_from:
+                raise RedisUnavailable
+            seconds = min(seconds, HASTY_SECONDS)
+        end = asyncio.get_running_loop().time() + seconds
+        await self._take_slot(end - seconds / 2)  # leaves half of the time for the answer
         try:
-            return await self._call(step, end)
+            return await self._call(step, end, is_hasty=is_hasty)
         finally:
             self._slots.release()
+
+    def compare_epoch(self, epoch: bytes) -> None:
+        """Compare the value of `EPOCH_KEY` on a new connection with the known one. Another one shows that Redis has
+        lost its data.
+        """
+        known, self._epoch = self._epoch, epoch
+        if known in {b"", epoch}:
+            return
+        logger.warning("Redis has lost its data; the limits are counted from the requests that the processes know")
+        self._counts_from = self._now() + REBUILD_SECONDS
+        for act in self.on_data_lost:
+            act()
+
+    def _check_counts(self) -> None:
+        if self._now() < self._counts_from:
+            raise RedisUnavailable
 
     async def _take_slot(self, end: float) -> None:
         try:
@@ -117,15 +177,21 @@ class Redis:
         except TimeoutError:
             raise RedisUnavailable from None
 
-    async def _call(self, step: "Callable[[Client], Awaitable[T]]", end: float) -> T:
+    async def _call(self, step: "Callable[[Client], Awaitable[T]]", end: float, *, is_hasty: bool) -> T:
         self._check()  # again, since another call may have failed during the wait for the slot
         if self._away:
             self._retry_from = self._now() + PAUSE_SECONDS
         try:
             async with asyncio.timeout_at(end):
                 result = await step(self._client)
+        except RedisUnavailable:  # of `count`: Redis has answered
+            self._record_result("")
+            raise
         except self._errors as error:  # TimeoutError is an OSError
-            self._record_result(str(error) or "no answer")
+            if is_hasty and isinstance(error, TimeoutError):
+                self._hasty_from = self._now() + PAUSE_SECONDS
+            else:
+                self._record_result(str(error) or "no answer")
             raise RedisUnavailable from None
         self._record_result("")
         return result
@@ -144,6 +210,13 @@ class Redis:
             logger.info("Redis is back")
         self._away = bool(failure)
         self._answered_at = self._answered_at if failure else self._now()
+
+
+async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
+    """Send a command on a connection that is being opened. Return the answer, if it is a text."""
+    await connection.send_command(*words)
+    answer = await connection.read_response()
+    return answer if isinstance(answer, bytes) else None
 
 
 class Writes:

@@ -219,7 +219,7 @@ class ResponseCache:
 
     async def _from_redis(self, redis: Redis, entry_key: str, ttl: float) -> _Entry | None:
         try:
-            value = await redis.run(lambda client: client.get(PREFIX + entry_key))
+            value = await redis.run(lambda client: client.get(PREFIX + entry_key), is_hasty=True)
         except RedisUnavailable:
             return None
         if not isinstance(value, bytes) or len(value) < HEAD.size:

@@ -1,0 +1,41 @@
+"""Shares of limits per minute that a process may use alone, while Redis is unavailable."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from umg_grpc.access.limit_errors import WINDOW_SECONDS
+
+
+class Remaining(NamedTuple):
+    """Part of a limit that all processes together had left at a time, on the clock of this process."""
+
+    at: float
+    amount: int
+
+
+class Share(NamedTuple):
+    """Amount of a limit that this process may use from a time on."""
+
+    since: float
+    amount: int
+
+
+def share_alone(limit: int, processes: int, remaining: Remaining | None, now: float) -> Share:
+    """Return the share of a limit per minute that one of `processes` may use without Redis at the time `now`.
+
+    For a minute after the last answer of Redis it is an equal part of the amount that was left then, since the other
+    processes may have used the rest; later an equal part of the limit, at least 1. So processes that got their last
+    answers together do not exceed the limit, unless it is smaller than their number.
+    """
+    if remaining is not None and now < remaining.at + WINDOW_SECONDS:
+        return Share(remaining.at, remaining.amount // processes)
+    return Share(now - WINDOW_SECONDS, max(1, limit // processes))
+
+
+Processes = Callable[[], int]
+"""Function that returns the number of gateway processes which share a Redis."""
+
+
+def one_process() -> int:
+    """Return 1, for limits that no other process shares."""
+    return 1
