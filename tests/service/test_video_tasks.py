@@ -1,7 +1,9 @@
 """Video tasks of a running gateway: submitted once, polled to their end, charged once."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -13,9 +15,11 @@ from sqlalchemy import text
 from tests.support import fake_video_upstream
 from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from tests.support.gateways import Running, running
+from tests.support.store_fixtures import WrongClock
 from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.video_tasks import stalls
+from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video.provider_task import ProviderStatus
 from umg_grpc.wire.video.providers.response_decoding import unknown_state
@@ -95,6 +99,42 @@ async def test_a_task_without_an_end_expires(stub: Stub, fake: FakeVideos) -> No
     fake.script, fake.deadline_seconds = [RUNNING], 0.2
     done = await ended(stub, (await create(stub)).task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
+
+
+LOST = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """Answers of a provider to which a task is given up after a time."""
+
+    id: str
+    script: Sequence[ProviderStatus | UmgError]
+    deadline_seconds: float = 60.0
+
+
+GIVEN_UP = [
+    GivenUp("no end before the deadline", [RUNNING], 0.2),
+    GivenUp("a lost task", [RUNNING, LOST]),
+    GivenUp("a success without a video", [NO_VIDEO]),
+    GivenUp("an unknown state", [replace(RUNNING, unknown_word="reviewing")]),
+]
+
+
+@pytest.mark.parametrize("case", GIVEN_UP, ids=lambda case: case.id)
+async def test_no_task_is_given_up_while_the_clock_is_wrong(
+    case: GivenUp, gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_VIDEO_SECONDS", "LOST_SECONDS", "UNKNOWN_STATE_SECONDS"):
+        monkeypatch.setattr(stalls, name, 0)
+    tasks, right = gateway.service.tasks.context, gateway.service.store.clock
+    tasks.clock = WrongClock(partial(utc_of, right))
+    fake.script, fake.deadline_seconds = case.script, case.deadline_seconds
+    task = await create(stub)
+    await until(lambda: fake.polled[f"up-{task.task_id}"] >= 7)
+    assert (await get(stub, task.task_id)).state != pb.VIDEO_TASK_STATE_FAILED
+    tasks.clock = right
+    assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_FAILED
 
 
 # --- stalls

@@ -18,6 +18,7 @@ import pytest
 from obstore.store import from_url
 
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
+from tests.support.store_fixtures import WrongClock
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_backend_selection import blob_place
@@ -244,6 +245,18 @@ async def test_a_sweep_deletes_nothing_that_is_no_blob(opened: Opened) -> None:
     await store.sweep()
     names = [entry.name async for entry in blob_place(opened.url, opened.endpoint, opened.folder).entries()]
     assert names == ["notes.txt"]
+
+
+async def test_no_file_is_deleted_while_the_clock_is_wrong(tmp_path: Path) -> None:
+    opened = Opened(None, None, tmp_path)
+    blob = await opened.store().put(b"x", "image/png")
+    opened.time.now += 2 * DAY
+    place = blob_place(None, None, tmp_path)
+    await BlobStore(place, ttl=DAY, max_bytes=GIB, clock=WrongClock(opened.time.utc)).sweep()
+    assert await opened.store().head(blob.id) == blob
+    await opened.store().sweep()
+    with pytest.raises(UmgError):
+        await opened.store().head(blob.id)
 
 
 async def test_the_file_of_a_killed_process_is_removed_after_a_day(opened: Opened) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tests.support.databases import Database, Postgres
-from tests.support.store_fixtures import Clock
+from tests.support.store_fixtures import Clock, WrongClock
 from umg_grpc.store import Store, expiring_rows, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expiring_rows import Bounds, Retained
@@ -128,6 +128,15 @@ async def test_an_expired_row_is_not_found_and_is_swept(store: Store, clock: Clo
         assert await rows.put(row("a", clock.time), SECONDS)
         await rows.sweep()
     assert await ids(store) == ["b"]
+
+
+async def test_no_row_is_swept_while_the_clock_is_wrong(store: Store, clock: Clock) -> None:
+    async with opened(store, clock) as rows:
+        assert await rows.put(row("a", clock.time), SECONDS)
+    await Retained(store, ReasoningRow, UNBOUNDED, WrongClock(clock)).sweep()
+    assert await ids(store) == ["a"]
+    await Retained(store, ReasoningRow, UNBOUNDED, GivenClock(clock)).sweep()
+    assert await ids(store) == []
 
 
 async def test_a_deleted_row_is_gone_also_if_it_was_not_written_yet(store: Store, clock: Clock) -> None:

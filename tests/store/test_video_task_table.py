@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from tests.support.databases import Database
-from tests.support.store_fixtures import Clock
+from tests.support.store_fixtures import Clock, WrongClock
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import MediaTask
@@ -143,6 +143,8 @@ async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Data
         expire = NOW if number == 4 else NOW + 9 * SECOND
         await rows.advance(f"task_{number}", FAILED, next_poll_micros=None, expire_micros=expire)
     set_time(NOW)
+    await VideoTasks(store, "process", clock=WrongClock(TIME)).sweep(max_tasks=2)
+    assert await rows.get("task_4") is not None
     await rows.sweep(max_tasks=2)
     left = {number for number in range(6) if await rows.get(f"task_{number}") is not None}
     assert left == {3, 5}  # 4 has expired, 0 to 2 are beyond the number, and 5 has not ended

@@ -9,6 +9,7 @@ from sqlalchemy import delete
 
 from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import ReasoningRow, ResponseRow, ThreadRow
 from umg_grpc.store.usage_tables import TOTALS, EarlierUsageRow, UsageRow
 
@@ -25,6 +26,12 @@ class Clock:
     def later(self, seconds: float) -> datetime:
         """Return the time after a number of seconds."""
         return self.time + timedelta(seconds=seconds)
+
+
+class WrongClock(GivenClock):
+    """Clock of a database that differs by more than five seconds from that of the process."""
+
+    is_trusted = False
 
 
 @pytest.fixture
