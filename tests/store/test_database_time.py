@@ -9,7 +9,7 @@ from sqlalchemy import insert, literal, select, text
 
 from tests.support.databases import Database
 from umg_grpc.store import open_store
-from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, utc_of
+from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, MachineClock, utc_of
 from umg_grpc.store.tables import ReasoningRow
 
 
@@ -82,6 +82,15 @@ def test_a_wrong_wall_clock_does_not_change_the_time(clock: DatabaseClock, hands
     hands.pass_seconds(30)
     hands.wall += 172_800  # a jump of two days
     assert (clock.now(), clock.skew_seconds) == (database + 30, 180_000)
+
+
+def test_the_clock_of_a_machine_that_jumps_is_not_trusted_for_ten_minutes(hands: Hands) -> None:
+    clock, trusted = MachineClock(lambda: hands.wall, lambda: hands.monotonic), list[bool]()
+    for seconds, jump in ((86_400, 4), (15, 172_800), (15, -172_800), (599, 0), (1, 0)):
+        hands.pass_seconds(seconds)
+        hands.wall += jump
+        trusted.append(clock.is_trusted)
+    assert trusted == [True, False, False, False, True]  # four seconds are a correction
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from tests.support.databases import Database
 from tests.support.store_fixtures import Clock, WrongClock
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.video_task_table import (
     FAILED,
     QUEUED,
@@ -15,6 +16,7 @@ from umg_grpc.store.video_task_table import (
     SUBMITTING,
     SUCCEEDED,
     Claim,
+    OpenTasks,
     Poll,
     Stall,
     VideoTasks,
@@ -171,7 +173,7 @@ async def test_the_last_poll_of_a_task_is_followed_by_no_other(prepared_database
     rows = opened(store, "process")
     await insert(store, task(1))
     [polled] = await claim(rows, NOW)
-    assert {channel: count for channel, (_, count) in (await rows.due()).items()} == {CHANNEL: 1}
+    assert {channel: tasks.number for channel, tasks in (await rows.due()).items()} == {CHANNEL: 1}
     await rows.reschedule([Poll(polled, None)], NOW)
     assert await rows.due() == {}
     await store.aclose()
@@ -182,7 +184,35 @@ async def test_the_lateness_of_a_channel_is_that_of_its_first_task(prepared_data
     rows = opened(store, "process")
     await insert(store, task(1, next_poll_micros=NOW + 3 * SECOND), task(2, next_poll_micros=NOW + 9 * SECOND))
     set_time(NOW)
-    assert await rows.due() == {CHANNEL: (-3 * SECOND, 2)}
+    assert await rows.due() == {CHANNEL: OpenTasks(-3 * SECOND, 9 * SECOND, 2)}
     set_time(NOW + 5 * SECOND)
-    assert await rows.due() == {CHANNEL: (2 * SECOND, 2)}
+    assert await rows.due() == {CHANNEL: OpenTasks(2 * SECOND, 4 * SECOND, 2)}
+    await store.aclose()
+
+
+async def test_a_time_that_a_wrong_clock_wrote_is_reset(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows, callbacks = opened(store, "process"), TaskCallbacks(store, "process", clock=GivenClock(TIME))
+    later = NOW + 48 * 3600 * SECOND
+    await insert(store, task(1, next_poll_micros=later), task(2, next_poll_micros=NOW + SECOND))
+    async with store.write() as session:
+        session.add(
+            TaskCallback(
+                callback_id="msg",
+                task_id="task_1",
+                owner="key",
+                url="https://receiver.example",
+                attempts=1,
+                lease_owner="",
+                next_attempt_micros=later,
+                create_micros=NOW,
+                body=b"{}",
+            )
+        )
+    set_time(NOW)
+    assert await rows.due() == {CHANNEL: OpenTasks(-SECOND, later - NOW, 2)}
+    await rows.reset_times(CHANNEL)
+    await callbacks.reset_times()
+    assert [each.task_id for each in await claim(rows, NOW)] == ["task_1"]
+    assert [each.callback_id for each in await callbacks.claim(30, 10, 10)] == ["msg"]
     await store.aclose()

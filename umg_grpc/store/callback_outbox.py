@@ -13,6 +13,11 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
+LONGEST_PAUSE_SECONDS = 43_200
+"""Seconds that are longer than any pause between two attempts. A later time of an attempt was written while the clock
+of the database was wrong.
+"""
+
 
 class Outgoing(NamedTuple):
     """Notification to a caller about a video task that this process has leased to deliver it."""
@@ -116,6 +121,13 @@ class TaskCallbacks:
         )
         async with self._store.write() as session:
             return [Outgoing._make(row) for row in (await session.execute(taken)).all()]
+
+    async def reset_times(self) -> None:
+        """Make the notifications due now whose next attempt is later than any pause."""
+        time = TaskCallback.next_attempt_micros
+        reset = update(TaskCallback).where(time > self._after(LONGEST_PAUSE_SECONDS))
+        async with self._store.write() as session:
+            await session.execute(reset.values(next_attempt_micros=self._clock.sql_micros(), lease_owner=""))
 
     @repeated
     async def delivered(self, callback_id: str) -> None:

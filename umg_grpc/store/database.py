@@ -119,7 +119,7 @@ class Store:
                 logger.info("the clock is right again")
             else:
                 postponed = "old data is not deleted and no video task given up until the clock is right"
-                logger.error(self.clock.problem, postponed=postponed)
+                logger.error(self.clock.problem or "the clock of this machine has jumped", postponed=postponed)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -7,6 +7,7 @@ A process whose wall clock is wrong, or jumps, writes and compares the same time
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Protocol
 
 from sqlalchemy import BigInteger, ColumnElement, Float, literal
@@ -19,6 +20,8 @@ from umg_grpc.store.tables import UtcTime
 
 MEASURE_SECONDS = 60.0
 """Age from which on a measurement is replaced by any other one, also by one with a slow answer."""
+JUMP_SECONDS = 600.0
+"""Seconds after a jump of the machine's clock in which nothing is deleted or given up because of its age."""
 PRECISE_SECONDS = 0.05
 """Half round trip of a measurement that is good enough to replace an earlier one."""
 
@@ -163,15 +166,39 @@ class DatabaseClock:
 
 
 class MachineClock:
-    """Clock of SQLite, which runs in the process: that of the machine, in milliseconds like SQLite's own."""
+    """Clock of SQLite, which runs in the process: that of the machine, in milliseconds like SQLite's own. After a jump
+    against the monotonic clock it is not trusted for some time, since it may jump back.
+    """
 
     skew_seconds = 0.0
-    is_trusted = True
     problem = ""
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: returns seconds of a clock that never
+        jumps.
+        """
+        self._wall = wall
+        self._monotonic = monotonic
+        self._offset = wall() - monotonic()
+        self._jumped_at = -inf
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the clock has not jumped within the last `JUMP_SECONDS`."""
+        self.check()
+        return self._monotonic() - self._jumped_at >= JUMP_SECONDS
+
+    def check(self) -> None:
+        """Notice a jump since the last check. Smaller differences are those of a clock that is slowly corrected."""
+        now = self._monotonic()
+        offset = self._wall() - now
+        if abs(offset - self._offset) > TRUSTED_SECONDS:
+            self._jumped_at = now
+        self._offset = offset
 
     def now(self) -> float:
         """Return the current time in seconds since 1970."""
-        return time.time_ns() // 1_000_000 / 1000
+        return int(self._wall() * 1000) / 1000
 
     def sql_micros(self) -> ColumnElement[int]:
         return _CurrentMicros()

@@ -38,6 +38,10 @@ FIRST_TERMINAL = SUCCEEDED
 ROW_BYTES = 4096
 """Approximate size of a task in the database."""
 SWEEP_ROWS = 500
+LONGEST_PAUSE_SECONDS = 7200
+"""Seconds that are longer than any pause between two polls. A later time of a poll was written while the clock of the
+database was wrong.
+"""
 
 
 class Hold(NamedTuple):
@@ -95,6 +99,16 @@ class Claim(NamedTuple):
         if self.stall_name is None or self.stall_since_micros is None:
             return None
         return Stall(self.stall_name, self.stall_since_micros)
+
+
+class OpenTasks(NamedTuple):
+    """Tasks of one channel that are still polled."""
+
+    late_micros: int
+    """Microseconds since the first of them is due; negative before that time."""
+    ahead_micros: int
+    """Microseconds until the last of them is due."""
+    number: int
 
 
 class Poll(NamedTuple):
@@ -367,16 +381,21 @@ class VideoTasks:
     # --- polls
 
     @repeated
-    async def due(self) -> Mapping[str, tuple[int, int]]:
-        """Return channel -> (microseconds since its next task is due, negative before that time, number of its tasks
-        that are still polled).
-        """
-        table = MediaTask
-        late = self._clock.sql_micros() - func.min(table.next_poll_micros)
-        query = select(table.channel, late, func.count())
-        query = query.where(table.next_poll_micros.is_not(None)).group_by(table.channel)
+    async def due(self) -> Mapping[str, OpenTasks]:
+        """Return the tasks that are still polled, by channel."""
+        table, now, time = MediaTask, self._clock.sql_micros(), MediaTask.next_poll_micros
+        query = select(table.channel, now - func.min(time), func.max(time) - now, func.count())
+        query = query.where(time.is_not(None)).group_by(table.channel)
         async with self._store.read() as session:
-            return {channel: (late or 0, count) for channel, late, count in await session.execute(query)}
+            found = (await session.execute(query)).all()
+        return {channel: OpenTasks(late or 0, ahead or 0, count) for channel, late, ahead, count in found}
+
+    async def reset_times(self, channel: str) -> None:
+        """Make the tasks of a channel due now whose next poll is later than any pause."""
+        is_wrong = MediaTask.next_poll_micros > self._after(LONGEST_PAUSE_SECONDS)
+        reset = update(MediaTask).where(MediaTask.channel == channel, is_wrong)
+        async with self._store.write() as session:
+            await session.execute(reset.values(next_poll_micros=self._clock.sql_micros(), lease_owner=""))
 
     @repeated
     async def claim(self, channel: str, lease_seconds: float, limit: int) -> list[Claim]:

@@ -90,4 +90,5 @@ class Tasks:
             self.context.wake_poller()
 
     async def _sweep(self) -> None:
+        await self.context.callbacks.reset_times()
         await self.context.rows.sweep(max(1, self._config.max_bytes // ROW_BYTES))

@@ -17,7 +17,7 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import SUBMITTING, Claim, Poll
+from umg_grpc.store.video_task_table import LONGEST_PAUSE_SECONDS, SUBMITTING, Claim, Poll
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
@@ -147,16 +147,18 @@ class Poller:
     async def _step(self) -> None:
         """Lease the due tasks of every channel whose queue has space, and start their polls."""
         due = await self._tasks.rows.due()
-        lateness = max((late for late, _ in due.values()), default=0)
-        self._tasks.metrics.set_open({channel: count for channel, (_, count) in due.items()}, max(0, lateness) / 1e6)
+        lateness = max((tasks.late_micros for tasks in due.values()), default=0)
+        self._tasks.metrics.set_open({channel: tasks.number for channel, tasks in due.items()}, max(0, lateness) / 1e6)
         if self._scheduler is not None:
             self._scheduler.every = TICK_SECONDS if due else IDLE_TICK_SECONDS
-        for channel, (late, _) in due.items():
+        for channel, tasks in due.items():
+            if tasks.ahead_micros > LONGEST_PAUSE_SECONDS * 10**6:
+                await self._tasks.rows.reset_times(channel)
             lane = self._lanes.get(channel)
             if lane is None:
                 clock = asyncio.get_running_loop().time
                 lane = self._lanes[channel] = Lane(self._concurrency, self._per_second, clock)
-            if late >= 0 and (room := lane.room(self._max_batch(channel))):
+            if tasks.late_micros >= 0 and (room := lane.room(self._max_batch(channel))):
                 for claim in await self._tasks.rows.claim(channel, LEASE_SECONDS, room):
                     if claim.task_id not in self._in_flight:
                         self._in_flight.add(claim.task_id)
