@@ -1,12 +1,15 @@
 """Time of the database: the same in SQL statements and in the process, also if the wall clock of the process is wrong."""
 
+import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, literal, select, text
 
+import umg_grpc
 from tests.support.databases import Database
 from umg_grpc.store import open_store
 from umg_grpc.store.database_time import CURRENT_MICROS, DatabaseClock, GivenClock, MachineClock, utc_of
@@ -69,6 +72,37 @@ async def test_stored_times_are_compared_with_the_time_of_the_database(prepared_
             micros = await session.scalar(select(literal(round(now.timestamp() * 1e6)) <= clock.sql_micros()))
             assert micros
     await store.aclose()
+
+
+WALL_CLOCKS = {
+    "access/api_keys.py": "default of the first key and of commands, which open a database for a moment",
+    "access/authentication.py": "default",
+    "access/file_links.py": "default",
+    "service/caching/response_cache.py": "default",
+    "service/metrics.py": "not shared: expiry of certificates",
+    "service/model_discovery.py": "times of local files",
+    "service/pipeline/call_log.py": "last uses of keys, from which the skew is subtracted",
+    "service/pipeline/limits_and_budget.py": "headers for callers",
+    "service/pipeline/maximum_cost.py": "default without usage records",
+    "service/pipeline/response_completion.py": "times shown to callers",
+    "service/pipeline/streamed_responses.py": "times shown to callers",
+    "service/pipeline/usage_recording.py": "default without usage records",
+    "service/resilience/channel_protection.py": "default",
+    "service/resilience/learned_quirks.py": "default",
+    "service/telemetry/opentelemetry_spans.py": "spans of this process",
+    "store/blob_store.py": "times of local files",
+    "store/channel_failure_file.py": "times in local files",
+    "store/database_time.py": "the clock itself",
+}
+"""Modules that may read the wall clock of the process, with the reason."""
+
+
+def test_no_other_module_that_stores_times_reads_the_wall_clock() -> None:
+    package = Path(umg_grpc.__file__).parent
+    reads = re.compile(r"\btime\.time(?:_ns)?\b|\bdatetime\.now\b|\bdate\.today\b")
+    paths = [path for room in ("access", "service", "store") for path in (package / room).rglob("*.py")]
+    found = {str(path.relative_to(package)) for path in paths if reads.search(path.read_text())}
+    assert found == WALL_CLOCKS.keys()
 
 
 def test_the_clock_is_that_of_the_process_until_it_is_measured(clock: DatabaseClock, hands: Hands) -> None:

@@ -62,8 +62,8 @@ class Administration:
         self._refuses_limits = refuses_limits
         self._budgets = BudgetAccounts(store)
         records = UsageRecords(store)
-        self._usage = UsageReport(records)
-        self._records = RequestReport(records)
+        self._usage = UsageReport(records, store.clock)
+        self._records = RequestReport(records, store.clock)
         self._channels = channels
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:

@@ -13,6 +13,7 @@ from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
+from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb
@@ -34,8 +35,9 @@ class _RecordPosition(Position, array_like=True):
 class RequestReport:
     """Reader of the records of calls: one by its request id, or a list page by page."""
 
-    def __init__(self, records: UsageRecords) -> None:
+    def __init__(self, records: UsageRecords, clock: Clock) -> None:
         self._records = records
+        self._clock = clock
 
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
         """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) if none is
@@ -57,7 +59,7 @@ class RequestReport:
         """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or
         page token.
         """
-        calls, after = selected(request), None
+        calls, after = selected(request, utc_of(self._clock)), None
         if request.page_token:
             position = position_of(request.page_token, _RecordPosition)
             calls, after = position.apply_to(calls), (position.start, position.record_id)

@@ -57,11 +57,11 @@ def unknown_token() -> UmgError:
     )
 
 
-def selected(request: Selection) -> CallFilter:
-    """Return the filter of usage records that a request describes. Raise UmgError(INVALID_FIELD) for a start time in
-    the future.
+def selected(request: Selection, now: datetime) -> CallFilter:
+    """Return the filter of usage records that a request describes at the time `now`. Raise UmgError(INVALID_FIELD) for
+    a start time in the future.
     """
-    until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
+    until = utc(request.end_time) if request.HasField("end_time") else now
     since = utc(request.start_time) if request.HasField("start_time") else until - min(SPAN, until - FIRST)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")

@@ -3,13 +3,14 @@
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from umg_grpc.access.api_keys import Key
 from umg_grpc.knowledge.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
+from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
 from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, MONTH
@@ -39,13 +40,14 @@ class _GroupPosition(Position, array_like=True):
 class UsageReport:
     """Reader of usage: of one key, or sums of all usage records page by page."""
 
-    def __init__(self, records: UsageRecords) -> None:
+    def __init__(self, records: UsageRecords, clock: Clock) -> None:
         self._records = records
+        self._clock = clock
 
     async def of_key(self, key: Key, request: pb.GetUsageRequest) -> pb.UsageEntry:
         """Return the usage of one key, summed over the time span of a request."""
         since = utc(request.start_time) if request.HasField("start_time") else key.create_time
-        until = utc(request.end_time) if request.HasField("end_time") else datetime.now(UTC)
+        until = utc(request.end_time) if request.HasField("end_time") else utc_of(self._clock)
         found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))
         span = pb.UsageEntry(start_time=timestamp(since), end_time=timestamp(max(since, until)))
         return _entry([], found[0], span) if found else span
@@ -54,7 +56,7 @@ class UsageReport:
         """Return one page of sums of usage, one for each group (for example key and day). Raise UmgError(INVALID_FIELD)
         for an invalid filter or page token.
         """
-        calls, after = selected(request), list[int | str]()
+        calls, after = selected(request, utc_of(self._clock)), list[int | str]()
         grouped = {DIMENSION_NAMES[dimension] for dimension in request.group_by}
         by = [name for name in DIMENSION_COLUMNS if name in grouped]
         if request.bucket:
