@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.support.databases import Database, Postgres
+from tests.support.full_disks import SmallDisk, disk_at
 from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 from tests.support.redis import RedisServer
@@ -95,6 +96,13 @@ def test_a_data_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert doctor.data_folder(tmp_path / "file").state is State.FAIL
     assert doctor.data_folder(tmp_path / "new" / "folder").state is State.OK
+
+
+def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
+    with disk_at(tmp_path / "disk", "24m") as disk:
+        found = doctor.data_folder(tmp_path / "disk")
+        if isinstance(disk, SmallDisk):  # the disk of a test without privileges has space
+            assert (found.state, "24 MiB free" in found.found) == (State.WARN, True)
 
 
 @dataclass(frozen=True)

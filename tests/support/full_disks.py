@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -68,7 +69,11 @@ def disk_at(directory: Path, size: str) -> Iterator[Disk]:
     """
     directory.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(directory)]
-    if os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
+    if (
+        os.geteuid()
+        or shutil.which("mount") is None
+        or subprocess.run(command, check=False, capture_output=True).returncode
+    ):
         yield LimitedFiles()
         return
     try:

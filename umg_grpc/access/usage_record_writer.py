@@ -249,8 +249,7 @@ class UsageLog:
         """Write all records to the journal, or else to the database, then those of the journal to the database, and
         return leases of budgets.
         """
-        if self._journal.problem:
-            self._journal.check()
+        self._journal.check()
         more = True
         while more:
             more = self._append_completed()

@@ -26,6 +26,8 @@ MEMORY_BYTES, LOCAL_MEMORY_BYTES = 512 << 20, 1200 << 20
 """Least free memory to serve with; with the local text model."""
 RECOMMENDED_CONNECTIONS = 8192
 """Connections for which the limit of open files should suffice, where the config does not limit them."""
+DISK_BYTES = 64 << 20
+"""Least free space on the disk of the data directory."""
 MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
@@ -141,7 +143,9 @@ def _is_gateway(address: Address, *, tls: bool) -> bool:
 
 
 def data_folder(data: Path) -> Check:
-    """Check that files can be written to the data directory, or that a start can create it."""
+    """Check that files can be written to the data directory, or that a start can create it, and that its disk has
+    space.
+    """
     existing = data
     while not existing.exists() and existing != existing.parent:
         existing = existing.absolute().parent
@@ -151,6 +155,10 @@ def data_folder(data: Path) -> Check:
     except OSError as error:
         found = f"{existing.absolute()} cannot be written: {error.strerror}"
         return Check("data", State.FAIL, found, "change its owner or mode, or name another folder with --data")
+    disk = os.statvfs(existing)
+    if disk.f_blocks and (free := disk.f_bavail * disk.f_frsize) < DISK_BYTES:
+        found = f"the disk of {existing.absolute()} has {free >> 20} MiB free, {DISK_BYTES >> 20} MiB are recommended"
+        return Check("data", State.WARN, found, "make room: with less than 4 MiB a process is not ready")
     state = "can be written" if existing == data else "is created by the first start"
     return Check("data", State.OK, f"{data.absolute()} {state}")
 
