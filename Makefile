@@ -21,6 +21,7 @@ overload_args ?=
 streams_args ?=
 soak_args ?=
 ledger_args ?=
+usage_args ?=
 holders_args ?=
 crash_args ?=
 rolling_args ?=
@@ -37,7 +38,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger usage holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,6 +141,9 @@ sbom: $(VENV)/.installed ## write the bill of materials of a release (CycloneDX)
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table (against=COMMIT: against that build)
 	$(BIN)/python -m bench $(if $(against),--against $(against)) $(bench_args)
+
+usage: $(VENV)/.installed ## measure reports of usage over five million records on PostgreSQL: some minutes
+	$(BIN)/python -m tests.usage_scale $(usage_args)
 
 soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled calls and overload
 	$(BIN)/python -m tests.soak $(soak_args)

@@ -1,0 +1,117 @@
+"""Reports of usage: every grouping over several spans of time, page by page."""
+
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import combinations
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.service.servicers.usage_report import BUCKET_NAMES, DIMENSION_NAMES, UsageReport
+from umg_grpc.store.usage_sums import DIMENSION_COLUMNS
+from umg_grpc.v1 import pb
+
+BUCKETS = {name: number for number, name in BUCKET_NAMES.items()}
+DIMENSIONS = {name: number for number, name in DIMENSION_NAMES.items()}
+PAGES = 3
+"""Pages of a report that are read: the first ones take as long as the others."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Request of usage: its grouping, span of time and filters."""
+
+    by: Sequence[str]
+    since: datetime
+    until: datetime
+    span: str
+    """Name of the span."""
+    key_ids: Sequence[str] = ()
+    models: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        filters = [*(["one key"] if self.key_ids else []), *(["two models"] if self.models else [])]
+        return f"{','.join(self.by) or 'total':<42}{self.span}{''.join(f', {each}' for each in filters)}"
+
+    def request(self, page_size: int) -> pb.ListUsageRequest:
+        """Return the request of the first page."""
+        request = pb.ListUsageRequest(
+            start_time=_timestamp(self.since),
+            end_time=_timestamp(self.until),
+            key_ids=self.key_ids,
+            models=self.models,
+            group_by=[pb.UsageDimension.ValueType(DIMENSIONS[name]) for name in self.by if name in DIMENSIONS],
+            page_size=page_size,
+        )
+        for name in self.by:
+            if name in BUCKETS:
+                request.bucket = pb.UsageBucket.ValueType(BUCKETS[name])
+        return request
+
+
+@dataclass
+class Measured:
+    """Entries and times of the pages of a report."""
+
+    report: Report
+    entries: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        pages = " ".join(f"{1000 * seconds:6.0f}" for seconds in self.seconds)
+        return f"{self.report!s:<78}{self.entries:>7} entries, ms by page: {pages}"
+
+
+def groupings() -> Iterator[list[str]]:
+    """Yield every grouping: a time span or none, and any columns."""
+    for bucket in ([], *([name] for name in BUCKETS if BUCKETS[name])):
+        for count in range(len(DIMENSION_COLUMNS) + 1):
+            for names in combinations(DIMENSION_COLUMNS, count):
+                yield [*bucket, *names]
+
+
+def reports(end: datetime) -> Iterator[Report]:
+    """Yield reports over spans that end now, within an hour, and over past ones."""
+    key, models = ["key_0000000000000007"], ["vendor/model-3", "vendor/model-7"]
+    spans = {
+        "30 days": (end - timedelta(days=30), end),
+        "90 days": (end - timedelta(days=90), end),
+        "7 days, 50 days ago": (end - timedelta(days=57, minutes=7), end - timedelta(days=50, seconds=5)),
+        "6 days": (end - timedelta(days=6), end),
+    }
+    for name, (since, until) in spans.items():
+        for by in groupings():
+            if "minute" not in by or until - since < timedelta(days=7):
+                yield Report(by, since, until, name)
+        for by in ([], ["day"], ["hour", "model"], ["month"]):
+            yield Report(by, since, until, name, key_ids=key)
+            yield Report(by, since, until, name, models=models)
+
+
+async def pages(report: UsageReport, request: pb.ListUsageRequest) -> AsyncGenerator[pb.ListUsageResponse]:
+    """Yield the pages of a report."""
+    while True:
+        page = await report.list(request)
+        yield page
+        if not page.next_page_token:
+            return
+        request.page_token = page.next_page_token
+
+
+async def measure(usage: UsageReport, report: Report, page_size: int) -> Measured:
+    """Read the first pages of a report."""
+    measured, began = Measured(report), time.perf_counter()
+    async for page in pages(usage, report.request(page_size)):
+        measured.seconds.append(time.perf_counter() - began)
+        measured.entries += len(page.entries)
+        if len(measured.seconds) == PAGES:
+            break
+        began = time.perf_counter()
+    return measured
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message
