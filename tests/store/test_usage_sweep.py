@@ -13,7 +13,7 @@ from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_partitions import EPOCH, create_partitions, days_of_partitions
-from umg_grpc.store.usage_record_table import UsageRecords
+from umg_grpc.store.usage_record_table import MAX_FOUND, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.store.usage_sweep import ROW_BYTES, Swept, sweep_usage
 from umg_grpc.store.usage_tables import TOTALS, UsageRow
@@ -90,6 +90,20 @@ async def test_the_days_of_old_records_are_dropped_and_the_next_days_are_created
     await sweep_usage(partitioned, 2 * DAY_SECONDS, None, YEARS_SECONDS)
     assert await kept(partitioned) == []
     assert [each.requests for each in await records.sums([], CallFilter(ALL))] == [2], "totals remain"
+
+
+async def test_records_of_one_id_are_found_over_many_days(partitioned: Store) -> None:
+    records = UsageRecords(partitioned)
+    made = [
+        record(number, request_id="same", start_micros=micros_of(NOW - timedelta(days=20 * number)))
+        for number in range(MAX_FOUND + 5)
+    ]
+    await records.insert(lines(*made[:5], record(500)))
+    assert await records.find("same") == made[4::-1]
+    await records.insert(lines(*made))
+    assert await records.find("same") == made[MAX_FOUND - 1 :: -1]
+    begin = await records.begin()
+    assert (begin.records, begin.totals["day"]) == (made[-1].start_time, made[-1].start_time.replace(hour=0))
 
 
 async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:

@@ -26,6 +26,7 @@ from umg_grpc.store.usage_sums import (
     begin_of_usage,
     conditions_of,
     read_sums,
+    spans_of_records,
     tables_of_records,
 )
 from umg_grpc.store.usage_tables import OF_KEY, SUMS, EarlierUsageRow, UsageRow
@@ -202,12 +203,18 @@ class UsageRecords:
         """Return the records with a request id, oldest first, but only the newest `MAX_FOUND`; empty if there
         are none.
         """
-        async with self._store.snapshot() as session:
-            found = list[UsageRecord]()
-            for table in await tables_of_records(session):
-                query = select(*_columns_of(table)).where(table.c.request_id == request_id)
-                query = query.order_by(table.c.start_micros.desc()).limit(MAX_FOUND)
-                found += [_record_of(row) for row in (await session.execute(query)).mappings()]
+        async with self._store.read() as session:
+            spans = await spans_of_records(session)
+        found = list[UsageRecord]()
+        for since, until in spans:
+            async with self._store.snapshot() as session:
+                for table in await tables_of_records(session):
+                    start = table.c.start_micros
+                    query = select(*_columns_of(table)).where(table.c.request_id == request_id)
+                    query = query.where(start >= since, start < until).order_by(start.desc()).limit(MAX_FOUND)
+                    found += [_record_of(row) for row in (await session.execute(query)).mappings()]
+            if len(found) >= MAX_FOUND:
+                break
         return sorted(found, key=_position_of)[-MAX_FOUND:]
 
     @repeated

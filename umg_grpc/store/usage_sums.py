@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.usage_tables import MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
+from umg_grpc.store.usage_partitions import days_of_partitions
+from umg_grpc.store.usage_tables import DAY, MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
 from umg_grpc.time_units import micros_of, time_of
 
@@ -28,6 +29,8 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
 FOREVER = 253_399_622_400 * 10**6  # last month that a `datetime` can have
 
 WINDOW_GROWTH = 8
+DAYS_SEARCHED = 30
+"""Partitions of days that one search of a request id reads."""
 
 Group: TypeAlias = tuple[int | str, ...]
 """Key of a group of calls: the value of each column by which they are grouped, in order; for a time span its start in
@@ -136,8 +139,30 @@ async def tables_of_records(session: AsyncSession) -> list[FromClause]:
     return [current, earlier] if await session.scalar(select(select(earlier.c.record_id).exists())) else [current]
 
 
+async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:
+    """Return spans that together are all time, the newest first, in microseconds since 1970. On PostgreSQL each has
+    the records of a few partitions, since a query locks all partitions that it may read.
+    """
+    days = await _days(session)
+    bounds = [day * BUCKET_MICROS[DAY] for day in days[::-DAYS_SEARCHED] if day > days[0]]
+    return [*zip([*bounds, 0], [FOREVER, *bounds], strict=True)]
+
+
+async def _days(session: AsyncSession) -> list[int]:
+    """Return the days of the partitions, as numbers of days since 1970, in ascending order; empty without any."""
+    is_partitioned = (await session.connection()).dialect.name != SQLITE
+    return await days_of_partitions(session) if is_partitioned else []
+
+
 async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
-    micros = await session.scalar(select(table.c.start_micros).order_by(table.c.start_micros).limit(1))
+    oldest = select(table.c.start_micros).order_by(table.c.start_micros).limit(1)
+    if table is UsageRow.__table__:
+        for day in await _days(session):  # one by one: a query of all would lock them all
+            start = day * BUCKET_MICROS[DAY]
+            of_day = oldest.where(table.c.start_micros >= start, table.c.start_micros < start + BUCKET_MICROS[DAY])
+            if (micros := await session.scalar(of_day)) is not None:
+                return time_of(micros)
+    micros = await session.scalar(oldest)
     return None if micros is None else time_of(micros)
 
 
