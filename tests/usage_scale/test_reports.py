@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def store(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Store]:
-    """Open a database with 50,000 records and their totals, whose clock stands at the end of them."""
+    """Open a database with 50,000 records and their totals, whose clock is at the end of them."""
     directory = tmp_path_factory.mktemp("usage")
     store = await open_store(postgres.create("usage_scale"), directory)
     store.clock = GivenClock(lambda: END)
