@@ -1,12 +1,14 @@
 """Leases of processes on budgets: their size, their return, and the leases of lost and of frozen processes."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlalchemy.engine import Engine
 
 from tests.support.databases import Database
 from umg_grpc.access.budget_leases import VALID_SECONDS
@@ -238,3 +240,27 @@ async def test_a_refusal_names_spent_reserved_and_leased_amounts(database: Datab
         assert f"a budget of 0.000100 credits, of which {case.message}this call needs about 0.000010." in str(
             caught.value
         )
+
+
+async def test_calls_in_a_queue_do_not_wait_for_an_absent_database_one_by_one(database: Database) -> None:
+    async with machines(database) as fleet:
+        await fleet.call("one")
+        async with fleet.store.write() as session:
+            await session.execute(text("ALTER TABLE budget_accounts RENAME TO away"))
+        statements = list[str]()
+
+        def note(_: object, __: object, statement: str, *___: object) -> None:
+            statements.append(statement)
+
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            calls = [fleet.reserve("one", BUDGET // 2) for _ in range(20)]
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        assert {getattr(error, "reason", None) for error in errors} == {pb.ERROR_REASON_UNAVAILABLE}
+        assert len([statement for statement in statements if "budget_accounts" in statement]) == 1
+        fleet.wait(1)
+        async with fleet.store.write() as session:
+            await session.execute(text("ALTER TABLE away RENAME TO budget_accounts"))
+        await fleet.reserve("one", BUDGET // 2)

@@ -19,7 +19,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb
 
 REFUSAL_SECONDS = 0.5
-"""Time for which a refusal is repeated without the database."""
+"""Time for which a refusal, or the failure of a request to the database, is repeated without another request."""
 RETURN_PAUSES = (0.25, 0.5, 0.75)
 """Seconds between the requests of a call that waits for amounts that other processes return."""
 WAIT_AGAIN_SECONDS = 5.0
@@ -107,6 +107,8 @@ class Budgets:
         self._extensions: set[asyncio.Task[Grant]] = set()
         self._confirm_at = monotonic() + CONFIRM_SECONDS
         self._book_at = monotonic() + BOOK_SECONDS
+        self._away_until = 0.0
+        self._periods: dict[str, tuple[float, float]] = {}  # name -> begin and end of the present one
         self._background: Background | None = None
 
     def start(self) -> None:
@@ -128,8 +130,7 @@ class Budgets:
         """
         if (budget := caller.budget_micro_credits) is None:
             return None
-        period = caller.budget_period
-        start = period_start(period, datetime.fromtimestamp(self._clock.now(), UTC)) if period else 0
+        start = self._period_start(caller.budget_period) if caller.budget_period else 0
         lease_id, now = LeaseId(caller.key_id, start, self._holder), self._monotonic()
         lease = self._leases.get(lease_id)
         if lease is None:
@@ -209,6 +210,15 @@ class Budgets:
         """Return all leases of this process to the database, once all its usage records are in it."""
         await self._owner.return_all({self._holder})
 
+    def _period_start(self, period: str) -> int:
+        """Return the start of the present budget period, by the clock of the database."""
+        now, (start, end) = self._clock.now(), self._periods.get(period, (0.0, 0.0))
+        if not start <= now < end:
+            start = period_start(period, datetime.fromtimestamp(now, UTC))
+            next_start = period_end(period, int(start))
+            self._periods[period] = start, now if next_start is None else next_start.timestamp()
+        return int(start)
+
     async def _confirm(self) -> None:
         """Confirm all leases. Amounts of a lease that does not exist any more are spent no longer."""
         sent, known = self._monotonic(), [lease for lease in self._leases.values() if lease.left > 0]
@@ -255,7 +265,7 @@ class Budgets:
         UmgError(UNAVAILABLE).
         """
         pauses = iter(RETURN_PAUSES if self._monotonic() >= lease.wait_at else ())
-        while True:
+        while self._monotonic() >= self._away_until:
             demand = lease.demand(self._monotonic(), least, most)
             # in a task, since a caller that leaves must not lose the leased amount
             task = asyncio.create_task(self._extend_at_owner(lease, demand), name="budget lease")
@@ -264,23 +274,23 @@ class Budgets:
             try:
                 grant = await asyncio.shield(task)
             except (SQLAlchemyError, OSError):
-                if lease.left >= least:
-                    return None
-                message = "the database of the budgets does not answer; try again"
-                raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
+                self._away_until = self._monotonic() + REFUSAL_SECONDS  # the calls in the queue would wait one by one
+                break
             if grant.micro_credits:
                 return None
             pause = next(pauses, None) if grant.is_wanted and lease.left < least else None
             if pause is None:
-                break
+                now = self._monotonic()
+                lease.refused_until = now + REFUSAL_SECONDS
+                lease.wait_at = now + WAIT_AGAIN_SECONDS if grant.is_wanted else lease.wait_at
+                return grant
             await self._sleep(pause)
             if lease.left >= least:
                 return None
-        now = self._monotonic()
-        lease.refused_until = now + REFUSAL_SECONDS
-        if grant.is_wanted:
-            lease.wait_at = now + WAIT_AGAIN_SECONDS
-        return grant
+        if lease.left >= least:
+            return None
+        message = "the database of the budgets does not answer; try again"
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
 
     async def _extend_at_owner(self, lease: Lease, demand: Demand) -> Grant:
         sent = self._monotonic()
