@@ -23,6 +23,8 @@ class Event:
     apply: Callable[[Cluster, float], Awaitable[None]]
     """Function that makes the event last for these seconds."""
     seconds: float = RESTART_SECONDS
+    before_seconds: float = 3.0
+    """Time of the load before the event."""
     loses_folder: bool = False
     """Whether the data folder of a replica is lost."""
     refuses: bool = False
@@ -164,7 +166,7 @@ EVENTS = (
     Event("a clock 2 hours late for 15 s", clock_behind, 15),
     Event("a restart of PostgreSQL", restart_postgres, 1, refuses=True),
     Event("PostgreSQL frozen for 15 s", freeze_postgres, 15, refuses=True),
-    Event("60 s without PostgreSQL", restart_postgres, 60, refuses=True),
+    Event("60 s without PostgreSQL", restart_postgres, 60, before_seconds=20, refuses=True),
     Event("SIGKILL of a gateway while PostgreSQL is away", kill_without_postgres, 5, refuses=True),
     Event("a restart of Redis without data", restart_redis, 1),
     Event("Redis frozen for 5 s", freeze_redis, 5),

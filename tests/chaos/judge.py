@@ -135,16 +135,15 @@ def _compare_money(facts: Facts, verdict: Verdict) -> None:
     last second may be missing, and may have been charged as spent.
     """
     found = judge([each.made for each in facts.ended], facts.provider, facts.records, facts.balances, facts.key_ids)
-    last = {
-        each.made.call.call_id
-        for each in facts.ended
-        if facts.lost_at is not None and each.began <= facts.lost_at <= each.began + each.seconds + LOST_SECONDS
-    }
+    ages = {} if facts.lost_at is None else _ages(facts.ended, facts.lost_at)
     for fault in found.faults:
         is_lost = any(text in fault for text in UNRECORDED)
         verdict.lost_records += is_lost
-        if not (is_lost and any(f"'{call_id}'" in fault for call_id in last)):
+        age = next((age for call_id, age in ages.items() if f"'{call_id}'" in fault), None)
+        if not is_lost or age is None:
             verdict.faults.append(fault)
+        elif age > LOST_SECONDS:
+            verdict.faults.append(f"ended {age:.1f} s before the machine was lost: {fault}")
     for kind, account, key_id in zip(KEYS, found.accounts, facts.key_ids, strict=True):
         verdict.over += max(0, account.ledger - account.served)
         verdict.under += max(0, account.served - account.ledger)
@@ -159,11 +158,16 @@ def _compare_money(facts: Facts, verdict: Verdict) -> None:
             )
 
 
+def _ages(ended: Sequence[Ended], lost_at: float) -> dict[str, float]:
+    """Return the seconds from the end of each call until the loss, negative for a later end."""
+    return {each.made.call.call_id: lost_at - each.began - each.seconds for each in ended if each.began < lost_at}
+
+
 def _compare_limits(provider: CountingProvider, verdict: Verdict) -> None:
     beyond = Counter(
         {
             f"calls of {KEYS[PER_MINUTE].name}": provider.most_in_a_minute(PER_MINUTE) - RPM,
-            KEYS[AT_ONCE].name: provider.most_in_flight[AT_ONCE] - CONCURRENCY,
+            KEYS[AT_ONCE].name: provider.most_at_once(AT_ONCE) - CONCURRENCY,
         }
     )
     for name, count in (+beyond).items():

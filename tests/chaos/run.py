@@ -19,7 +19,8 @@ from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 class Plan:
     """Size of a run."""
 
-    before_seconds: float = 3.0
+    before_seconds: float | None = None
+    """Time of the load before the event; None for the event's own."""
     after_seconds: float = 6.0
     seconds: float | None = None
     """Time of the event; None for its own."""
@@ -35,7 +36,7 @@ async def run(event: Event, proxy: str, plan: Plan, servers: Servers) -> Verdict
         videos = VideoLoad(http, cluster.video_secret)
         async with asyncio.TaskGroup() as group, load.calling():
             group.create_task(videos.submit_until(load.stopped))
-            await asyncio.sleep(plan.before_seconds)
+            await asyncio.sleep(event.before_seconds if plan.before_seconds is None else plan.before_seconds)
             began = time.monotonic()
             await event.apply(cluster, event.seconds if plan.seconds is None else plan.seconds)
             over = time.monotonic()

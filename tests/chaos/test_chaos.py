@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.cluster import Servers, servers
 from tests.chaos.events import EVENTS, freeze, kill
-from tests.chaos.provider import most_in_window
+from tests.chaos.provider import most_in_window, most_overlapping
 from tests.chaos.run import Plan, run
 from tests.support.proxies import program
 
@@ -45,3 +45,7 @@ async def test_an_event_costs_nothing(running: Servers, case: Case) -> None:
 
 def test_the_most_calls_of_a_minute_are_found() -> None:
     assert most_in_window([0.0, 1.0, 30.0, 61.0, 62.0, 63.0], 55) == 4
+
+
+def test_the_most_calls_at_once_are_found() -> None:
+    assert most_overlapping([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]) == 3
