@@ -109,7 +109,7 @@ class Postgres:
                 check=False,
             )
             output.seek(0)
-            assert done.returncode == 0, output.read().decode()
+            assert done.returncode == 0, f"{program} ended with {done.returncode}: {output.read().decode()}"
 
 
 @pytest.fixture(scope="session")
