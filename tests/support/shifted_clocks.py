@@ -1,8 +1,16 @@
 """Wall clock of a gateway's process that a test shifts, by the library libfaketime, which is loaded into the process."""
 
+import platform
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
+
+needs_shifted_clocks = pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the package has the library for Linux on x86-64"
+)
 
 
 @dataclass(frozen=True)
