@@ -176,7 +176,7 @@ async def test_a_task_whose_queries_are_refused_fails_with_the_reason(
 async def test_an_unknown_state_counts_as_running_for_a_time_and_then_fails_the_task(
     gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.3)
+    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 1.0)
     fake.script = [QUEUED, unknown_state("Re-rendering", 40)]
     done = await ended(stub, (await create(stub)).task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
