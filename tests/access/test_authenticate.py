@@ -3,14 +3,15 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 
 import psycopg
 import pytest
+from sqlalchemy import event, text
 from structlog.testing import capture_logs
 
 from tests.access.conftest import Clock
@@ -19,13 +20,17 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import MAX_REFUSED, PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
-from umg_grpc.store import open_store
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.tables import ApiKey
 from umg_grpc.v1 import pb
+
+NEVER = 86_400.0
+"""Seconds between two reads of changes, in tests of the lookups of single keys."""
 
 
 @pytest.fixture
 async def authenticator(keys: Keys, clock: Clock) -> AsyncIterator[Authenticator]:
-    authenticator = Authenticator(keys, monotonic=clock, now=clock)
+    authenticator = Authenticator(keys, monotonic=clock, now=clock, every=NEVER)
     await authenticator.start()
     yield authenticator
     await authenticator.aclose()
@@ -118,6 +123,8 @@ async def test_a_revoked_key_is_forgotten_by_the_next_load(
     await authenticator.start()
     assert authenticator.known == 0
     outage.begin()
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
+    clock.seconds += 60
     assert await reason(authenticator, secret) == pb.ERROR_REASON_UNAVAILABLE
     outage.end()
 
@@ -284,7 +291,7 @@ async def test_cached_callers_stay_valid_during_an_outage(
     caller = await authenticator.authenticate(secret)
     with capture_logs() as logs:
         outage.begin()
-        for seconds in (2, 3, 20, 3600):
+        for seconds in (2, 3, 20, 3500):
             clock.seconds += seconds
             assert await authenticator.authenticate(secret) is caller
             await settled(authenticator)
@@ -324,7 +331,7 @@ async def test_a_key_revoked_in_an_outage_is_refused_after_it(
     outage.end()
     await settled(authenticator)  # a lookup that waited for the database
     await keys.revoke("app")
-    clock.seconds += 2
+    clock.seconds += 3
     authenticator.cached(secret)
     await settled(authenticator)
     assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
@@ -368,3 +375,124 @@ async def test_closing_answers_waiting_lookups(postgres: Postgres, tmp_path: Pat
         assert await waiting == pb.ERROR_REASON_UNAVAILABLE
     await store.aclose()
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "key lookups"]
+
+
+class Reader:
+    """Keys of a database, and the numbers of rows that were read of them."""
+
+    def __init__(self, store: Store, now: Callable[[], datetime]) -> None:
+        self.keys = Keys(store, now)
+        self.rows = 0
+
+        def count(*_: object) -> None:
+            self.rows += 1
+
+        self.end = lambda: event.remove(ApiKey, "load", count)
+        event.listen(ApiKey, "load", count)
+
+
+@pytest.fixture
+async def current(keys: Keys) -> AsyncIterator[Authenticator]:
+    """Yield an authenticator that reads the changes all the time."""
+    authenticator = Authenticator(keys, every=0.001)
+    await authenticator.start()
+    yield authenticator
+    await authenticator.aclose()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async def is_met() -> bool:
+        await asyncio.sleep(0.001)
+        return condition()
+
+    async with asyncio.timeout(60):
+        while not await is_met():
+            pass
+
+
+async def test_each_change_of_a_key_is_in_memory_soon(current: Authenticator, keys: Keys, store: Store) -> None:
+    _, secret = await keys.create("app")
+    await until(lambda: current.cached(secret) is not None)
+    await keys.update("app", {"requests_per_minute": 7})
+    await until(lambda: (found := current.cached(secret)) is not None and found.requests_per_minute == 7)
+    _, second = await keys.rotate("app")
+    await until(lambda: current.cached(second) is not None)
+    assert (former := current.cached(secret)) is not None
+    assert former.expires_at is not None
+    _, third = await keys.rotate("app")
+    await until(lambda: current.cached(third) is not None)
+    assert [current.cached(each) is not None for each in (secret, second)] == [False, True]
+    await keys.revoke("app")
+    await until(lambda: current.cached(third) is None)
+    _, deleted = await keys.create("deleted")
+    await until(lambda: current.cached(deleted) is not None)
+    async with store.write() as session:
+        await session.execute(text("DELETE FROM api_keys WHERE name = 'deleted'"))
+    await until(lambda: current.known == 0)
+    assert current._secrets == {}
+
+
+async def test_keys_that_do_not_change_are_not_read_again(store: Store, clock: Clock) -> None:
+    reader = Reader(store, clock.utc)
+    secrets = [(await reader.keys.create(f"app-{number}"))[1] for number in range(20)]
+    used = {(await reader.keys.get("app-0")).key_id: clock.utc()}
+    authenticator = Authenticator(reader.keys, every=0.001)
+    await authenticator.start()
+    try:
+        assert authenticator.known == len(secrets)
+        loaded = reader.rows
+        await reader.keys.record_uses(used)  # no change
+        async with store.write() as session:
+            await session.execute(text("UPDATE api_keys SET requests_per_minute = 3 WHERE name = 'app-1'"))
+        await until(lambda: (found := authenticator.cached(secrets[1])) is not None and found.requests_per_minute == 3)
+        assert [authenticator.cached(secret) is not None for secret in secrets] == [True] * len(secrets)
+        assert reader.rows == loaded + 1
+    finally:
+        await authenticator.aclose()
+        reader.end()
+
+
+async def test_no_change_is_passed_over_that_is_committed_after_a_later_one(
+    database: Database, keys: Keys, current: Authenticator, store: Store
+) -> None:
+    first, second = [(await keys.create(name))[1] for name in ("first", "second")]
+    await until(lambda: current.known == 2)
+
+    async def revoke_both() -> None:
+        async with store.write() as session:
+            await session.execute(text("UPDATE api_keys SET revoke_time = create_time WHERE name = 'first'"))
+            other = asyncio.create_task(keys.revoke("second"))
+            for _ in range(20):  # the other may be committed first, if nothing keeps it from that
+                await asyncio.sleep(0.001)
+        await other
+
+    await revoke_both()
+    await until(lambda: current.cached(first) is None and current.cached(second) is None)
+
+
+async def test_a_stored_key_is_valid_for_a_bounded_time_without_the_database(
+    keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, secret = await keys.create("app")
+    _, first = await keys.create("first")
+    authenticator = Authenticator(keys, monotonic=clock, now=clock, every=NEVER, max_stale=600, permanent=[first])
+    await authenticator.start()
+    outage.begin()
+    try:
+        for seconds in (30, 570):
+            clock.seconds += seconds
+            assert (await authenticator.authenticate(secret)).name == "app"
+        clock.seconds += 1
+        assert authenticator.cached(secret) is None
+        assert await reason(authenticator, secret) == pb.ERROR_REASON_UNAVAILABLE
+        assert (await authenticator.authenticate(first)).name == "first"
+        assert authenticator.cached(first) is not None
+    finally:
+        outage.end()
+    clock.seconds += 5
+    async with asyncio.timeout(60):
+        while authenticator.cached(secret) is None:
+            with suppress(UmgError):
+                await authenticator.authenticate(secret)
+            clock.seconds += 1
+    await authenticator.aclose()

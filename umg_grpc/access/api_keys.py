@@ -2,12 +2,12 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
-from sqlalchemy import ColumnElement, String, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, String, bindparam, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,7 +16,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.database_time import GivenClock, utc_of
-from umg_grpc.store.tables import ApiKey, UtcTime
+from umg_grpc.store.tables import ApiKey, ApiKeyChange, UtcTime
 from umg_grpc.v1 import pb
 
 KEY_PREFIX = "sk-umg-"
@@ -76,6 +76,16 @@ class Key:
     def is_live(self, now: datetime) -> bool:
         """Return whether the key is neither revoked nor expired."""
         return self.revoke_time is None and (self.expire_time is None or self.expire_time > now)
+
+
+class KeyChange(NamedTuple):
+    """Key that was changed: the number of its last change, and the key by the hashes of its secrets."""
+
+    number: int
+    key_id: str
+    keys: Mapping[str, Key]
+    """Key by the hash of its secret and, in a rotation, of its former one; also a revoked key. Empty if it was deleted.
+    """
 
 
 def utc_now() -> datetime:
@@ -258,6 +268,29 @@ class Keys:
             return {digest: found[digest] for digest in hashes if digest in found}
 
     @repeated
+    async def last_change(self) -> int:
+        """Return the number of the last change of a key; 0 if none was recorded. Raises SQLAlchemyError."""
+        async with self._store.read() as session:
+            return await session.scalar(select(func.max(ApiKeyChange.change_number))) or 0
+
+    @repeated
+    async def changes(self, after: int, size: int) -> Sequence["KeyChange"]:
+        """Return up to `size` keys that were changed after the change `after`, also revoked and deleted ones, in the
+        order of their last changes. Raises SQLAlchemyError.
+        """
+        query = (
+            select(ApiKeyChange.change_number, ApiKeyChange.key_id, ApiKey)
+            .outerjoin(ApiKey, ApiKey.key_id == ApiKeyChange.key_id)
+            .where(ApiKeyChange.change_number > after)
+            .order_by(ApiKeyChange.change_number)
+            .limit(size)
+        )
+        async with self._store.read() as session:
+            return [
+                KeyChange(number, key_id, by_secret_hash(row)) for number, key_id, row in await session.execute(query)
+            ]
+
+    @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
         """Return one page of valid keys by the hashes of their secrets, and the id after which the next page begins.
 
@@ -273,12 +306,15 @@ class Keys:
         return found, rows[-1].key_id if len(rows) == size else ""
 
 
-def by_secret_hash(row: ApiKey) -> dict[str, Key]:
+def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
     """Return the key in a database row by the hash of its secret; during a rotation also by the hash of its former
     secret.
 
-    Under the latter hash the key has the prefix of the former secret, and expires at the end of the overlap.
+    Under the latter hash the key has the prefix of the former secret, and expires at the end of the overlap. Return an
+    empty dict for a missing row.
     """
+    if row is None:
+        return {}
     key = _key_of(row)
     if row.previous_secret_hash is None or key.previous_expire_time is None:
         return {row.secret_hash: key}

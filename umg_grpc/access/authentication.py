@@ -5,7 +5,8 @@ import enum
 import itertools
 import random
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -13,13 +14,14 @@ from typing import NamedTuple, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import Key, Keys, hash_secret
+from umg_grpc.access.api_keys import Key, KeyChange, Keys, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
-FRESH_SECONDS = 1.0  # age up to which a known caller is served without a lookup
+FRESH_SECONDS = 2.0  # age up to which a known caller is served without a lookup
 STALE_SECONDS = 4.0  # age up to which it is served during a background lookup; an older one waits for the lookup
+MAX_STALE_SECONDS = 3600.0  # the same while the database is unavailable, unless the config has another
 REFUSED_SECONDS = 5.0  # time in which an invalid secret is not looked up again
 RETRY_SECONDS = 1.0  # time between two lookups while the database is unavailable, and that of `Retry-After`
 KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the database
@@ -27,9 +29,11 @@ UNKNOWN_WAIT_SECONDS = 5.0  # the same for an unknown one
 QUERY_SECONDS = 5.0
 BATCH = 256  # secrets looked up by one query
 MAX_KNOWN = 100_000
-REFRESH_SECONDS = 5.0  # longest time between two loads of up to 5000 keys
-KEYS_PER_SECOND = 1000  # the same for more keys: a load of 1000 takes some 30 ms
-REFRESH_JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not load together
+MAX_CHANGED = 10_000  # keys whose last change is remembered, for lookups in flight
+CHANGES_SECONDS = 1.0  # longest time between two reads of the keys that were changed
+JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not read together
+RELOAD_SECONDS = 3600.0  # longest time between two loads of all keys
+OUTAGE_RELOAD_SECONDS = 10.0  # the same after an outage: another server, without the last changes, may have replaced it
 FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
 PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
 MAX_REFUSED = 4096
@@ -74,12 +78,12 @@ _Outcome = Caller | _Rejection | None
 class Authenticator:
     """Authenticator of callers by the hashes of their API keys; runs from `start` to `aclose`.
 
-    All valid keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that each process has
-    them while the database is unavailable; their callers then stay valid until the keys expire.
+    All valid keys, at most `MAX_KNOWN`, are loaded at the start, and each second the keys that were changed since. So a
+    revoked key is rejected after about a second, and each process has all keys while the database is unavailable; their
+    callers then stay valid for `max_stale` seconds, at most until the keys expire.
 
-    A key in memory that is used is looked up again in the background, at most once a second. So a revoked key is
-    rejected after 5 seconds at most, or after a second if it is used all the time. One task makes all lookups, many
-    keys in one query, so that a flood of invalid keys causes only one query at a time.
+    A key is looked up alone if it is not in memory, or if the changes were not read for some seconds. One task makes
+    all lookups, many keys in one query, so that a flood of invalid keys causes only one query at a time.
     """
 
     def __init__(
@@ -90,18 +94,33 @@ class Authenticator:
         now: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
         note: Callable[[Key], None] = lambda _: None,
+        max_stale: float = MAX_STALE_SECONDS,
+        permanent: Collection[str] = (),
+        every: float = CHANGES_SECONDS,
     ) -> None:
         """Create an authenticator for the keys of a database.
 
         `monotonic`, `now`: clocks; `chance`: returns a random number, for the time of loads; `note`: called with each
-        valid key that is read from the database.
+        valid key that is read from the database. `max_stale`: seconds for which keys are valid without the database;
+        `permanent`: secrets for which this bound does not hold; `every`: seconds between two reads of changes.
         """
         self._keys = keys
         self._note = note
         self._chance = chance
         self._monotonic = monotonic
         self._now = now
+        self._max_stale = max_stale
+        self._permanent = frozenset(map(hash_secret, permanent))
+        self._every = every
         self._known: dict[str, KnownKey] = {}
+        self._secrets = dict[str, set[str]]()
+        """Hashes of the secrets in memory, by the id of their key."""
+        self._changed = OrderedDict[str, float]()
+        """Times at which the last changes of keys were read, by id: a lookup that began before may be outdated."""
+        self._last_change = 0
+        self._current_at = float("-inf")
+        """Time up to which all changes are in memory."""
+        self._reload_at = float("-inf")
         self._refused: dict[str, _Refused] = {}
         self._queued: dict[str, asyncio.Future[_Outcome]] = {}
         self._in_flight: dict[str, asyncio.Future[_Outcome]] = {}
@@ -159,11 +178,11 @@ class Authenticator:
         """Return the caller of a key that `find` returned; None if it has become invalid or must be looked up in the
         database again.
 
-        None also for any other object. A lookup older than a second is repeated in the background.
+        None also for any other object.
         """
         if not isinstance(known, KnownKey):
             return None
-        if self._monotonic() - known.checked > FRESH_SECONDS and not self._is_usable(known):
+        if not self._is_usable(known):
             return None
         caller = known.caller
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
@@ -216,16 +235,21 @@ class Authenticator:
         return outcome
 
     def _is_usable(self, known: KnownKey) -> bool:
-        """Return whether the last lookup of the key is recent enough to rely on. Request a new lookup if it is old."""
+        """Return whether the state of the key is recent enough to rely on. Request a lookup if it is old."""
         if known.checked == REMOVED:
             return False
         now = self._monotonic()
-        if (age := now - known.checked) > FRESH_SECONDS:
-            if age > STALE_SECONDS and self._unavailable_since is None:
+        if (age := now - max(known.checked, self._current_at)) > FRESH_SECONDS:
+            if age > STALE_SECONDS and (self._unavailable_since is None or self._is_outdated(known)):
                 return False
             if now >= self._retry_at:
                 self._request_lookup(known.digest)
         return True
+
+    def _is_outdated(self, known: KnownKey) -> bool:
+        """Return whether the key must not be used any more without the database."""
+        age = self._monotonic() - max(known.checked, self._current_at)
+        return age > self._max_stale and known.digest not in self._permanent
 
     def _rejection(self, digest: str) -> _Rejection | None:
         refused = self._refused.get(digest)
@@ -253,22 +277,55 @@ class Authenticator:
         if not future.done():
             self._mark_unavailable("it does not answer")
         outcome = future.result() if future.done() else None
-        return known.caller if outcome is None and known is not None else outcome
+        if outcome is None and known is not None and known.checked != REMOVED and not self._is_outdated(known):
+            return known.caller
+        return outcome
 
     async def _keep_loaded(self) -> None:
         while True:
             try:
-                await self._load()
+                if self._monotonic() >= self._reload_at:
+                    await self._load()
+                    self._reload_at = self._monotonic() + RELOAD_SECONDS * (1 - JITTER * self._chance())
+                await self._read_changes()
                 self._mark_available()
             except Exception as error:  # drivers raise various exceptions if the database is unavailable
                 self._mark_unavailable(str(error) or type(error).__name__)
+                reload_at = self._monotonic() + OUTAGE_RELOAD_SECONDS * self._chance()
+                self._reload_at = min(self._reload_at, reload_at)
             self._loaded.set()
-            pause = max(REFRESH_SECONDS, len(self._known) / KEYS_PER_SECOND)
-            await asyncio.sleep(pause * (1 - REFRESH_JITTER * self._chance()))
+            await asyncio.sleep(self._every * (1 - JITTER * self._chance()))
+
+    async def _read_changes(self) -> None:
+        """Read all changes of keys since the last call from the database."""
+        while True:
+            began = self._monotonic()
+            async with asyncio.timeout(QUERY_SECONDS):
+                changes = await self._keys.changes(self._last_change, PAGE)
+            for change in changes:
+                self._apply(change, began)
+                self._last_change = change.number
+            if len(changes) < PAGE:
+                break
+        self._current_at = began
+
+    def _apply(self, change: KeyChange, began: float) -> None:
+        """Store the state of a changed key in memory. `began`: time at which the read of the change began."""
+        self._changed.pop(change.key_id, None)
+        self._changed[change.key_id] = self._monotonic()
+        if len(self._changed) > MAX_CHANGED:
+            self._changed.popitem(last=False)
+        for digest in self._secrets.get(change.key_id, set()) - change.keys.keys():
+            self._remove(digest)
+        for digest, key in change.keys.items():
+            if self._last_check(digest) > began:  # a lookup at the same time: either may be the later one
+                self._request_lookup(digest)
+            self._record_result(digest, key, began)
 
     async def _load(self) -> None:
         """Load all valid keys from the database, and remove revoked and deleted ones from memory."""
         began, last, count = self._monotonic(), "", 0
+        last_change = await self._keys.last_change()
         while count < MAX_KNOWN:
             started = self._monotonic()
             async with asyncio.timeout(QUERY_SECONDS):
@@ -279,7 +336,8 @@ class Authenticator:
                     self._record_result(digest, key, started)
             if not last:
                 break
-        else:
+        self._last_change = last_change
+        if last:
             return  # keys that were not loaded may be live
         for digest in [digest for digest, known in self._known.items() if known.checked < began]:
             self._remove(digest)
@@ -301,7 +359,7 @@ class Authenticator:
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 keys = await self._keys.by_hash(self._in_flight)
-            outcomes = {digest: self._record_result(digest, keys.get(digest), started) for digest in self._in_flight}
+            outcomes = {digest: self._record_lookup(digest, keys.get(digest), started) for digest in self._in_flight}
             self._mark_available()
         except Exception as error:  # drivers raise various exceptions if the database is unavailable
             self._mark_unavailable(str(error) or type(error).__name__)
@@ -313,6 +371,14 @@ class Authenticator:
     def _last_check(self, digest: str) -> float:
         found = self._known.get(digest) or self._refused.get(digest)
         return float("-inf") if found is None else found.checked
+
+    def _record_lookup(self, digest: str, key: Key | None, started: float) -> _Outcome:
+        """Store the result of a lookup in memory, unless the key was changed since it began. Return it as
+        `_record_result` does.
+        """
+        if key is not None and key.revoke_time is None and self._changed.get(key.key_id, REMOVED) > started:
+            return caller_of(key)
+        return self._record_result(digest, key, started)
 
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
         """Store the result of a lookup in memory, and return it: the caller, or the reason why the key is invalid.
@@ -330,8 +396,14 @@ class Authenticator:
         self._note(key)
         caller = caller_of(key)
         known = self._known.get(digest)
+        if known is not None and known.caller.key_id != key.key_id:  # the secret of a deleted key was given to another
+            self._remove(digest)
+            known = None
         if known is None:
-            _put_bounded(self._known, digest, KnownKey(digest, caller, checked), MAX_KNOWN)
+            if len(self._known) >= MAX_KNOWN:
+                self._remove(next(iter(self._known)))
+            self._known[digest] = KnownKey(digest, caller, checked)
+            self._secrets.setdefault(key.key_id, set()).add(digest)
             return caller
         known.checked = checked
         if known.caller != caller:  # an equal caller is not replaced, since it has compiled its patterns
@@ -344,6 +416,10 @@ class Authenticator:
         """
         if (known := self._known.pop(digest, None)) is not None:
             known.checked = REMOVED
+            secrets = self._secrets[known.caller.key_id]
+            secrets.discard(digest)
+            if not secrets:
+                del self._secrets[known.caller.key_id]
 
     def _mark_unavailable(self, reason: str) -> None:
         self._retry_at = self._monotonic() + RETRY_SECONDS

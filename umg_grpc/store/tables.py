@@ -1,11 +1,13 @@
 """Tables of the current database schema. The migrations create the same schema, which a test checks."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
+    Connection,
     DateTime,
     Dialect,
     Index,
@@ -15,10 +17,14 @@ from sqlalchemy import (
     String,
     Text,
     TypeDecorator,
+    event,
     false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.sql.schema import Table
+
+from umg_grpc.store.key_change_triggers import trigger_statements
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -110,6 +116,24 @@ class ApiKey(Base):
     """`day` or `month` in UTC; "" or None for a budget without a period."""
     last_use_time: Mapped[datetime | None] = mapped_column(UtcTime)
     """Time of the last call, accurate to a minute; None before the first use."""
+
+
+class ApiKeyChange(Base):
+    """Table of the number of the last change of each API key, also of a deleted one. Triggers write it."""
+
+    __tablename__ = "api_key_changes"
+    __table_args__ = (Index("uq_api_key_changes_number", "change_number", unique=True),)
+
+    key_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    change_number: Mapped[int] = mapped_column(BigInteger)
+    """Greater than the numbers of all earlier changes, of which none becomes visible later."""
+
+
+@event.listens_for(Base.metadata, "after_create")
+def _create_triggers(_: MetaData, connection: Connection, tables: Collection[Table], **_options: object) -> None:
+    if ApiKeyChange.__table__ in tables:
+        for statement in trigger_statements(connection.dialect.name):
+            connection.exec_driver_sql(statement)
 
 
 MAX_OBJECT_ID_CHARACTERS = 512
