@@ -362,19 +362,25 @@ async def open_service(
     telemetry: Telemetry | None = None,
     *,
     counts_alone: bool = False,
+    first_secret: str | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Open the database and build the services of a config. Yield the services, which are closed at the end of the
     block.
 
     `data`: data directory; `local`: None without a local model; `metrics`, `load_shedder`, `telemetry`: objects of the
     process, if any; `counts_alone`: whether other processes serve the same callers without a Redis, so that limits are
-    rejected. Raise StoreError for an unusable database, OSError for an unusable data directory or file.
+    rejected; `first_secret`: secret of the bootstrap key, None if it is unknown here. Raise StoreError for an unusable
+    database, OSError for an unusable data directory or file.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
         authenticator = Authenticator(
-            Keys(store), now=store.clock.now, note=LimitedKeys().note if counts_alone else lambda _: None
+            Keys(store),
+            now=store.clock.now,
+            note=LimitedKeys().note if counts_alone else lambda _: None,
+            max_stale=config.keys.max_stale,
+            permanent=[first_secret] if first_secret else [],
         )
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)

@@ -353,7 +353,7 @@ LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
 SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, prompt_caching"
 SERVED = f"one of {', '.join(served_protocols())}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, stream_headers_after, drain, drain_delay, shipped_prices, price_file, unpriced, discovery, tls, log, metrics, egress, responses, reasoning, usage, blobs"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, stream_headers_after, drain, drain_delay, shipped_prices, price_file, unpriced, discovery, keys, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
 STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"
@@ -1029,6 +1029,11 @@ MISTAKES = [
         "a region of the sandbox",
         "channels: [{name: a, protocols: [sandbox], models: [m], price_region: eu}]",
         ("1: channels[0].price_region: expected only for an upstream on the network; a `sandbox` channel has none",),
+    ),
+    Mistake(
+        "a bound of keys that is none",
+        CHANNEL + "keys: {max_stale: never}",
+        ("6: keys.max_stale: expected a time like 30d, 12h, 15m or seconds, at most 3650d",),
     ),
     Mistake(
         "an interval of discovery that is none",

@@ -110,6 +110,7 @@ async def gateway(
                 open_service(
                     *(config, options.data, local, metrics, load_shedder, telemetry),
                     counts_alone=options.share_ports and config.redis is None,
+                    first_secret=configured_secret(options.data, environment.get(VARIABLE)),
                 )
             )
             face = _bind_grpc(service, options, limit, certificates)

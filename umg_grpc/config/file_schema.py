@@ -17,6 +17,7 @@ from umg_grpc.config.values import (
     ConfigEntry,
     Cors,
     Discovery,
+    KeySettings,
     Limits,
     Log,
     MetricsAccess,
@@ -77,6 +78,10 @@ class _DiscoveryEntry(ConfigEntry, frozen=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=300)] = Discovery.wait
 
 
+class _KeysEntry(ConfigEntry, frozen=True):
+    max_stale: str | None = None
+
+
 class _File(ConfigEntry, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
     """Connections to providers and to the models of the gateway itself."""
@@ -103,6 +108,7 @@ class _File(ConfigEntry, frozen=True):
     price_file: str | None = None
     unpriced: str | dict[str, object] | None = None
     discovery: _DiscoveryEntry = _DiscoveryEntry()
+    keys: _KeysEntry = _KeysEntry()
     tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
@@ -200,6 +206,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         price_file=file.price_file,
         unpriced=unpriced(document, ("unpriced",), file.unpriced) or (),
         discovery=_discovery(document, file.discovery),
+        keys=_keys(document, file.keys),
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
@@ -245,6 +252,12 @@ def _discovery(document: Document, entry: _DiscoveryEntry) -> Discovery:
     if entry.interval is None:
         return Discovery(wait=entry.wait)
     return Discovery(interval=duration(document, ("discovery", "interval"), entry.interval), wait=entry.wait)
+
+
+def _keys(document: Document, entry: _KeysEntry) -> KeySettings:
+    if entry.max_stale is None:
+        return KeySettings()
+    return KeySettings(max_stale=duration(document, ("keys", "max_stale"), entry.max_stale))
 
 
 def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:

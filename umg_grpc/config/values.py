@@ -364,6 +364,14 @@ class Discovery:
     """Most seconds that a start waits for the lists."""
 
 
+@dataclass(frozen=True)
+class KeySettings:
+    """Settings of callers' API keys."""
+
+    max_stale: int = 3600
+    """Seconds for which stored keys are valid while the database is unavailable."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricsAccess:
     """Separate address of `/metrics`, and the key that it requires. Without either, the HTTP port serves it without a
@@ -438,6 +446,7 @@ class Config:
     and are refused to keys with a budget.
     """
     discovery: Discovery = Discovery()
+    keys: KeySettings = KeySettings()
     tls: Tls | None = None
     """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)
