@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
 import pytest
@@ -147,6 +147,16 @@ async def test_totals_remain_without_the_records(usage_store: Store) -> None:
         await session.execute(delete(UsageRow))
     for by in ([], ["day", "key"], ["hour", "channel"], ["month", "model", "operation"]):
         assert await records.sums(by, CallFilter(ALL)) == expected(by, CallFilter(ALL))
+
+
+@pytest.mark.parametrize("bucket", ["", *BUCKETS])
+async def test_a_span_may_end_at_the_last_time_that_a_datetime_has(usage_store: Store, bucket: str) -> None:
+    records = UsageRecords(usage_store)
+    await records.insert(lines(*RECORDS))
+    by, last = [*([bucket] if bucket else []), "key"], datetime.max.replace(tzinfo=UTC)
+    everything = await records.sums(by, CallFilter(ALL, last), limit=COUNT + 1)
+    assert everything == expected(by, CallFilter(ALL))
+    assert await records.sums(by, CallFilter(last - timedelta(days=40), last), limit=10) == []
 
 
 async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_store: Store) -> None:

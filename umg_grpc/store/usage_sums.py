@@ -26,7 +26,8 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
     {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
-FOREVER = 253_399_622_400 * 10**6  # last month that a `datetime` can have
+FOREVER = 253_399_622_400 * 10**6
+"""Start of the last month that a `datetime` can have, in microseconds since 1970. No call arrives later."""
 
 WINDOW_GROWTH = 8
 DAYS_SEARCHED = 30
@@ -172,11 +173,11 @@ async def _windows(
     """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
     since 1970. `after`: last group of the previous page, before which nothing is read.
 
-    Groups by time have a first window that has as many spans as a page has groups, and longer ones if these do not
-    fill the page; other groups have one window.
+    Groups by time have a first window that has as many spans as a page has groups, or one month, and longer ones if
+    these do not fill the page; other groups have one window.
     """
     since = micros_of(calls.since)
-    until = FOREVER if calls.until is None else micros_of(calls.until)
+    until = FOREVER if calls.until is None else min(FOREVER, micros_of(calls.until))
     bucket = by[0] if by and by[0] in BUCKETS else None
     if after and bucket is not None:
         since = max(since, int(after[0]))
@@ -189,6 +190,8 @@ async def _windows(
         start, micros = since, until - since
         if bucket is not None and bucket in BUCKET_MICROS and limit is not None:
             micros = limit * BUCKET_MICROS[bucket]
+        elif bucket == MONTH and len(by) > 1 and limit is not None:
+            micros = BUCKET_MICROS[DAY]  # to the end of the month, which may fill the page
         while start < until:
             end = until if bucket is None else min(until, next_start(bucket, start + micros))
             yield [
