@@ -29,7 +29,7 @@ DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
 FOREVER = 253_399_622_400 * 10**6
 """Start of the last month that a `datetime` can have, in microseconds since 1970. No call arrives later."""
 
-WINDOW_GROWTH = 8
+WINDOW_GROWTH = 2
 DAYS_SEARCHED = 30
 """Partitions of days that one search of a request id reads."""
 
@@ -173,7 +173,7 @@ async def _windows(
     """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
     since 1970. `after`: last group of the previous page, before which nothing is read.
 
-    Groups by time have a first window that has as many spans as a page has groups, or one month, and longer ones if
+    Groups by time have a first window that has as many spans as a page has groups, or one month, and further ones if
     these do not fill the page; other groups have one window.
     """
     since = micros_of(calls.since)
@@ -189,7 +189,7 @@ async def _windows(
     def windows() -> Iterator[list[_Part]]:
         start, micros = since, until - since
         if bucket is not None and bucket in BUCKET_MICROS and limit is not None:
-            micros = limit * BUCKET_MICROS[bucket]
+            micros = (limit + 1) * BUCKET_MICROS[bucket]  # one more: the last one of the previous page is read again
         elif bucket == MONTH and len(by) > 1 and limit is not None:
             micros = BUCKET_MICROS[DAY]  # to the end of the month, which may fill the page
         while start < until:
