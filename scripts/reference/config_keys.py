@@ -23,6 +23,7 @@ from umg_grpc.config.values import (
     MetricsAccess,
     ModelInfo,
     Retention,
+    UsageRetention,
     VideoTaskConfig,
 )
 from umg_grpc.egress_rules import EgressRules
@@ -31,6 +32,7 @@ from umg_grpc.knowledge.quirks import Quirks
 VALUES: Mapping[type[ConfigEntry], type] = {
     file_schema._File: Config,
     file_schema._RetentionEntry: Retention,
+    file_schema._UsageEntry: UsageRetention,
     file_schema._BlobsEntry: BlobStorage,
     file_schema._MetricsEntry: MetricsAccess,
     file_schema._EgressEntry: EgressRules,

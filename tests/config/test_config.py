@@ -266,6 +266,11 @@ def test_only_sqlite_limits_the_size_of_usage_records_by_default(case: UsageCase
     assert config.usage == UsageRetention(ttl=2 * 86400, max_bytes=case.max_bytes)
 
 
+def test_the_time_of_totals_of_usage_is_read() -> None:
+    config = parse("channels: [{name: a, protocols: [local], models: [m]}]\nusage: {totals_ttl: 400d}", "f", {})
+    assert config.usage == UsageRetention(ttl=90 * 86400, max_bytes=1024**3, totals_ttl=400 * 86400)
+
+
 def test_the_place_of_result_files_is_read() -> None:
     text = "channels: [{name: a, protocols: [local], models: [m]}]\nblobs: "
     read = parse(

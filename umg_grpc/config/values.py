@@ -321,11 +321,13 @@ class UsageRetention:
     """Times and total size for which usage records and totals of usage are kept."""
 
     ttl: int
-    """Seconds after the arrival of a call for which its record is kept."""
+    """Seconds for which a record is kept after the arrival of its call."""
     max_bytes: int | None
     """Most bytes of all records; the oldest are deleted first, also before `ttl`. None for no limit."""
     totals_ttl: int = 3650 * 86400
-    """Seconds for which totals are kept, by day; those by hour and minute have a shorter limit of their own."""
+    """Seconds for which totals by day and month are kept. Those by hour are kept for 400 days at most, those by minute
+    for 2 days.
+    """
     enabled: bool = True
     """Whether any record is kept."""
 
