@@ -19,6 +19,7 @@ vendors_args ?=
 against ?=
 overload_args ?=
 streams_args ?=
+reload_args ?=
 soak_args ?=
 ledger_args ?=
 usage_args ?=
@@ -38,7 +39,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams ledger usage holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
+.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams reload ledger usage holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -153,6 +154,9 @@ overload: $(VENV)/.plot ## offer half to three times the capacity, and write doc
 
 streams: $(VENV)/.installed ## hold 8,000 slow streams open on one process, with small calls beside them: a minute
 	$(BIN)/python -m bench.slow_streams $(streams_args)
+
+reload: $(VENV)/.installed ## measure for how long a reload to 10,000 models holds the process: half a minute
+	$(BIN)/python -m bench.config_reload $(reload_args)
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
 	$(BIN)/python -m tests.ledger $(ledger_args)

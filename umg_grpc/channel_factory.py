@@ -102,11 +102,11 @@ class ChannelFactory:
         self._fetcher = fetcher
         self._now = now
 
-    def channels(self, config: Config) -> Channels:
-        """Build all channels of a config, and the router that selects among them. Raise OSError if a file that the
-        config names cannot be read.
+    def channels(self, config: Config, router: Router | None = None) -> Channels:
+        """Build all channels of a config, and the router that selects among them. `router`: the one of this config, if
+        it is built already. Raise OSError if a file that the config names cannot be read.
         """
-        channels = Channels(Router(config))
+        channels = Channels(router or Router(config))
         for channel in config.channels:
             if "local" in channel.protocols:
                 self._add_local(channels, channel, config)

@@ -1,5 +1,6 @@
 """Construction of the gateway's gRPC services and all their objects from the config, and their lifetime."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,6 +21,7 @@ from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
+from umg_grpc.config.config_hash import config_hash
 from umg_grpc.config.reload_changes import Changes, changes
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
@@ -34,6 +36,7 @@ from umg_grpc.service.metric_gauges import (
     CHANNEL_PAUSED_KEYS,
     CHANNEL_QUEUE,
     CLOCK_SKEW,
+    CONFIG_INFO,
     DATABASE_UP,
     JOURNAL_UP,
     KNOWN_KEYS,
@@ -98,6 +101,16 @@ SERVICES = [
 DATABASE, REDIS, JOURNAL = "database", "redis", "journal"
 
 
+class PreparedConfig(NamedTuple):
+    """Parts of a new config that take long to build."""
+
+    config: Config
+    """The config with the models that its providers list."""
+    router: Router
+    config_hash: str
+    """Hash of the config, without the models that its providers list."""
+
+
 class ProcessContext(NamedTuple):
     """Objects of the process that the services share, for example metrics, Redis, limits, failures and usage
     records.
@@ -152,6 +165,8 @@ class Service:
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
+        self._config_hash = config_hash(config)
+        self._routing = asyncio.Lock()  # one router is built at a time, of the newest lists
         self._discovery = ModelDiscovery(process.model_lists, self.metrics)
         self._add_discovered(config, channels)
         self._shared = shared = Resilience(config, self.metrics, process.failures, now=store.clock.now)
@@ -205,6 +220,7 @@ class Service:
     def _watch(self) -> None:
         """Register the metrics of channels, queues and keys."""
         metrics, shared, channels = self.metrics, self._shared, self._channels
+        metrics.watch(CONFIG_INFO, lambda: {(self._config_hash,): 1})
         metrics.watch_channels(shared.health.snapshot)
         metrics.watch(CHANNEL_QUEUE, lambda: {(name,): limiter.waiting for name, limiter in shared.limiters.items()})
         metrics.watch(
@@ -254,20 +270,30 @@ class Service:
         if self._counts_alone:
             check_models(config.models)
 
-    def reload(self, config: Config) -> Changes:
+    def prepare(self, config: Config) -> "PreparedConfig":
+        """Build the parts of a new config that take long, a millisecond for each model. Called in a thread, so that the
+        calls of the process go on.
+        """
+        extended = self._discovery.preview(config)
+        return PreparedConfig(extended, Router(extended), config_hash(config))
+
+    def reload(self, config: Config, prepared: "PreparedConfig | None" = None) -> Changes:
         """Apply the channels, models and other reloadable settings of a new config to calls that start later.
+        `prepared`: the parts that `prepare` has built of it; None to build them now.
 
         Return the changed settings, some of which need a restart. Raise OSError if a file that the config names cannot
         be read.
         """
-        channels = self._channel_factory.channels(config)
-        self._add_discovered(config, channels)
+        prepared = prepared or self.prepare(config)
+        channels = self._channel_factory.channels(config, prepared.router)
+        extended = self._discovery.configure(config, channels.providers)
+        if extended is not prepared.config and extended != prepared.config:  # a list was read meanwhile
+            channels.router = Router(extended)
         self._channels.replace(channels)
         self._shared.take(config)
-        self.unpriced.log()
         self.fetcher.configure(config.egress)
         found = changes(self._started_config, self._config, config)
-        self._config = config
+        self._config, self._config_hash = config, prepared.config_hash
         return found
 
     async def start(self) -> None:
@@ -290,9 +316,13 @@ class Service:
         if extended is not config:
             channels.router = Router(extended)
 
-    def _take_models(self) -> None:
-        """Use the newest model lists of the providers for calls that start later."""
-        self._channels.router = Router(self._discovery.extended())
+    async def _take_models(self) -> None:
+        """Use the newest model lists of the providers for calls that start later. The router is built in a thread."""
+        async with self._routing:
+            config = self._config
+            router = await asyncio.to_thread(Router, self._discovery.extended())
+            if self._config is config:  # else a reload has built one of the newest lists
+                self._channels.router = router
 
     def cut_off(self) -> None:
         """Cancel the calls over gRPC that still run at the end of the drain time, each with a shutdown error."""

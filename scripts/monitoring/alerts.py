@@ -142,6 +142,14 @@ ALERTS = [
         "`umg check` and the log name the line",
     ),
     Alert(
+        "UmgConfigsDiffer",
+        "count(count by (hash) (umg_config_info == 1)) > 1",
+        "10m",
+        TICKET,
+        "the replicas have different configs",
+        "`umg reload` each with the same file; the dashboard shows the number of replicas with each",
+    ),
+    Alert(
         "UmgCertificateReloadFailed",
         "umg_tls_reload_success == 0",
         "1m",

@@ -203,6 +203,7 @@ PANELS = [
         ),
     ),
     Panel("Process", "Tasks of the event loop", "short", (("sum(umg_tasks)", "tasks"),)),
+    Panel("Process", "Configs", "short", (("sum by (hash) (umg_config_info)", "{{hash}}"),)),
     Panel(
         "Process",
         "Versions",

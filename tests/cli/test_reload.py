@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 from collections.abc import Callable
@@ -83,6 +84,46 @@ async def test_the_command_reports_the_outcome_of_each_process(tmp_path: Path, w
         assert (code, out.count("reloaded; changed: nothing"), err.count("not reloaded")) == (1, 1, workers)
         assert await served.stop() == 0
     assert list(data.glob("*.sock")) == []
+
+
+async def _config_hashes(served: Served) -> list[str]:
+    async with aiohttp.ClientSession() as session, session.get(f"{served.http}/metrics") as response:
+        return re.findall(r'^umg_config_info{hash="(\w+)"} 1.0$', await response.text(), re.MULTILINE)
+
+
+async def test_replicas_with_the_same_file_have_the_same_hash_and_a_reload_changes_it(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(SANDBOX)
+    options = "--config", str(config)
+    async with (
+        serve(tmp_path / "one", *options, environment=ENVIRONMENT) as one,
+        serve(tmp_path / "two", *options, environment={"UMG_API_KEY": f"{KEY}-of-another-replica"}) as two,
+    ):
+        [before] = await _config_hashes(one)
+        assert await _config_hashes(two) == [before]
+        config.write_text(MORE)
+        one.process.send_signal(signal.SIGHUP)
+        await one.until_logged("the config was reloaded")
+        [after] = await _config_hashes(one)
+        assert after != before
+        assert await _config_hashes(two) == [before]
+
+
+async def test_calls_go_on_while_a_new_config_is_read(tmp_path: Path) -> None:
+    """Check a reload whose config file is a pipe without a writer yet."""
+    config = tmp_path / "config.yaml"
+    config.write_text(SANDBOX)
+    async with serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served:
+        config.unlink()
+        os.mkfifo(config)
+        served.process.send_signal(signal.SIGHUP)
+        writing = await asyncio.to_thread(config.open, "w")  # returns when the gateway reads
+        async with aiohttp.ClientSession() as session, session.get(f"{served.http}/healthz") as response:
+            assert response.status == 200
+        await asyncio.to_thread(writing.write, MORE)
+        await asyncio.to_thread(writing.close)
+        line = await served.until_logged("the config was reloaded")
+        assert json.loads(line)["changed"] == ["channels"]
 
 
 async def test_newer_prices_are_taken_on_a_reload(tmp_path: Path) -> None:

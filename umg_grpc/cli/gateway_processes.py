@@ -4,8 +4,8 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -34,8 +34,9 @@ from umg_grpc.config.from_environment import unused_providers
 from umg_grpc.errors import UmgError
 from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router
-from umg_grpc.service_factory import Service
+from umg_grpc.service_factory import PreparedConfig, Service
 from umg_grpc.store import StoreError, open_store
+from umg_grpc.store.repeated_work import Background
 from umg_grpc.tls_certificates import Certificates
 from umg_grpc.tls_certificates import load as load_certificate
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
@@ -45,6 +46,8 @@ logger = structlog.get_logger()
 
 FIRST_LOAD_SECONDS = 60.0
 SWITCH_SECONDS = 0.0005
+RELOAD_END_SECONDS = 10.0
+"""Longest wait for the end of a reload at a shutdown."""
 
 
 def run(options: Options, config: Config) -> int:
@@ -75,7 +78,7 @@ async def _serve(options: Options, config: Config) -> None:
         async with gateway(options, served, os.environ, local) as state:
             reload = _make_reload(options, state.service, local, state.certificates)
             if reload is not None:
-                signals.reload = reload
+                signals.reload = _in_background(reload, lambda _: None, stack)
                 await stack.enter_async_context(reload_socket(options.data, partial(_reload_alone, reload)))
             await _wait_loaded(local, signals.stop)
             if not signals.stop.is_set():
@@ -133,9 +136,12 @@ async def _serve_worker(options: Options, config: Config) -> None:
     signals = Signals()
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
-    async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
+    async with (
+        gateway(replace(options, share_ports=True), served, os.environ, model) as state,
+        AsyncExitStack() as stack,
+    ):
         if (reload := _make_reload(options, state.service, model, state.certificates)) is not None:
-            signals.reload = lambda: print(msgspec.json.encode(reload()).decode(), flush=True)
+            signals.reload = _in_background(reload, _print_outcome, stack)
         print("serving", flush=True)
         tune()
         parent = asyncio.create_task(follow_parent(model), name="parent")
@@ -190,22 +196,33 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
 
 def _make_reload(
     options: Options, service: Service | None, local: LocalSource | None, certificates: Certificates | None
-) -> Callable[[], Outcome] | None:
+) -> Callable[[], Awaitable[Outcome]] | None:
     """Return the function that reloads TLS certificate, channels and models from their files; None without a service.
 
     The function returns the outcome. If the new config has problems, it logs them and keeps the old config.
     """
     if service is None:
         return None
+    turn = asyncio.Lock()
 
-    def reload() -> Outcome:
-        process = os.getpid()
-        try:
+    def prepare() -> tuple[Config, PreparedConfig]:
+        with _no_collections():
             config = served_part(read(options.config, os.environ, options.data), local=local is not None)
             service.check(config)
+            return config, service.prepare(config)
+
+    async def reload() -> Outcome:
+        async with turn:
+            return await reload_now()
+
+    async def reload_now() -> Outcome:
+        process = os.getpid()
+        try:
+            config, prepared = await asyncio.to_thread(prepare)
             if certificates is not None:
                 certificates.reload()
-            found = service.reload(config)
+            found = service.reload(config, prepared)
+            await asyncio.to_thread(service.unpriced.log)
         except (ConfigError, OSError, UmgError, UnicodeDecodeError) as error:
             service.metrics.reloaded(success=False)
             logger.error("the config was not reloaded; the old one stays", process=process, problem=str(error))
@@ -225,8 +242,40 @@ def _make_reload(
     return reload
 
 
-async def _reload_alone(reload: Callable[[], Outcome]) -> Sequence[Outcome]:
-    return [reload()]
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Suspend the garbage collection while a config is built in a thread, and exempt the objects of the config from it
+    as those of the start: a collection that visits all of them holds the process for a tenth of a second.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _in_background(
+    reload: Callable[[], Awaitable[Outcome]], report: Callable[[Outcome], None], stack: AsyncExitStack
+) -> Callable[[], None]:
+    """Return a function that starts a reload in the background, until `stack` is closed. `report`: called with the
+    outcome.
+    """
+
+    async def step() -> None:
+        report(await reload())
+
+    background = Background("reload of the config", step)
+    stack.push_async_callback(background.aclose, RELOAD_END_SECONDS)
+    return background.wake
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    print(msgspec.json.encode(outcome).decode(), flush=True)
+
+
+async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Outcome]:
+    return [await reload()]
 
 
 def _print_start(state: Gateway, config: Config) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
@@ -52,7 +52,7 @@ class ModelDiscovery:
         self._addresses: dict[str, str] = {}  # base URL of each list
         self._times: dict[str, float] = {}
         self._failed: set[str] = set()
-        self._changed: Callable[[], None] = lambda: None
+        self._changed: Callable[[], Awaitable[None]] = _ignore
         self._first = asyncio.Event()
         """Set after the first refresh."""
         self._refreshes: Background | None = None
@@ -62,6 +62,16 @@ class ModelDiscovery:
     @property
     def _channels(self) -> list[Channel]:
         return [channel for channel in self._config.channels if channel.discovery != "off"]
+
+    def preview(self, config: Config) -> Config:
+        """Return the config that `configure` would return for a config, without effect. May be called in a thread."""
+        channels = [channel for channel in config.channels if channel.discovery != "off"]
+        lists = dict[str, Sequence[pb.Model]]()
+        for channel in channels:
+            known = self._lists.get(channel.name) if self._addresses.get(channel.name) == channel.base_url else None
+            if (found := known or self._files.read(channel.name, channel.base_url)) is not None:
+                lists[channel.name] = found
+        return with_discovered(config, lists)
 
     def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
         """Set the channels to those of the config. Return the config with the models that are known to be in their
@@ -89,7 +99,7 @@ class ModelDiscovery:
         """Return the last config with the models that are known now to be in the lists of its channels."""
         return with_discovered(self._config, self._lists)
 
-    async def start(self, changed: Callable[[], None]) -> None:
+    async def start(self, changed: Callable[[], Awaitable[None]]) -> None:
         """Read all lists now, and then periodically in the background. Return at once if each channel has a stored
         list, else when all were read, but at the latest after the time limit in the config. `changed`: called after
         each refresh in which a list has changed.
@@ -145,7 +155,7 @@ class ModelDiscovery:
         self._times[name] = self._now()
         if list(self._lists.get(name, ())) != models:
             self._lists[name] = models
-            self._changed()
+            await self._changed()
             await asyncio.to_thread(self._files.write, name, channel.base_url, models)
 
     def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
@@ -174,3 +184,7 @@ class ModelDiscovery:
             for channel in self._channels
             if channel.name in self._times
         }
+
+
+async def _ignore() -> None:
+    """Do nothing: no change is waited for before the start."""
