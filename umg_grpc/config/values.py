@@ -91,7 +91,7 @@ class Overload(ConfigEntry, frozen=True):
     """Load shedding: limits of calls and connections in the process, and timeouts of slow clients."""
 
     calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
-    """Most calls in flight; None for no limit by number."""
+    """Most calls in flight, also streams that wait for their provider. Without it their number has no limit."""
     memory: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     """Share of the memory of the container, or else the machine, above which the processes reject further calls."""
     queue: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
@@ -103,8 +103,8 @@ class Overload(ConfigEntry, frozen=True):
     lag: Seconds = 0.2
     """Longest wait in seconds of processor time for the call that is to start next, if 64 or more calls wait."""
     connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
-    """Most connections of HTTP clients; beyond them only health checks and metrics are served. None for as many as the
-    limit of open files allows.
+    """Most connections of HTTP clients; beyond them only health checks and metrics are served. Without it as many as
+    the limit of open files allows.
     """
     head: Seconds = 10
     """Seconds in which the headers of a request must be complete, from their first byte on."""
