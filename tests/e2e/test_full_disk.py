@@ -125,6 +125,26 @@ async def test_calls_on_a_full_disk_are_charged_and_the_process_is_not_ready(
     assert await balance(url, tmp_path, key_id) == (sum(record.micro_credits for record in records), 0)
 
 
+async def test_a_gateway_starts_on_a_full_disk_and_writes_the_records_of_a_killed_one(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    url, config = await postgres.create_prepared("test_start_full"), tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(database=url, pace=0))
+    with disk_at(tmp_path / "disk", DISK_SIZE) as disk:
+        data = tmp_path / "disk" / "data"
+        async with serve(data, "--config", str(config)) as served:
+            disk.fill(served.process.pid)
+            answered = await call_many(served, served.key, "killed", 50)
+            await served.stop(signal.SIGKILL)
+        async with serve(data, "--config", str(config)) as served:
+            disk.fill(served.process.pid)
+            await until(served, FULL)
+            answered += await call_many(served, served.key, "started", 50)
+            assert await served.stop() == 0
+    assert Counter(record.request_id for record in await found(url, tmp_path, *answered)) == dict.fromkeys(answered, 1)
+    assert len(answered) == 100
+
+
 async def test_a_kill_on_a_full_disk_loses_no_record_that_a_file_has(postgres: Postgres, tmp_path: Path) -> None:
     """Without the database and space, some records are in the journal, others in the file of calls in flight, and the
     last ones in memory alone.

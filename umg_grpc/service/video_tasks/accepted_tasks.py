@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background
@@ -22,6 +23,7 @@ WRITE_SECONDS = 5.0
 """Time between two searches for tasks that a process which has ended left in the data directory."""
 CLOSE_SECONDS = 5.0
 
+logger = LazyLogger(__name__)
 log_lines = RepeatedLines(__name__)
 
 
@@ -103,4 +105,10 @@ class AcceptedTasks:
             )
             if (row := await self._context.accept(kept.task_id, accepted, kept.first_poll_seconds)) is not None:
                 self._context.changed(row)
+                continue
+            found = await self._context.rows.get(kept.task_id)
+            if found is None or found.upstream_task_id != accepted.id:
+                logger.error(
+                    "a provider's task is lost: it was given up before", task=kept.task_id, upstream=accepted.id
+                )
         self._context.wake_poller()
