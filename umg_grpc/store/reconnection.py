@@ -6,9 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-import structlog
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from structlog.typing import FilteringBoundLogger
 
 WAIT_SECONDS = 2.0  # longest wait of a call for the return of the database
 PATIENCE_SECONDS = 10.0  # age of an outage from which on no call waits: the database is not just restarting
@@ -21,8 +19,6 @@ UNWRITTEN_SECONDS = 10.0
 # Codes of PostgreSQL for a server that ends or starts, and for a lost connection, also to a server behind a pooler.
 LOST_STATES = frozenset({"57P01", "57P02", "57P03"})
 LOST_CLASS = "08"
-
-logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class DatabaseAwayError(SQLAlchemyError):
