@@ -141,9 +141,11 @@ class Plan:
     """Whether the server ends without a word to its clients, as in a crash."""
 
 
-async def run(plan: Plan, postgres: Postgres, folder: Path) -> Tally:
-    """Run the calls and restarts of a plan. Return the calls."""
-    database, tally = postgres.create(folder.name.replace("-", "_")), Tally()
+async def run(plan: Plan, postgres: Postgres, folder: Path, database: str = "") -> Tally:
+    """Run the calls and restarts of a plan. Return the calls. `database`: URL of the database, by another way than
+    directly; "" creates one.
+    """
+    database, tally = database or postgres.create(folder.name.replace("-", "_")), Tally()
     config = folder / "umg.yaml"
     config.write_text(CONFIG.format(database=database))
     prepared_by = "tests.restarts.long_waits" if plan.patient else ""

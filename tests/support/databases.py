@@ -93,6 +93,11 @@ class Postgres:
             self._is_prepared = True
         return self.create(name, "prepared")
 
+    @property
+    def directory(self) -> Path:
+        """Directory of the server's socket."""
+        return self._directory
+
     def url(self, database: str) -> str:
         return f"postgresql://umg@/{database}?host={self._directory}"
 
