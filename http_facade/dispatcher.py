@@ -13,7 +13,7 @@ from http_facade.connect_protocol import CONNECT
 from http_facade.connections import Connection
 from http_facade.cors import Cors
 from http_facade.error_responses import error_response, explain, log
-from http_facade.grpc_calls import response_headers
+from http_facade.grpc_calls import check_key, response_headers
 from http_facade.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.handlers import MakeHandler, handler
 from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
@@ -27,10 +27,12 @@ from http_facade.settings import Settings
 from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.memory_reservation import MEMORY, CallMemory
 from umg_grpc.request_ids import request_id_of
-from umg_grpc.v1 import pb
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.model_lists import shape_for
 
+FORM_REASONS = frozenset({pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD, pb.ERROR_REASON_MALFORMED_BODY})
+"""Reasons of errors that a handler may find in the head of a request before the API key is checked."""
 CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
@@ -52,6 +54,7 @@ class Dispatcher:
         """
         self._settings = settings
         self._cors = Cors(settings.cors_origins)
+        self._models = rpc.ModelServiceStub(channel)
         self._router = Router(rows, lambda row: make_handler(row, channel, settings))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -84,7 +87,8 @@ class Dispatcher:
             except Exception as failure:
                 if exchange.is_begun:
                     raise
-                answer = _make_error_response(failure, exchange, route)
+                reported = await self._key_failure(failure, exchange, route) or failure
+                answer = _make_error_response(reported, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
             status = answer.status
             if isinstance(answer, WholeResponse):
@@ -103,6 +107,19 @@ class Dispatcher:
                 self._settings.load_shedder.leave()
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):
                 self._log(exchange, route, status)
+
+    async def _key_failure(self, failure: Exception, exchange: Exchange, route: Route | None) -> Exception | None:
+        """Return the error of the caller's API key, which is reported before an invalid query or header; None if it is
+        valid, was checked before, or is not needed.
+        """
+        is_form = isinstance(failure, UmgError) and failure.reason in FORM_REASONS
+        if not is_form or route is None or not route.needs_key or exchange.is_called or exchange.authorization:
+            return None
+        try:
+            await check_key(self._models, exchange, route.format)
+        except (UmgError, grpc.aio.AioRpcError) as error:
+            return error.with_traceback(None)
+        return None
 
     def _begin_special(self, exchange: Exchange, route: Route | None) -> web.Response | None:
         """Apply the rules for connections beyond the limit, `Expect: 100-continue`, and cross-origin requests, before

@@ -7,11 +7,10 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.credentials import key_headers
-from http_facade.grpc_calls import check_key, metadata
+from http_facade.grpc_calls import metadata
 from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.model_lists import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
 
@@ -36,11 +35,7 @@ class ModelHandlers:
     async def list(self, exchange: Exchange) -> web.StreamResponse:
         """Return one page of the models, as selected by the query."""
         shape = self._shape(exchange)
-        try:
-            list_request = shape.decode_query(exchange.request.query)
-        except UmgError:  # an invalid key is reported before an invalid query
-            await check_key(self._stub, exchange, self._face)
-            raise
+        list_request = shape.decode_query(exchange.request.query)
         response = await self._stub.ListModels(list_request, metadata=metadata(exchange, self._face))
         return self._respond(exchange, shape.encode_list(response, list_request))
 

@@ -217,3 +217,28 @@ async def test_a_key_that_makes_no_sense_is_refused_by_its_field(keys: Keys, cas
         await case.create(keys)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
     assert await keys.list() == []
+
+
+async def test_a_name_is_no_prefix_and_no_id_of_another_key(keys: Keys, store: Store) -> None:
+    key, _ = await keys.create("app")
+    async with store.write() as session:
+        await session.execute(text("UPDATE api_keys SET prefix = 'acme-dev'"))  # of an operator's own first key
+    await keys.create("other")
+    for name in ("acme-dev", "acme-dev…", key.key_id, "sk-umg-AbCd", "sk-umg-", "key_0123456789abcdef"):
+        for use in (keys.create(name), keys.update("other", {"name": name})):
+            with pytest.raises(UmgError) as caught:
+                await use
+            assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "name"})
+    assert (await keys.create("key_of_the_app"))[0].name == "key_of_the_app"
+
+
+async def test_a_reference_to_the_name_of_one_key_and_the_prefix_of_another_is_refused(
+    keys: Keys, store: Store
+) -> None:
+    named, other = [(await keys.create(name))[0].key_id for name in ("acme-dev", "app")]
+    async with store.write() as session:
+        await session.execute(text(f"UPDATE api_keys SET prefix = 'acme-dev' WHERE key_id = '{other}'"))
+    with pytest.raises(UmgError, match="several keys are meant") as caught:
+        await keys.revoke("acme-dev")
+    assert named in caught.value.message
+    assert other in caught.value.message

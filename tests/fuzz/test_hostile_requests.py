@@ -211,3 +211,16 @@ async def test_a_value_of_an_rpc_in_json_is_no_internal_error(method: MethodDesc
     for body in mutations(seed, SAMPLES):
         sent = b"\0" + len(body).to_bytes(4, "big") + body if is_stream else body
         check(await caller.send("POST", path, sent, {b"content-type": kind}), body)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROUTES if route.needs_key and route.method == "GET"],
+    ids=lambda route: f"{route.method} {route.path}",
+)
+@pytest.mark.parametrize("key", [b"Bearer sk-umg-wrong", b"Basic x"])
+async def test_a_wrong_key_is_reported_before_a_query_or_a_header(route: Route, key: bytes, caller: Caller) -> None:
+    query = "foo=1&limit=x&page_size=x&start_time=x&bucket=x&after=%ff&index=x&variant=x&pageSize=-1&starting_after=x"
+    for headers in ({}, {b"idempotency-key": b"\xff"}):
+        answer = await caller.send("GET", f"{path_of(route)}?{query}", b"", {b"authorization": key, **headers})
+        assert answer.status == 401, answer.body

@@ -141,6 +141,7 @@ class Keys:
     @repeated_idempotent
     async def _insert(self, row: ApiKey) -> None:
         async with self._store.write() as session:
+            await _check_name_is_no_prefix(session, row)
             await session.merge(row)  # it is there already if an earlier run was committed without an answer
 
     @repeated_idempotent
@@ -159,6 +160,8 @@ class Keys:
                     message = f"`{BOOTSTRAP}` is the gateway's own first key, which keeps its name"
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
                 _set_fields(row, fields)
+                if "name" in fields:
+                    await _check_name_is_no_prefix(session, row)
         except IntegrityError:
             raise _name_exists(fields.get("name", "")) from None
         return _key_of(row)
@@ -371,6 +374,17 @@ async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
     return row
 
 
+async def _check_name_is_no_prefix(session: AsyncSession, row: ApiKey) -> None:
+    """Raise UmgError(INVALID_FIELD) if the name of a key is the prefix or the id of another, which commands would then
+    confuse with it.
+    """
+    prefix = row.name.rstrip("….")
+    others = or_(ApiKey.prefix == prefix, ApiKey.previous_prefix == prefix, ApiKey.key_id == row.name)
+    if prefix and await session.scalar(select(ApiKey.key_id).where(others, ApiKey.key_id != row.key_id).limit(1)):
+        message = "the name is the prefix or the id of another key; choose another"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
+
+
 async def _find(session: AsyncSession, reference: str) -> ApiKey:
     prefix = reference.rstrip("….")  # as `umg keys list` shows it
     by_prefix_too = (ApiKey.prefix == prefix) & (ApiKey.prefix != "")
@@ -382,7 +396,9 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
     # Of several revoked keys with one name the newest matches, so that `revoke NAME` twice finds the same key.
     revoked_name = [row for row in rows if row.name == reference][:1]
     by_prefix = [row for row in live if row.prefix == prefix]
-    for found in (by_id, by_name, by_prefix, revoked_name, rows):
+    # a name and a prefix of two keys: neither is guessed
+    meant = list({row.key_id: row for row in (*by_name, *by_prefix)}.values())
+    for found in (by_id, meant, revoked_name, rows):
         if len(found) > 1:
             ids = ", ".join(row.key_id for row in found)
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"several keys are meant, say which: {ids}", field="key")

@@ -12,6 +12,8 @@ from umg_grpc.v1 import pb
 BOOTSTRAP = "bootstrap"
 """Name of the key that `bootstrap_key.py` creates."""
 
+SECRET_OR_ID = re.compile(r"sk-umg-|key_[0-9a-f]+\Z")
+"""Beginning of names that could be meant as another key's secret, prefix or id."""
 MAX_NAME_CHARACTERS = 100
 MAX_OWNER_CHARACTERS = 200
 MAX_PATTERNS = 1000
@@ -79,6 +81,9 @@ def _check_name(name: str) -> None:
         raise _invalid("name", f"a name has 1 to {MAX_NAME_CHARACTERS} printable characters and no space at its ends")
     if name == BOOTSTRAP:
         raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
+    if SECRET_OR_ID.match(name):
+        message = "it looks like the secret, the prefix or the id of a key, by which keys are named too; choose another"
+        raise _invalid("name", message)
 
 
 def _check_limit(field: str, maximum: int, limit: int | None) -> None:

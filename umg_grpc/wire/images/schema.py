@@ -93,7 +93,7 @@ class ImageBody(Struct, kw_only=True):
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     prompt: str | None = None
-    response_format: Literal["url", "b64_json"] | None = None
+    response_format: Annotated[str, Meta(extra_json_schema={"enum": ["url", "b64_json"]})] | None = None
     contents: Annotated[list[ContentItem], Meta(min_length=1)] | None = None
     image: InputImages | None = None
     images: InputImages | None = None
