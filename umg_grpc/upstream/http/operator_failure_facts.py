@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from umg_grpc.errors import UmgError
 from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
@@ -15,14 +15,9 @@ from umg_grpc.wire.provider_call_paths import right_base_url
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.provider_connection import Endpoint
 
-CODE = "upstream_code"
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12
 """Characters that a key must have for its last ones to be shown in facts for operators."""
-MIN_SECRET_CHARACTERS = 6
-"""Shortest header value that is masked: a shorter one would mask ordinary words."""
-PUBLIC_PARAMETERS = frozenset({"api-version"})
-"""Parameters of the query whose values are no secrets."""
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
 REQUEST_ID_KEYS = frozenset(name.encode() for name in REQUEST_ID_HEADERS)
 _REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
@@ -38,18 +33,19 @@ def add_facts(
     `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without a
     response.
     """
+    mask = endpoint.mask.text
+    error.message, error.cause = mask(error.message), mask(error.cause)
+    for name, value in error.metadata.items():
+        error.metadata[name] = mask(value)
     if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
         return
-    error.message = _mask_secrets(error.message, endpoint)
-    if (code := error.metadata.get(CODE)) is not None:
-        error.metadata[CODE] = _mask_secrets(code, endpoint)
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     page = media_type == "text/html"
     facts = error.facts or ProviderFailure(kind_of(Evidence(error.reason, status, page=page)))
     address = urlsplit(endpoint.base_url + path)
     error.facts = facts._replace(
         status=facts.status or status,
-        code=_mask_secrets(facts.code, endpoint),
+        code=mask(facts.code),
         message=_mask(facts.message or error.cause or error.message, endpoint),
         request_id=request_id_of(headers, endpoint),
         host=address.netloc.rpartition("@")[2],
@@ -64,26 +60,12 @@ def add_facts(
 
 def _mask(message: str, endpoint: "Endpoint") -> str:
     """Return the message without the channel's secrets and without other texts that look like secrets."""
-    return clean(_mask_secrets(message, endpoint), MAX_MESSAGE_CHARACTERS)
-
-
-def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
-    """Return the text without the channel's key, token and configured header and query values, which the provider may
-    have repeated.
-    """
-    words = (word for value in endpoint.headers.values() for word in value.split())
-    token = endpoint.signer.token if endpoint.signer is not None else ""
-    values = (value for name, value in endpoint.query.items() if name not in PUBLIC_PARAMETERS)
-    parameters = (form for value in values for form in (value, quote(value, safe="")))
-    for secret in (endpoint.secret, *endpoint.secret.split(":"), token, *words, *parameters):  # a key may be a pair
-        if len(secret) >= MIN_SECRET_CHARACTERS:
-            text = text.replace(secret, "[key]")
-    return text
+    return clean(endpoint.mask.text(message), MAX_MESSAGE_CHARACTERS)
 
 
 def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
     """Return the request id in the provider's response headers; "" if there is none or it does not look like an id."""
     for name in REQUEST_ID_HEADERS:
         if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
-            return _mask_secrets(value, endpoint)
+            return endpoint.mask.text(value)
     return ""

@@ -23,6 +23,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
+from umg_grpc.upstream.http.secret_masking import SecretMask, secret_mask
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -35,6 +36,8 @@ CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
+PUBLIC_PARAMETERS = frozenset({"api-version"})
+"""Parameters of the query whose values are no secrets."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
@@ -64,6 +67,14 @@ class Endpoint:
     def key_id(self) -> str:
         """Fingerprint of the key, which identifies it in records without revealing it; "" without a key."""
         return sha256(self.secret.encode()).hexdigest()[:KEY_ID_CHARACTERS] if self.secret else ""
+
+    @property
+    def mask(self) -> SecretMask:
+        """Mask of the account's key, token and configured header and query values, which the provider may repeat."""
+        words = (word for value in self.headers.values() for word in value.split())
+        token = self.signer.token if self.signer is not None else ""
+        values = (value for name, value in self.query.items() if name not in PUBLIC_PARAMETERS)
+        return secret_mask((self.secret, *self.secret.split(":"), token, *words, *values))  # a key may be a pair
 
     @cached_property
     def query_string(self) -> str:

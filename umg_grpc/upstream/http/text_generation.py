@@ -153,7 +153,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             exchange = await channel.client.open(outgoing)
             response = exchange.response
             if response.status != 200:
-                body = await exchange.refusal()
+                body = endpoint.mask.data(await exchange.refusal())
                 raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
             channel.record_success_status()
             chunk = await exchange.read()

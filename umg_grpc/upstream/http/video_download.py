@@ -132,7 +132,7 @@ async def _open_with_key(
             target = resolved(location, outgoing.url)
             return _Elsewhere(target, is_own=origin(target) == origin(endpoint.base_url))
         if status not in STATUSES:
-            body = await exchange.refusal()
+            body = endpoint.mask.data(await exchange.refusal())
             raise _refusal(protocol, status, answered, body, is_forwarded=outgoing.is_forwarded)
         if status == 200 and exchange.response.content_type in PAGES:
             raise failed(None, "the provider sent a message instead of the file")

@@ -289,6 +289,7 @@ class _Call:
             status, headers, body = await channel.client.fetch(
                 structs.replace(outgoing, on_send=on_send, reuses=not self._is_submission)
             )
+            body = endpoint.mask.data(body)  # a failed task has the provider's message
             response = await self._decoded(status, headers, body, decode, is_forwarded=outgoing.is_forwarded)
         except UmgError as error:
             channel.record_failure(error, endpoint, request.path, status, headers)
