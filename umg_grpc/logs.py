@@ -16,6 +16,8 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
+from umg_grpc.printable_text import printable_json, printable_lines
+
 FLUSH_SECONDS = 0.05
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -32,7 +34,7 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
         console = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
-        processors = [structlog.processors.add_log_level, Timestamper(), _drop_none, console]
+        processors = [structlog.processors.add_log_level, Timestamper(), _drop_none, _printable_values, console]
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -113,7 +115,7 @@ def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
 
     def log(line: msgspec.Struct) -> None:
         begin = b'{"timestamp":"%b","level":"info","event":%b,' % (now().encode(), name)
-        writer.add(begin, encode(line)[1:], b"\n")
+        writer.add(begin, _visible(encode(line)[1:]), b"\n")
 
     return log
 
@@ -163,7 +165,19 @@ class JsonLine:
             event = structlog.processors.format_exc_info(logger, level, event)
         line = {"timestamp": self._timestamper.now(), "level": level}
         line.update(compress(event.items(), map(_is_set, event.values())))
-        return msgspec.json.encode(line, enc_hook=repr)
+        return _visible(msgspec.json.encode(line, enc_hook=repr))
+
+
+def _visible(line: bytes) -> bytes:
+    """Return a line of JSON with escapes of characters that are not seen or change the order of others: ids of models
+    come from providers and callers, and people read the log in a terminal.
+    """
+    return line if line.isascii() and b"\x7f" not in line else printable_json(line.decode()).encode()
+
+
+def _printable_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Escape invisible characters of the values, which the console prints as they are: a structlog processor."""
+    return {key: printable_lines(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def _drop_none(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

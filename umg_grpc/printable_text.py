@@ -1,11 +1,27 @@
 """Texts of providers and callers as people may see them: in the log, in tables and in metrics."""
 
+import json
+
 
 def printable(text: str) -> str:
     r"""Return the text with escapes as in JSON (`\u202e`) instead of control characters, line ends, and characters that
     are not seen or change the order of others.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines with the same escapes, except of line ends."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable_json(text: str) -> str:
+    """Return a JSON text with the same escapes, as JSON writes them: two for a character beyond 16 bits."""
+    return "".join(each if each.isprintable() or each == "\n" else _json_escaped(each) for each in text)
+
+
+def _json_escaped(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def _escaped(character: str) -> str:

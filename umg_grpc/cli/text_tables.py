@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from umg_grpc.printable_text import printable_lines
+
 MAX_DRAWN_ROWS = 1000
 """Most rows of a table that is drawn on a terminal with lines."""
 PIPE_COLUMNS = 400  # wide enough that no cell is cut in a pipe; on a terminal cells are cut at its width
@@ -29,11 +31,11 @@ def _bar(eighths: int) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table to standard output. Cells are printed as they are, without markup.
+    """Print a table to standard output. Cells are printed without markup, and with escapes of invisible characters.
 
     On a terminal it has lines, and cells are cut at its width. In a pipe, and with very many rows, each row is a line.
     """
-    cells, console = [tuple(row) for row in rows], Console()
+    cells, console = [tuple(map(printable_lines, row)) for row in rows], Console()
     is_drawn = console.is_terminal and len(cells) <= MAX_DRAWN_ROWS
     if not is_drawn and all(map(str.isprintable, itertools.chain(columns, *cells))):
         sys.stdout.write("".join(_lines([tuple(columns), *cells])))

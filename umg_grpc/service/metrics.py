@@ -14,6 +14,7 @@ from typing import TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from umg_grpc.printable_text import printable
 from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
@@ -264,10 +265,10 @@ class Metrics:
         """Return the metrics in the text format of Prometheus; with several workers, the sums over all workers."""
         self._refresh()
         if not self._shared:
-            return generate_latest(self._registry)
+            return _printable(generate_latest(self._registry))
         together = CollectorRegistry()
         MultiProcessCollector(together)
-        return generate_latest(together)
+        return _printable(generate_latest(together))
 
     def _refresh(self) -> None:
         self._flush()
@@ -374,3 +375,13 @@ def _tasks() -> Values:
         return {(): len(asyncio.all_tasks())}
     except RuntimeError:  # no event loop is running
         return {(): 0}
+
+
+def _printable(exposition: bytes) -> bytes:
+    """Return the metrics with escapes of invisible characters in labels, whose backslashes are escaped themselves: ids
+    of models come from providers and callers.
+    """
+    text = exposition.decode()
+    if text.replace("\n", "").isprintable():
+        return exposition
+    return "".join(each if each.isprintable() or each == "\n" else f"\\{printable(each)}" for each in text).encode()
