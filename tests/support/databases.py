@@ -61,6 +61,8 @@ class Postgres:
         self._is_prepared = False
         self._user = _user()
         self._bin = _binaries(directory, self._user)
+        # a program, since Python would fork this process for another user, and gRPC's threads may crash the child
+        self._as_user = ("setpriv", f"--reuid={self._user}") if self._user else ()
         if self._user:
             shutil.chown(directory, self._user)
         self._run("initdb", "-U", "umg", "-A", "trust", "-E", "UTF8", "--no-sync", "-D", "data")
@@ -104,9 +106,8 @@ class Postgres:
     def _run(self, program: str, *arguments: str) -> None:
         with tempfile.TemporaryFile() as output:  # not a pipe: the server would keep it open
             done = subprocess.run(
-                [self._bin / program, *arguments],
+                [*self._as_user, self._bin / program, *arguments],
                 cwd=self._directory,
-                user=self._user,
                 env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
