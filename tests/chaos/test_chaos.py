@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.chaos.cluster import Servers, servers
+from tests.chaos.cluster import PROXIES, Servers, servers
 from tests.chaos.events import EVENTS, freeze, kill
+from tests.chaos.page import PAGE
 from tests.chaos.provider import most_in_window, most_overlapping
 from tests.chaos.run import Plan, run
 from tests.support.proxies import program
@@ -49,3 +50,10 @@ def test_the_most_calls_of_a_minute_are_found() -> None:
 
 def test_the_most_calls_at_once_are_found() -> None:
     assert most_overlapping([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]) == 3
+
+
+def test_the_page_has_every_event_behind_both_proxies() -> None:
+    rows = [line.split(" | ")[:2] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    head, _, *measured = [[cell.removeprefix("| ") for cell in cells] for cells in rows]
+    assert head == ["event", "proxy"]
+    assert measured == [[event.name, proxy] for event in EVENTS for proxy in PROXIES]
