@@ -39,7 +39,7 @@ clients_args ?=
 workers ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve programs test check proto lock audit sbom bench soak overload streams reload ledger usage holders crash memory fidelity errors agents conformance fuzz openapi clients docs knowledge vendors recording clean rolling restarts chaos deploycheck
+.PHONY: $(shell awk -F: '/^[a-z]+:.*\#\# /{print $$1}' $(MAKEFILE_LIST))
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -197,6 +197,9 @@ agents: $(VENV)/.installed ## install coding agents and run each of them against
 
 conformance: $(VENV)/.installed ## install two other gateways, run the conformance kit, and write docs/conformance.md
 	$(BIN)/python -m tests.conformance $(conformance_args)
+
+chain: $(VENV)/.installed ## run the specification's tests through a gateway behind a gateway
+	UMG_SPEC_CHAIN=1 $(BIN)/python -m pytest tests/spec $(chain_args)
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
 	$(BIN)/python -m tests.fuzz $(fuzz_args)

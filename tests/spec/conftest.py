@@ -1,6 +1,7 @@
 """Fixtures: one gateway per module, with the simulated provider and the local models, and a caller of each format."""
 
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 
 import aiohttp
 import grpc
@@ -9,6 +10,7 @@ import pytest_asyncio
 
 from tests.spec.callers import Chat, Messages, Native, Responses
 from tests.spec.image_callers import CHANNEL, Images
+from tests.spec.second_gateway import EXCEPTIONS, IS_CHAINED, front_config
 from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
 from tests.spec.video_callers import CHANNEL as VIDEO_CHANNEL
 from tests.spec.video_callers import Videos
@@ -29,9 +31,22 @@ models:
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expect the failure of the tests that cannot hold through a second gateway."""
+    for item in items:
+        name = item.name.partition("[")[0]
+        if IS_CHAINED and item.path.parent.name == "spec" and (reason := EXCEPTIONS.get(name)) is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[ApiClient, None]:
-    async with running(CONFIG, tmp_path_factory.mktemp("spec")) as made, aiohttp.ClientSession() as session:
+    async with AsyncExitStack() as stack:
+        made = await stack.enter_async_context(running(CONFIG, tmp_path_factory.mktemp("spec")))
+        if IS_CHAINED:
+            config = front_config(CONFIG, made.url)
+            made = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("front")))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
         yield ApiClient(made, session)
 
 

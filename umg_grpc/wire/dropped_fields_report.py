@@ -16,6 +16,10 @@ MAX_HEADER_BYTES = 1024
 MAX_NAME_CHARACTERS = 80
 
 _INDEX = re.compile(r"\[\d+\]")
+_ENTRY = re.compile(
+    r"(?P<name>[\w.$:-]{1,80})(?:=(?P<instead>[\x20-\x2b\x2d-\x7e]{0,80}?))?(?: x(?P<count>\d{1,6}))?", re.ASCII
+)
+"""Entry of the header, as `Report.header` writes it."""
 _INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
@@ -44,6 +48,15 @@ class Report(msgspec.Struct, eq=False):
         """
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
+
+    def add_header(self, header: str) -> None:
+        """Record the changes that a gateway behind this one states in its `header`, for those that this one has not
+        made itself. Other text, which is not of a gateway, has no effect.
+        """
+        for entry in header[:MAX_HEADER_BYTES].split(", "):
+            if (stated := _ENTRY.fullmatch(entry)) is not None and stated["name"] not in self.dropped:
+                self.dropped[stated["name"]] = stated["instead"]
+                self.times[stated["name"]] = int(stated["count"] or 1)
 
     def record_final(self, name: str, instead: str) -> None:
         """Record the value with which a field is sent in the end. Unlike `drop`, it adds no further change to the

@@ -14,7 +14,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import CACHE, DROPPED, ROUTE, cache_seconds
+from umg_grpc.wire.core.gateway_headers import CACHE, ROUTE, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
@@ -113,7 +113,7 @@ class CacheEntry:
         call, a channel may be selected that supports more fields), and the config was not reloaded since the key was
         computed.
         """
-        return DROPPED not in self.call.headers and self.lookup.channels.router is self.router
+        return not self.call.has_dropped_fields and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
         """Set the header `x-umg-cache` of the call to `outcome` (`HIT`, `MISS` or `BYPASS`), and count the outcome.

@@ -14,7 +14,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import STRICT, TIMEOUT, is_strict, timeout_seconds
+from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
 
 if TYPE_CHECKING:
     from umg_grpc.access.budget_reservations import Reservation
@@ -117,7 +117,7 @@ class Call(msgspec.Struct, eq=False):
 
     arrival: Arrival
     headers: dict[str, str] = {}
-    """Headers of the response, sent as initial metadata."""
+    """Headers of the response but the one with the dropped fields (`metadata`)."""
     facts: CallFacts = msgspec.field(default_factory=CallFacts)
     charges: CallCharges = msgspec.field(default_factory=CallCharges)
     span: CallSpan | None = None
@@ -143,6 +143,18 @@ class Call(msgspec.Struct, eq=False):
         Raises UmgError(INVALID_FIELD) for a malformed header.
         """
         return is_strict(self.arrival.metadata.get(STRICT))
+
+    @property
+    def has_dropped_fields(self) -> bool:
+        """Whether the provider was not sent all fields of the request, or was sent some with another value."""
+        return self.facts.report is not None and bool(self.facts.report.dropped)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Headers of the response as initial metadata, with the dropped fields that are known now."""
+        headers = (*self.headers.items(),)
+        report = self.facts.report
+        return (*headers, (DROPPED, report.header())) if report is not None and report.dropped else headers
 
     def limit(self) -> None:
         """Shorten the deadline of the call to the time in the header `x-umg-timeout`, if that is earlier. Raise

@@ -83,7 +83,7 @@ class CallInterceptor(Interceptor):
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
                 answer = await inner(request, context)
-                await context.send_initial_metadata((*call.headers.items(),))
+                await context.send_initial_metadata(call.metadata)
                 return answer
             except Exception as error:  # all failures, expected or not
                 failure = _failure(error, call)
@@ -121,7 +121,7 @@ class CallInterceptor(Interceptor):
                             if waiting is not None and slow_starts.end(waiting):
                                 await waiting.finish_sending()
                             else:
-                                await context.send_initial_metadata((*call.headers.items(),))
+                                await context.send_initial_metadata(call.metadata)
                             sent = True
                         yield message
             except Exception as error:
@@ -232,7 +232,7 @@ async def _abort(
     and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
     collection.
     """
-    headers = () if sent else (*call.headers.items(),)
+    headers = () if sent else call.metadata
     if not headers_sent:
         await context.send_initial_metadata(headers)
     details = to_status(error, "" if call.arrival.trusted else call.arrival.request_id)

@@ -28,7 +28,7 @@ from umg_grpc.service.pipeline.failure_policy import (
 )
 from umg_grpc.service.resilience.retry_budget import MEND_CREDIT
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
-from umg_grpc.wire.core.gateway_headers import DROPPED, ROUTE
+from umg_grpc.wire.core.gateway_headers import ROUTE
 
 CALLER_LEFT = "left"
 CANCELLED = "CANCELLED"
@@ -119,10 +119,6 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         facts.usage = facts.quantities = None
         if call.charges.prices is not None:  # else the call is charged later, as a video task
             call.charges.prices = attempt.target.prices
-        if report.dropped:
-            headers[DROPPED] = report.header()
-        elif DROPPED in headers:  # of the attempt before
-            del headers[DROPPED]
         if self._shows_route:
             reason = ", ".join(self._failures.route) or "first choice"
             protocol = f"; protocol={report.protocol}" if report.protocol else ""

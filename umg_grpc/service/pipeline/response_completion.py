@@ -21,7 +21,6 @@ from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.finish_reasons import unknown_word
-from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_answer
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -162,7 +161,7 @@ class Answer(msgspec.Struct, eq=False):
                 response.source.body = renamed
 
     def _report_unsupported(self, response: pb.GenerateResponse) -> None:
-        """List the parts of the response that the caller's format cannot express in the header `x-umg-dropped`."""
+        """Report the parts of the response that the caller's format cannot express, for the header `x-umg-dropped`."""
         report = self._attempt.call.report
         if (face := self.admitted.face) is None:
             return
@@ -170,7 +169,6 @@ class Answer(msgspec.Struct, eq=False):
         if unsupported := [part for part in parts if not face.can_express(part)]:
             for part in unsupported:
                 report.drop(f"answer.{_header_name(part)}")
-            self.admitted.call.headers[DROPPED] = report.header()
 
     async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """Return the response with its candidates. Those of a passed-through response are decoded from the provider's

@@ -32,7 +32,6 @@ from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
@@ -220,8 +219,6 @@ class Submissions:
                 raise
             return await self._leave_unconfirmed(new, error)
         call.facts.report = report
-        if report.dropped:
-            call.headers[DROPPED] = report.header()
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:

@@ -200,7 +200,7 @@ class ImageExchanges:
                 channel.record_failure(error, endpoint, encoded.path, status, headers)
             raise
         else:
-            channel.record_success(endpoint, headers)
+            channel.record_success(endpoint, headers, encoded.report)
         finally:
             if exchange is not None:
                 exchange.close()

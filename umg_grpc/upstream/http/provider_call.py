@@ -78,7 +78,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         except UmgError as error:
             channel.record_failure(error, endpoint, encoded.path, status, headers)
             raise
-        channel.record_success(endpoint, headers)
+        channel.record_success(endpoint, headers, encoded.report)
         return response
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:

@@ -30,9 +30,12 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import UpstreamRequest
 
 CONTENT_TYPE = "Content-Type"
+DROPPED_NAME = DROPPED.encode()
 KEY_ID_CHARACTERS = 16
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
@@ -275,10 +278,12 @@ class HttpChannel:
         if (answer := ANSWER.get()) is not None:
             answer.record_success_status()
 
-    def record_success(self, endpoint: Endpoint, headers: Headers) -> None:
+    def record_success(self, endpoint: Endpoint, headers: Headers, report: Report) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
-        response.
+        response. `report`: gets the changes that a provider which is a gateway states there.
         """
+        if DROPPED_NAME in headers.values_by_name:
+            report.add_header(headers[DROPPED])
         if (answer := ANSWER.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
             answer.status, answer.request_id = 200, request_id_of(headers, endpoint) if has_id else ""

@@ -161,7 +161,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 exchange.deadline.has_begun = True
                 parts = await read_rest(exchange, chunk, channel.client)
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
-                channel.record_success(endpoint, response.headers)
+                channel.record_success(endpoint, response.headers, self.report)
                 return
             decoder, begun = self._new_decoder(), False
             array = ArrayReader() if chunk[:1] == b"[" or is_array(chunk[:8]) else None
@@ -171,7 +171,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                     await channel.client.streams.take(len(chunk))
                 message = guarded(decoder.feed, chunk)
                 if not begun and (begun := _begins(exchange, chunk, message)):
-                    channel.record_success(endpoint, response.headers)
+                    channel.record_success(endpoint, response.headers, self.report)
                 if message is not None:
                     yield message
                 if decoder.done:

@@ -294,7 +294,7 @@ class _Call:
         except UmgError as error:
             channel.record_failure(error, endpoint, request.path, status, headers)
             raise
-        channel.record_success(endpoint, headers)
+        channel.record_success(endpoint, headers, request.report)
         return response
 
     async def _decoded(
