@@ -307,7 +307,7 @@ async def test_a_timeout_reaches_the_service(face: Face) -> None:
     assert answer.status == 200
     seconds = face.service.seconds_left[-1]
     assert seconds is not None
-    assert 0 < seconds <= 60
+    assert 30 < seconds < 61  # gRPC rounds the rest of the time up
 
 
 async def test_a_large_answer_is_whole(face: Face) -> None:

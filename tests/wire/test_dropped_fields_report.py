@@ -1,4 +1,4 @@
-"""Header of dropped fields: what a gateway behind this one states in it is read back."""
+"""Header of dropped fields: the header of a gateway behind this one is part of the own one."""
 
 from dataclasses import dataclass, field
 

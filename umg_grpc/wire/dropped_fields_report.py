@@ -50,8 +50,8 @@ class Report(msgspec.Struct, eq=False):
         self.times[name] = self.times.get(name, 0) + 1
 
     def add_header(self, header: str) -> None:
-        """Record the changes that a gateway behind this one states in its `header`, for those that this one has not
-        made itself. Other text, which is not of a gateway, has no effect.
+        """Record the changes that a gateway behind this one states in its `header`, for fields that this one has not
+        changed itself. Other text, which is not of a gateway, has no effect.
         """
         for entry in header[:MAX_HEADER_BYTES].split(", "):
             if (stated := _ENTRY.fullmatch(entry)) is not None and stated["name"] not in self.dropped:
