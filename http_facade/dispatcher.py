@@ -113,7 +113,8 @@ class Dispatcher:
         valid, was checked before, or is not needed.
         """
         is_form = isinstance(failure, UmgError) and failure.reason in FORM_REASONS
-        if not is_form or route is None or not route.needs_key or exchange.is_called or exchange.authorization:
+        was_checked = exchange.is_called or exchange.is_key_checked or exchange.authorization
+        if not is_form or route is None or not route.needs_key or was_checked:
             return None
         try:
             await check_key(self._models, exchange, route.format)

@@ -51,6 +51,7 @@ class Exchange(msgspec.Struct, eq=False):
     rejected: bool = False  # whether it was rejected unread, which is not logged
     is_begun: bool = False  # whether a part of its response was sent
     is_called: bool = False  # whether the service was called for it, which then logs it
+    is_key_checked: bool = False  # whether the service has checked its key, apart from the call
     may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
     failure: str | None = None  # name of the reason, for the access log
     is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused

@@ -62,7 +62,10 @@ async def call(made: Running, model: str) -> int:
 
 
 async def refresh(made: Running) -> None:
+    """Read the lists, and wait until they are used."""
     await made.service._discovery._step()
+    async with made.service._routing:
+        pass
 
 
 @asynccontextmanager

@@ -468,11 +468,9 @@ async def test_an_unknown_response_may_be_tried_again_until_ten_seconds_after_an
         reasons.append(caught.value.reason)
 
     await read()
-    back = asyncio.Event()
-    store.reconnection.subscribe(back.set)
     store.reconnection.mark_away(OSError("the connection is lost"))
     async with asyncio.timeout(60):
-        await back.wait()
+        await store.reconnection.returned.wait()
     await read()
     monkeypatch.setattr(reconnection, "UNWRITTEN_SECONDS", 0.0)
     await read()

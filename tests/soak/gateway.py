@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.support.processes import Served, serve
+from umg_grpc.store.write_ahead_journal import SUFFIX
 
 KEY = "sk-umg-of-the-soak"
 ATTEMPTS = re.compile(r"^umg_attempts_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
+SEGMENT = "segment of a journal"
+"""Kind of the files that a journal has open, whose names change."""
 TASKS = re.compile(r"^umg_tasks(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
@@ -126,7 +129,8 @@ class Gateway:
             if target.startswith("socket:"):
                 sockets[connections.get(target, "other")] += 1
             else:
-                files[target.partition(":[")[0].rpartition("/")[2]] += 1
+                name = target.partition(":[")[0].rpartition("/")[2]
+                files[SEGMENT if name.endswith(SUFFIX) else name] += 1
         return sockets, files
 
     def _connections(self) -> dict[str, str]:

@@ -166,12 +166,9 @@ async def probe(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Probe]:
 
 
 async def until_back(probe: Probe) -> None:
-    back = asyncio.Event()
-    end = probe.state.subscribe(back.set)
     probe.answers = True
     async with asyncio.timeout(60):
-        await back.wait()
-    end()
+        await probe.state.returned.wait()
 
 
 async def test_no_call_waits_in_a_long_outage_or_beside_too_many(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,6 @@ def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Pat
         authorities = ca.read_bytes() if ca is not None else None
     except OSError as error:
         raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
-    given = [] if address == ADDRESS else ["--grpc", address]
-    given += ["--ca", str(ca)] if ca is not None else ["--tls"] if tls else []
-    flags = "".join(f" {shell_word(flag)}" for flag in given)
+    flags = "" if address == ADDRESS else f" --grpc {shell_word(address)}"
+    flags += f" --ca {shell_word(str(ca))}" if ca is not None else " --tls" if tls else ""
     return GrpcTarget(address, secret, tls or ca is not None, authorities, flags)

@@ -59,7 +59,6 @@ class Reconnection:
         self._back = asyncio.Event()
         self._waiting = 0
         self._probes: asyncio.Task[None] | None = None
-        self._subscribers: list[Callable[[], None]] = []
 
     @property
     def is_away(self) -> bool:
@@ -73,10 +72,10 @@ class Reconnection:
         """
         return self.is_away or self._monotonic() - self._returned_at < UNWRITTEN_SECONDS
 
-    def subscribe(self, returned: Callable[[], None]) -> Callable[[], None]:
-        """Call `returned` whenever the database is back after an outage. Return a function that ends this."""
-        self._subscribers.append(returned)
-        return lambda: self._subscribers.remove(returned)
+    @property
+    def returned(self) -> asyncio.Event:
+        """Event that is set at the end of each outage, and cleared at its beginning."""
+        return self._back
 
     def mark_away(self, failure: Exception) -> None:
         """Record a failed or lost connection, and probe the database until it answers."""
@@ -130,5 +129,3 @@ class Reconnection:
             break
         self._returned_at, self._away_since = self._monotonic(), None
         self._back.set()
-        for returned in [*self._subscribers]:
-            returned()
