@@ -31,7 +31,7 @@ from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
 NAME = b'"name"'
 NAMES = b'"name":"', b'"name": "'
-FIRST_MEMBER = re.compile(rb'\{(?:"role": ?"\w+", ?)?(?:"\w+": ?null, ?)*"\w+": ?(?:"|\[\{|null)')
+FIRST_MEMBER = re.compile(rb'\{("role": ?"\w+", ?)?((?:"\w+": ?null, ?)*"\w+": ?(?:"|\[\{|null))')
 """Beginning of a delta, up to the type of its first value: a text, a list of objects, or null."""
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
@@ -75,8 +75,9 @@ class Template(NamedTuple):
     ]  # beginning of a member `id`, as the provider writes it, and their number outside of the delta
 
     @classmethod
-    def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
-        """Return the template of a chunk that only continues the output; None for any other chunk.
+    def learn(cls, raw: bytes, chunk: PassedChunk, *, first: bool) -> Self | None:
+        """Return the template of a chunk that only continues the output; None for any other chunk. `first`: whether
+        the chunk may state a role that later ones leave out.
 
         `raw`: bytes of the frame. `chunk`: decoded from them. The chunk must have `finish_reason` (null): without it
         the template would also match the last chunk, and take its finish reason for a part of the delta.
@@ -89,8 +90,8 @@ class Template(NamedTuple):
             return None
         head, _, tail = raw.partition(delta)
         ids = _ids(head + tail)
-        if (first := FIRST_MEMBER.match(delta)) is not None:
-            head += first[0]
+        if (start := FIRST_MEMBER.match(delta)) is not None:
+            head += b"{" + start[2] if first else start[0]
         if chunk.obfuscation is None:
             return cls(head, tail, tail, lines, ids)
         padding = PADDING + chunk.obfuscation.encode() + PADDED
@@ -209,7 +210,7 @@ class PassthroughDecoder(FrameDecoder):
             event, chunk = sse.new_event(event.name, data), _CHUNK.decode(data)
         event = self._with_right_indexes(event, chunk.choices or [])
         if wants_one(self._request) and not self._is_split:  # of several candidates a chunk may hold several
-            self._template = Template.learn(event.raw, chunk) or self._template
+            self._template = Template.learn(event.raw, chunk, first=self._template is None) or self._template
         frame = self._model.replace(event, chunk.model)
         return frame if self._started else self._hold(frame)
 
