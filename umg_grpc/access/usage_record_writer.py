@@ -250,11 +250,10 @@ class UsageLog:
         return leases of budgets.
         """
         self._journal.check()
-        more = True
-        while more:
-            more = self._append_completed()
+        while self._append_completed():  # noqa: ASYNC110  it appends, and waits for nothing
             await asyncio.sleep(0)  # many may wait after an outage, and calls must not wait for all of them
-        await self._insert_completed()
+        if self._journal.refusal:  # else records of calls that end meanwhile would be inserted a few at a time
+            await self._insert_completed()
         holders, ended = set[str](), set[str]()
         if returns := time.monotonic() >= self._return_at:
             holders = await self.budgets.holders()
