@@ -16,7 +16,7 @@ from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
-from umg_grpc.access.per_worker_limit_checks import LimitedKeys, check_models
+from umg_grpc.access.per_worker_limit_checks import check_models
 from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
@@ -28,7 +28,15 @@ from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK, Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
-from umg_grpc.service.component_factory import closed, open_blob_store, open_memory, open_usage_log, started
+from umg_grpc.service.component_factory import (
+    closed,
+    open_authenticator,
+    open_blob_store,
+    open_key_limits,
+    open_memory,
+    open_usage_log,
+    started,
+)
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
@@ -80,9 +88,8 @@ from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.model_list_files import ModelListFiles
-from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks, count_running
+from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis_client import Redis
-from umg_grpc.store.redis_presence import Presence
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
@@ -359,16 +366,6 @@ class Service:
         return ""
 
 
-def _key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> KeyLimits:
-    """Return the limits of keys and models. With Redis each process counts the others, for its share of the limits
-    while Redis is unavailable; until Redis has answered it counts those with the same data folder.
-    """
-    if redis is None:
-        return KeyLimits()
-    presence = started(Presence(redis, lambda: count_running(data / USAGE_DIRECTORY)), stack)
-    return KeyLimits(redis=redis, processes=lambda: presence.processes)
-
-
 def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: ProcessContext) -> Tasks:
     """Create the object that runs the video tasks of this process; it is not started yet."""
     context = TaskContext(
@@ -405,26 +402,16 @@ async def open_service(
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
         stack.push_async_callback(store.aclose)
-        authenticator = Authenticator(
-            Keys(store),
-            now=store.clock.now,
-            note=LimitedKeys().note if counts_alone else lambda _: None,
-            max_stale=config.keys.max_stale,
-            permanent=[first_secret] if first_secret else [],
-        )
-        await authenticator.start()
-        stack.push_async_callback(authenticator.aclose)
+        authenticator = await open_authenticator(config, store, stack, counts_alone=counts_alone, first=first_secret)
         client = await stack.enter_async_context(Client.opened())
         engine = closed(WordLlamaEngine(), stack)
         memory = await open_memory(config, store, stack)
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
         cache = closed(ResponseCache(config.cache_bytes, redis, store.clock.now), stack)
-        dependencies = [Availability(DATABASE, store.check)]
+        dependencies = [started(Availability(DATABASE, store.check), stack)]
         if redis is not None:
-            dependencies.append(Availability(REDIS, redis.check))
-        for each in dependencies:
-            started(each, stack)
-        limits = closed(_key_limits(redis, data, stack), stack)
+            dependencies.append(started(Availability(REDIS, redis.check), stack))
+        limits = open_key_limits(redis, data, stack)
         failures = started(ChannelFailures(data), stack)
         load_shedder = load_shedder or LoadShedder(config.overload)
         metrics = metrics or Metrics()

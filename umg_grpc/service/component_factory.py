@@ -8,6 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.key_limits import KeyLimits
+from umg_grpc.access.per_worker_limit_checks import LimitedKeys
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.conversations.message_threads import Threads
@@ -21,6 +25,9 @@ from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.expiring_rows import Bounds
+from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
+from umg_grpc.store.redis_client import Redis
+from umg_grpc.store.redis_presence import Presence
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
 
 
@@ -52,6 +59,33 @@ def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
     """
     part.start()
     return closed(part, stack)
+
+
+async def open_authenticator(
+    config: Config, store: Store, stack: AsyncExitStack, *, counts_alone: bool, first: str | None
+) -> Authenticator:
+    """Open the authenticator, which has read the keys once. `counts_alone`: whether limits are rejected, since other
+    processes serve the same callers without a Redis; `first`: secret of the bootstrap key, None if it is unknown here.
+    """
+    authenticator = Authenticator(
+        Keys(store),
+        now=store.clock.now,
+        note=LimitedKeys().note if counts_alone else lambda _: None,
+        max_stale=config.keys.max_stale,
+        permanent=[first] if first else [],
+    )
+    await authenticator.start()
+    return closed(authenticator, stack)
+
+
+def open_key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> KeyLimits:
+    """Return the limits of keys and models. With Redis each process counts the others, for its share of the limits
+    while Redis is unavailable; until Redis has answered it counts those with the same data folder.
+    """
+    if redis is None:
+        return closed(KeyLimits(), stack)
+    presence = started(Presence(redis, lambda: count_running(data / USAGE_DIRECTORY)), stack)
+    return closed(KeyLimits(redis=redis, processes=lambda: presence.processes), stack)
 
 
 async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> ConversationStores:

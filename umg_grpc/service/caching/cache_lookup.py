@@ -113,7 +113,7 @@ class CacheEntry:
         call, a channel may be selected that supports more fields), and the config was not reloaded since the key was
         computed.
         """
-        return not self.call.has_dropped_fields and self.lookup.channels.router is self.router
+        return self.call.changes is None and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
         """Set the header `x-umg-cache` of the call to `outcome` (`HIT`, `MISS` or `BYPASS`), and count the outcome.

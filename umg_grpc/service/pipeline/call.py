@@ -145,16 +145,16 @@ class Call(msgspec.Struct, eq=False):
         return is_strict(self.arrival.metadata.get(STRICT))
 
     @property
-    def has_dropped_fields(self) -> bool:
-        """Whether the provider was not sent all fields of the request, or was sent some with another value."""
-        return self.facts.report is not None and bool(self.facts.report.dropped)
+    def changes(self) -> Report | None:
+        """Fields of the request that the provider was not sent, or was sent with another value; None for none."""
+        report = self.facts.report
+        return report if report is not None and report.dropped else None
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Headers of the response as initial metadata, with the dropped fields that are known now."""
         headers = (*self.headers.items(),)
-        report = self.facts.report
-        return (*headers, (DROPPED, report.header())) if report is not None and report.dropped else headers
+        return headers if (changes := self.changes) is None else (*headers, (DROPPED, changes.header()))
 
     def limit(self) -> None:
         """Shorten the deadline of the call to the time in the header `x-umg-timeout`, if that is earlier. Raise
@@ -170,9 +170,8 @@ class Call(msgspec.Struct, eq=False):
         """List the dropped fields of the request in `dropped_fields` of `answer`, for a gRPC caller alone: HTTP callers
         get them in a header.
         """
-        report = self.facts.report
-        if not self.arrival.trusted and report is not None and report.dropped:
-            answer.dropped_fields.extend(report.entries())
+        if not self.arrival.trusted and (changes := self.changes) is not None:
+            answer.dropped_fields.extend(changes.entries())
 
 
 def missing_key() -> UmgError:

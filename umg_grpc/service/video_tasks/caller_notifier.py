@@ -77,39 +77,39 @@ class Notifier:
                 self._receivers.begin(sent)
                 task = asyncio.create_task(self._send(sent), name="notifying a caller of a video task")
                 self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                task.add_done_callback(self._free_slot)
+
+    def _free_slot(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        if self._background is not None:
+            self._background.wake()
 
     async def _send(self, sent: Outgoing) -> None:
-        """Send one notification, and free its slot."""
-        answered = False
+        """Send one notification, and record the result."""
+        status: int | None = None
         try:
-            answered = await self._deliver(sent)
+            status, problem = await self._post(sent)
+            await self._record(sent, problem, is_final=status == GONE)
         except (SQLAlchemyError, OSError) as error:  # the lease of the notification ends, and it is sent again
             logger.warning("the result of a notification is not recorded", task=sent.task_id, reason=reason_of(error))
         finally:
-            self._receivers.end(sent, answered=answered)
-            if self._background is not None:
-                self._background.wake()
+            self._receivers.end(sent, answered=status is not None)
 
-    async def _deliver(self, sent: Outgoing) -> bool:
-        """Send one notification, and record the result: delivered, to be repeated, or given up. Return whether the
-        receiver sent a response.
+    async def _record(self, sent: Outgoing, problem: str, *, is_final: bool) -> None:
+        """Record the result of an attempt: delivered, to be repeated, or given up. Parameters: see `_post`; `is_final`:
+        whether the receiver refuses all further attempts.
         """
-        status, problem = await self._post(sent)
-        is_answered, is_final = status is not None, status == GONE
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
             await self._tasks.callbacks.delivered(sent.callback_id)
-            return is_answered
-        if is_final or sent.attempts >= len(PAUSES):
+        elif is_final or sent.attempts >= len(PAUSES):
             self._tasks.metrics.called_back("out", "given_up")
             logger.warning("a notification was given up", task=sent.task_id, attempts=sent.attempts + 1, reason=problem)
             await self._tasks.callbacks.give_up(sent, problem)
-            return is_answered
-        self._tasks.metrics.called_back("out", "failed")
-        pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
-        await self._tasks.callbacks.retry(sent, pause)
-        return is_answered
+        else:
+            self._tasks.metrics.called_back("out", "failed")
+            pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
+            await self._tasks.callbacks.retry(sent, pause)
 
     async def _post(self, sent: Outgoing) -> tuple[int | None, str]:
         """Send a notification to its receiver. Return (status of its response, problem): the status is None without a
