@@ -17,8 +17,9 @@ from structlog.testing import capture_logs
 from tests.access.conftest import Clock
 from tests.support.databases import Database, Postgres
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.access.authentication import MAX_REFUSED, PAGE, Authenticator
+from umg_grpc.access.authentication import PAGE, Authenticator
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.known_keys import MAX_REJECTED
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import ApiKey
@@ -270,11 +271,11 @@ async def test_wrong_secrets_in_large_numbers_take_bounded_memory_and_block_no_c
     authenticator: Authenticator, keys: Keys
 ) -> None:
     _, secret = await keys.create("app")
-    wrong = [f"wrong {number}" for number in range(MAX_REFUSED + 500)]
+    wrong = [f"wrong {number}" for number in range(MAX_REJECTED + 500)]
     reasons = asyncio.gather(*(reason(authenticator, each) for each in wrong))
     assert (await authenticator.authenticate(secret)).name == "app"
     assert set(await reasons) == {pb.ERROR_REASON_INVALID_KEY}
-    assert len(authenticator._refused) == MAX_REFUSED
+    assert len(authenticator._memory.rejected) == MAX_REJECTED
 
 
 async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenticator, keys: Keys) -> None:
@@ -429,7 +430,7 @@ async def test_each_change_of_a_key_is_in_memory_soon(current: Authenticator, ke
     async with store.write() as session:
         await session.execute(text("DELETE FROM api_keys WHERE name = 'deleted'"))
     await until(lambda: current.known == 0)
-    assert current._secrets == {}
+    assert current._memory._secrets == {}
 
 
 async def test_keys_that_do_not_change_are_not_read_again(store: Store, clock: Clock) -> None:

@@ -1,21 +1,18 @@
 """Authentication of each call by its API key. Keys are checked in memory; the database is read in the background."""
 
 import asyncio
-import enum
 import itertools
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import Key, KeyChange, Keys, hash_secret
+from umg_grpc.access.api_keys import Key, Keys, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
+from umg_grpc.access.known_keys import MAX_KNOWN, REMOVED, KnownKey, KnownKeys, Rejection
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -28,50 +25,17 @@ KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the datab
 UNKNOWN_WAIT_SECONDS = 5.0  # the same for an unknown one
 QUERY_SECONDS = 5.0
 BATCH = 256  # secrets looked up by one query
-MAX_KNOWN = 100_000
-MAX_CHANGED = 10_000  # keys whose last change is remembered, for lookups in flight
 CHANGES_SECONDS = 1.0  # longest time between two reads of the keys that were changed
 JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not read together
 RELOAD_SECONDS = 3600.0  # longest time between two loads of all keys
 OUTAGE_RELOAD_SECONDS = 10.0  # the same after an outage: another server, without the last changes, may have replaced it
 FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
 PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
-MAX_REFUSED = 4096
 MAX_QUEUED = 65_536
-REMOVED = float("-inf")
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
-
-class _Rejection(enum.Enum):
-    """Reason why an API key is invalid; its value is the error message for the caller."""
-
-    UNKNOWN = "this API key is not known here; check it, or ask the gateway's operator for one"
-    REVOKED = "this API key was revoked; ask the gateway's operator for another"
-
-
-@dataclass(slots=True, eq=False)
-class KnownKey:
-    """Valid API key in memory: the caller that it belongs to, and the time of its last lookup in the database."""
-
-    digest: str
-    caller: Caller
-    checked: float
-    """REMOVED for a key that is not in memory any more."""
-
-
-class _Refused(NamedTuple):
-    """Invalid API key in memory: the reason, and the time of its last lookup in the database."""
-
-    rejection: _Rejection
-    checked: float
-    key: KeyReference | None
-    """Revoked key with the secret; None for an unknown secret."""
-
-
-Value = TypeVar("Value")
-
-_Outcome = Caller | _Rejection | None
+_Outcome = Caller | Rejection | None
 """Result of a lookup; None if the database did not answer."""
 
 
@@ -105,23 +69,17 @@ class Authenticator:
         `permanent`: secrets for which this bound does not hold; `every`: seconds between two reads of changes.
         """
         self._keys = keys
-        self._note = note
+        self._memory = KnownKeys(note)
         self._chance = chance
         self._monotonic = monotonic
         self._now = now
         self._max_stale = max_stale
         self._permanent = frozenset(map(hash_secret, permanent))
         self._every = every
-        self._known: dict[str, KnownKey] = {}
-        self._secrets = dict[str, set[str]]()
-        """Hashes of the secrets in memory, by the id of their key."""
-        self._changed = OrderedDict[str, float]()
-        """Times at which the last changes of keys were read, by id: a lookup that began before may be outdated."""
         self._last_change = 0
         self._current_at = float("-inf")
         """Time up to which all changes are in memory."""
         self._reload_at = float("-inf")
-        self._refused: dict[str, _Refused] = {}
         self._queued: dict[str, asyncio.Future[_Outcome]] = {}
         self._in_flight: dict[str, asyncio.Future[_Outcome]] = {}
         self._work = asyncio.Event()
@@ -134,7 +92,7 @@ class Authenticator:
     @property
     def known(self) -> int:
         """Number of valid API keys in memory."""
-        return len(self._known)
+        return len(self._memory.valid)
 
     async def start(self) -> None:
         """Start the background lookups, and load all valid keys, with a bounded wait for the database."""
@@ -163,7 +121,7 @@ class Authenticator:
 
         None for any other key, about which `authenticate` decides.
         """
-        known = self._known.get(hash_secret(secret))
+        known = self._memory.valid.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
 
     def find(self, authorization: str) -> KnownKey | None:
@@ -171,7 +129,7 @@ class Authenticator:
         otherwise None.
         """
         scheme, _, secret = authorization.partition(" ")
-        known = self._known.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
+        known = self._memory.valid.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
@@ -193,9 +151,9 @@ class Authenticator:
         Expired and revoked keys are found too.
         """
         digest = hash_secret(secret)
-        if (known := self._known.get(digest)) is not None:
+        if (known := self._memory.valid.get(digest)) is not None:
             return KeyReference(known.caller.key_id, known.caller.key_prefix)
-        refused = self._refused.get(digest)
+        refused = self._memory.rejected.get(digest)
         return None if refused is None else refused.key
 
     async def learn(self, secret: str) -> None:
@@ -217,7 +175,7 @@ class Authenticator:
             raise UmgError(pb.ERROR_REASON_MISSING_KEY, message)
         digest = hash_secret(secret)
         outcome: _Outcome
-        if (known := self._known.get(digest)) is not None and self._is_usable(known):
+        if (known := self._memory.valid.get(digest)) is not None and self._is_usable(known):
             outcome = known.caller
         else:
             outcome = self._rejection(digest)
@@ -226,7 +184,7 @@ class Authenticator:
         if outcome is None:
             message = "the API key cannot be checked at the moment; try again"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=f"{RETRY_SECONDS:g}")
-        if isinstance(outcome, _Rejection):
+        if isinstance(outcome, Rejection):
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, outcome.value)
         if outcome.expires_at is not None and outcome.expires_at <= self._now():
             raise UmgError(
@@ -251,8 +209,8 @@ class Authenticator:
         age = self._monotonic() - max(known.checked, self._current_at)
         return age > self._max_stale and known.digest not in self._permanent
 
-    def _rejection(self, digest: str) -> _Rejection | None:
-        refused = self._refused.get(digest)
+    def _rejection(self, digest: str) -> Rejection | None:
+        refused = self._memory.rejected.get(digest)
         if refused is None or self._monotonic() - refused.checked > REFUSED_SECONDS:
             return None
         return refused.rejection
@@ -268,7 +226,7 @@ class Authenticator:
         return future
 
     async def _look_up(self, digest: str) -> _Outcome:
-        known = self._known.get(digest)
+        known = self._memory.valid.get(digest)
         if known is None and len(self._queued) >= MAX_QUEUED:  # invalid keys arrive faster than the database answers
             return None
         quick = known is not None or self._unavailable_since is not None
@@ -303,24 +261,12 @@ class Authenticator:
             async with asyncio.timeout(QUERY_SECONDS):
                 changes = await self._keys.changes(self._last_change, PAGE)
             for change in changes:
-                self._apply(change, began)
+                for digest in self._memory.record_change(change, began, self._monotonic()):
+                    self._request_lookup(digest)
                 self._last_change = change.number
             if len(changes) < PAGE:
                 break
         self._current_at = began
-
-    def _apply(self, change: KeyChange, began: float) -> None:
-        """Store the state of a changed key in memory. `began`: time at which the read of the change began."""
-        self._changed.pop(change.key_id, None)
-        self._changed[change.key_id] = self._monotonic()
-        if len(self._changed) > MAX_CHANGED:
-            self._changed.popitem(last=False)
-        for digest in self._secrets.get(change.key_id, set()) - change.keys.keys():
-            self._remove(digest)
-        for digest, key in change.keys.items():
-            if self._last_check(digest) > began:  # a lookup at the same time: either may be the later one
-                self._request_lookup(digest)
-            self._record_result(digest, key, began)
 
     async def _load(self) -> None:
         """Load all valid keys from the database, and remove revoked and deleted ones from memory."""
@@ -332,15 +278,14 @@ class Authenticator:
                 page, last = await self._keys.live_page(last, PAGE)
             count += len(page)
             for digest, key in page.items():
-                if self._last_check(digest) <= started:  # a later lookup may have found a revocation
-                    self._record_result(digest, key, started)
+                if self._memory.last_check(digest) <= started:  # a later lookup may have found a revocation
+                    self._memory.record(digest, key, started)
             if not last:
                 break
         self._last_change = last_change
         if last:
             return  # keys that were not loaded may be live
-        for digest in [digest for digest, known in self._known.items() if known.checked < began]:
-            self._remove(digest)
+        self._memory.remove_unchecked_since(began)
 
     async def _run(self) -> None:
         while True:
@@ -359,7 +304,7 @@ class Authenticator:
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 keys = await self._keys.by_hash(self._in_flight)
-            outcomes = {digest: self._record_lookup(digest, keys.get(digest), started) for digest in self._in_flight}
+            outcomes = {each: self._memory.record_lookup(each, keys.get(each), started) for each in self._in_flight}
             self._mark_available()
         except Exception as error:  # drivers raise various exceptions if the database is unavailable
             self._mark_unavailable(str(error) or type(error).__name__)
@@ -367,59 +312,6 @@ class Authenticator:
         for digest, future in finished.items():
             if not future.done():
                 future.set_result(outcomes.get(digest))
-
-    def _last_check(self, digest: str) -> float:
-        found = self._known.get(digest) or self._refused.get(digest)
-        return float("-inf") if found is None else found.checked
-
-    def _record_lookup(self, digest: str, key: Key | None, started: float) -> _Outcome:
-        """Store the result of a lookup in memory, unless the key was changed since it began. Return it as
-        `_record_result` does.
-        """
-        if key is not None and key.revoke_time is None and self._changed.get(key.key_id, REMOVED) > started:
-            return caller_of(key)
-        return self._record_result(digest, key, started)
-
-    def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
-        """Store the result of a lookup in memory, and return it: the caller, or the reason why the key is invalid.
-
-        `digest`: hash of the secret; `key`: key in the database, None if there is none; `checked`: time of the lookup.
-        """
-        if key is None or key.revoke_time is not None:
-            self._remove(digest)
-            rejection, reference = _Rejection.UNKNOWN, None
-            if key is not None:
-                rejection, reference = _Rejection.REVOKED, KeyReference(key.key_id, key.prefix)
-            _put_bounded(self._refused, digest, _Refused(rejection, checked, reference), MAX_REFUSED)
-            return rejection
-        self._refused.pop(digest, None)
-        self._note(key)
-        caller = caller_of(key)
-        known = self._known.get(digest)
-        if known is not None and known.caller.key_id != key.key_id:  # the secret of a deleted key was given to another
-            self._remove(digest)
-            known = None
-        if known is None:
-            if len(self._known) >= MAX_KNOWN:
-                self._remove(next(iter(self._known)))
-            self._known[digest] = KnownKey(digest, caller, checked)
-            self._secrets.setdefault(key.key_id, set()).add(digest)
-            return caller
-        known.checked = checked
-        if known.caller != caller:  # an equal caller is not replaced, since it has compiled its patterns
-            known.caller = caller
-        return known.caller
-
-    def _remove(self, digest: str) -> None:
-        """Remove the key with the hash `digest` from memory, and mark it as removed for calls that already have it from
-        `find`.
-        """
-        if (known := self._known.pop(digest, None)) is not None:
-            known.checked = REMOVED
-            secrets = self._secrets[known.caller.key_id]
-            secrets.discard(digest)
-            if not secrets:
-                del self._secrets[known.caller.key_id]
 
     def _mark_unavailable(self, reason: str) -> None:
         self._retry_at = self._monotonic() + RETRY_SECONDS
@@ -432,33 +324,3 @@ class Authenticator:
             logger.info("the keys' database is back", seconds=round(self._monotonic() - self._unavailable_since, 1))
             self._unavailable_since = None
             self._retry_at = 0.0
-
-
-def caller_of(key: Key) -> Caller:
-    """Return the caller that an API key identifies, with the key's id, permissions and limits."""
-    return Caller(
-        key_id=key.key_id,
-        name=key.name,
-        key_prefix=key.prefix,
-        model_patterns=key.model_patterns,
-        requests_per_minute=key.requests_per_minute,
-        expires_at=key.expire_time.timestamp() if key.expire_time else None,
-        channels=key.channels,
-        show_route=key.show_route,
-        operations=frozenset(key.operations),
-        administrator=key.administrator,
-        tokens_per_minute=key.tokens_per_minute,
-        concurrent_requests=key.concurrent_requests,
-        budget_micro_credits=key.budget_micro_credits,
-        budget_period=key.budget_period,
-    )
-
-
-def _put_bounded(memory: dict[str, Value], digest: str, value: Value, size: int) -> None:
-    """Store `value` under `digest` as the newest entry of `memory`; delete the oldest entry if there are more than
-    `size`.
-    """
-    memory.pop(digest, None)
-    memory[digest] = value
-    if len(memory) > size:
-        del memory[next(iter(memory))]

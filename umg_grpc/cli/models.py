@@ -213,7 +213,7 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
     """Return the caller whose key has this id, name or prefix. Raise UmgError or CommandError."""
     # imported here: the database is slow to import, and the other commands on models do not use it
     from umg_grpc.access.api_keys import Keys
-    from umg_grpc.access.authentication import caller_of
+    from umg_grpc.access.known_keys import caller_of
     from umg_grpc.store import StoreError, open_store
 
     try:
