@@ -222,24 +222,28 @@ async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
 # --- deadlines
 
 
+async def all_left(server: Provider) -> None:
+    """Wait until no part has a connection any more. On a slow machine, not all parts arrive before a deadline."""
+    await server.until(lambda: 0 < server.left == len(server.received) <= AT_ONCE)
+
+
 async def test_the_callers_deadline_ends_all_parts(tmp_path: Path) -> None:
     async with gateway("grpc", "embeddings", tmp_path, "silent", max_inputs=1) as (made, server):
         assert isinstance(made, GrpcVectorCaller)
-        result = await made.embed(Embed(inputs=TEN), "fields", seconds=0.3)
+        result = await made.embed(Embed(inputs=TEN), "fields", seconds=1)
         assert result.status == 504, result
-        await server.until(lambda: server.left == AT_ONCE)
-        assert len(server.received) == AT_ONCE
+        await all_left(server)
 
 
 async def test_the_channels_own_deadline_ends_all_parts(tmp_path: Path) -> None:
-    timeout = "{total: 0.3}"
+    timeout = "{total: 1}"
     async with gateway("http, in process", "embeddings", tmp_path, "silent", max_inputs=1, timeout=timeout) as (
         made,
         server,
     ):
         result = await made.embed(Embed(inputs=TEN))
         assert result.status == 504, result
-        await server.until(lambda: server.left >= AT_ONCE)
+        await all_left(server)
 
 
 @pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -87,9 +88,13 @@ class Store:
         Raises SQLAlchemyError if the database fails: UnconfirmedCommitError if the changes may be stored nevertheless.
         """
         async with self._turn, self._connected(self._writers) as session:
+            began = time.monotonic()
             try:
                 yield session
                 await session.flush()
+                if time.monotonic() - began > IDLE_TRANSACTION_MILLISECONDS / 2000:
+                    # The server may have ended it. A failure of the commit would leave open whether it is stored.
+                    await session.execute(text("SELECT 1"))
             except BaseException:
                 await session.rollback()  # new objects can be added again then
                 raise
