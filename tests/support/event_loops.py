@@ -1,9 +1,10 @@
-"""Event loop of tests that fails the test which leaves a connection open.
+"""Event loops of tests: one that fails the test which leaves a connection open, and one with a simulated clock.
 
-Without it, the garbage collector warns of the connection minutes later, and fails a test that has no part in it.
+Without the first, the garbage collector warns of the connection minutes later, and fails a test that has no part in it.
 """
 
 import asyncio
+import selectors
 
 
 class ClosingLoop(asyncio.SelectorEventLoop):
@@ -31,3 +32,25 @@ class StrictLoop(asyncio.SelectorEventLoop):
         peers = [f"{each.get_protocol()!r}, peer {each.get_extra_info('peername')}" for each in is_open]
         super().close()
         assert not is_open, "\n".join(["the test leaves connections open:", *peers])
+
+
+class _SimulatedWaits(selectors.SelectSelector):
+    """Selector that waits by moving a clock on, and never for a file."""
+
+    seconds = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "the loop would wait for ever: no task has a timer"
+        self.seconds += timeout
+        return []
+
+
+class SimulatedTimeLoop(asyncio.SelectorEventLoop):
+    """Event loop of tasks without I/O and threads, whose clock moves on only by their timers."""
+
+    def __init__(self) -> None:
+        self._waits = _SimulatedWaits()
+        super().__init__(self._waits)
+
+    def time(self) -> float:
+        return self._waits.seconds

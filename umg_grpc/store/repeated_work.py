@@ -32,13 +32,24 @@ class Background:
     """
 
     def __init__(
-        self, work: str, step: Callable[[], Awaitable[None]], *, every: float | None = None, at_end: bool = False
+        self,
+        work: str,
+        step: Callable[[], Awaitable[None]],
+        *,
+        every: float | None = None,
+        with_steps: bool = False,
+        at_end: bool = False,
     ) -> None:
         """Start the task, which calls `step`. `work`: its name in the log. `every`: seconds between calls without
-        `wake`, None for none. `at_end`: whether `aclose` calls `step` a last time.
+        `wake`, None for none. `with_steps`: whether these are the seconds from the start of a step to the end of the
+        next one, if that takes as long, so that the pause is the shorter the longer a step takes; else the pause.
+        `at_end`: whether `aclose` calls `step` a last time.
         """
         self.every = every
         """Seconds until the next step without a wake; None for no such step. A step may change it."""
+        self._with_steps = with_steps
+        self._step_seconds = 0.0
+        """Duration of the last step."""
         self._work = work
         self._step = step
         self._at_end = at_end
@@ -67,7 +78,7 @@ class Background:
 
     async def _run(self) -> None:
         while not self._ending.is_set():
-            await _wait(self._woken, self.every)
+            await _wait(self._woken, self._pause())
             self._woken.clear()
             if self._ending.is_set():
                 break
@@ -77,6 +88,12 @@ class Background:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if self._at_end:
             await self._try_step()
+
+    def _pause(self) -> float | None:
+        """Return the seconds until the next step without a wake; None to wait for a wake only."""
+        if self.every is None or not self._with_steps:
+            return self.every
+        return max(0.0, self.every - 2 * self._step_seconds)
 
     async def _back_off(self, seconds: float) -> None:
         """Wait until `aclose`, or until the database that was away is back, at most `seconds`."""
@@ -93,6 +110,8 @@ class Background:
 
         from umg_grpc.store.reconnection import DatabaseAwayError
 
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
             await self._step()
         except (SQLAlchemyError, OSError) as error:  # the database is unavailable: a traceback is useless
@@ -105,6 +124,7 @@ class Background:
             self._returned = None
             logger.warning(f"{self._work} failed", reason=reason_of(error), exc_info=True)
             return False
+        self._step_seconds = clock() - began
         if self._failing_since is not None:
             seconds, self._failing_since = time.monotonic() - self._failing_since, None
             logger.info(f"{self._work} succeeds again", seconds=round(seconds, 1))
