@@ -18,6 +18,9 @@ from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.migrate import migrate
 from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
 from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
+from umg_grpc.store.usage_record_table import UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
+from umg_grpc.store.video_task_table import VideoTasks
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
 
@@ -49,6 +52,19 @@ async def test_written_rows_are_read_again(database: Database) -> None:
     assert (key.model_patterns, key.requests_per_minute, key.expire_time) == (["b", "a"], 2**40, None)
     assert (key.create_time, key.revoke_time) == (NOW, NOW)
     assert {time.tzinfo for time in (key.create_time, key.revoke_time) if time} == {UTC}
+
+
+async def test_a_text_with_a_character_that_postgresql_does_not_store_finds_nothing(database: Database) -> None:
+    store = await open_store(database.url, database.data_dir)
+    async with store.write() as session:
+        session.add(api_key("k"))
+    records, tasks = UsageRecords(store), VideoTasks(store, process="p")
+    calls = CallFilter(NOW, only={"model": ["a\0"], "channel": ["\0", "main"]})
+    async with store.read() as session:
+        assert await session.scalar(select(ApiKey.name).where(ApiKey.key_id == "k\0")) is None
+    assert await records.find("\0") == await records.page(calls, None, 9) == await records.sums(["key"], calls) == []
+    assert await tasks.get("\0") is await tasks.find_external("o", "\0") is None
+    await store.aclose()
 
 
 async def test_a_time_without_a_zone_is_refused(database: Database) -> None:

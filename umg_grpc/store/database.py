@@ -355,4 +355,10 @@ def _postgresql_engine(url: URL, *, pooled: bool = True) -> AsyncEngine:
         cursor.close()
         connection.commit()
 
+    @event.listens_for(engine.sync_engine, "connect")
+    def replace_nul(connection: DBAPIConnection, record: object) -> None:
+        from umg_grpc.store.postgresql_texts import StorableTextDumper  # psycopg is imported with PostgreSQL only
+
+        connection.driver_connection.adapters.register_dumper(str, StorableTextDumper)
+
     return engine
