@@ -30,7 +30,8 @@ from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import RUNNING, Poll
+from umg_grpc.store.video_task_polls import Poll
+from umg_grpc.store.video_task_table import RUNNING
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
@@ -118,13 +119,13 @@ async def measure(tasks: int, seconds: float, interval: float, batch: int, rate:
         stack.push_async_callback(store.aclose)
         metrics, links = TaskMetrics(Metrics()), FileLinks("a secret of the bench", 86_400)
         context = TaskContext(store, "bench", links, CallbackSignatures("s"), metrics, {}, has_usage=False)
-        reschedule = context.rows.reschedule
+        reschedule = context.polls.reschedule
 
         async def recorded(polls: Sequence[Poll], now_micros: int) -> None:
             provider.due.update((poll.claim.upstream_task_id, now_micros + (poll.pause_micros or 0)) for poll in polls)
             await reschedule(polls, now_micros)
 
-        context.rows.reschedule = recorded  # type: ignore[method-assign]
+        context.polls.reschedule = recorded  # type: ignore[method-assign]
         channels = Channels(Router(Config(channels=())), videos={CHANNEL: provider})
         outcomes = Outcomes(context, None, 86_400)
         await insert(store, provider, tasks, interval)

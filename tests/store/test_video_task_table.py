@@ -9,18 +9,8 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.video_task_table import (
-    FAILED,
-    QUEUED,
-    RUNNING,
-    SUBMITTING,
-    SUCCEEDED,
-    Claim,
-    OpenTasks,
-    Poll,
-    Stall,
-    VideoTasks,
-)
+from umg_grpc.store.video_task_polls import Claim, OpenTasks, Poll, Stall, VideoTaskPolls
+from umg_grpc.store.video_task_table import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, VideoTasks
 
 SECOND = 10**6
 NOW = 1_800_000_000 * SECOND
@@ -44,7 +34,12 @@ async def insert(store: Store, *tasks: MediaTask) -> None:
         session.add_all(tasks)
 
 
-def opened(store: Store, process: str) -> VideoTasks:
+def opened(store: Store, process: str) -> VideoTaskPolls:
+    """Return the polls of a process, whose clock is `TIME`."""
+    return VideoTaskPolls(store, process, clock=GivenClock(TIME))
+
+
+def table_of(store: Store, process: str) -> VideoTasks:
     """Return the table of a process, whose clock is `TIME`."""
     return VideoTasks(store, process, clock=GivenClock(TIME))
 
@@ -53,17 +48,17 @@ def set_time(micros: int) -> None:
     TIME.time = START + timedelta(microseconds=micros - NOW)
 
 
-async def claim(rows: VideoTasks, now: int, limit: int = 100) -> list[Claim]:
+async def claim(polls: VideoTaskPolls, now: int, limit: int = 100) -> list[Claim]:
     """Lease the tasks that are due at a time, for 30 seconds."""
     set_time(now)
-    return await rows.claim(CHANNEL, 30, limit)
+    return await polls.claim(CHANNEL, 30, limit)
 
 
 async def test_a_due_task_is_claimed_by_one_process(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, *(task(number) for number in range(40)), task(40, next_poll_micros=NOW + SECOND))
     processes = [opened(store, f"process {number}") for number in range(4)]
-    claimed = await asyncio.gather(*(claim(rows, NOW, 15) for rows in processes))
+    claimed = await asyncio.gather(*(claim(polls, NOW, 15) for polls in processes))
     ids = [each.task_id for claims in claimed for each in claims]
     ids += [each.task_id for each in await claim(processes[0], NOW)]
     assert sorted(ids) == sorted({f"task_{number}" for number in range(40)})
@@ -86,14 +81,14 @@ async def test_a_task_is_taken_over_at_the_end_of_the_lease(prepared_database: D
 
 async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows, stall = opened(store, "process"), Stall("state reviewing 40", NOW)
+    polls, stall = opened(store, "process"), Stall("state reviewing 40", NOW)
     await insert(store, task(1))
-    [polled] = await claim(rows, NOW)
+    [polled] = await claim(polls, NOW)
     assert polled.stall is None
-    await rows.reschedule([Poll(polled, SECOND, stall=stall)], NOW)
-    [polled] = await claim(rows, NOW + SECOND)
+    await polls.reschedule([Poll(polled, SECOND, stall=stall)], NOW)
+    [polled] = await claim(polls, NOW + SECOND)
     assert polled.stall == stall
-    running = await rows.advance(polled.task_id, RUNNING, next_poll_micros=NOW + 2 * SECOND)
+    running = await table_of(store, "process").advance(polled.task_id, RUNNING, next_poll_micros=NOW + 2 * SECOND)
     assert running is not None
     assert (running.stall, running.stall_since_micros) == (None, None)
     await store.aclose()
@@ -101,29 +96,29 @@ async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_
 
 async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "alive")
+    polls = opened(store, "alive")
     await insert(store, task(1, state=SUBMITTING, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
     set_time(NOW)
-    await rows.release(["ended"])
-    assert [each.state for each in await claim(rows, NOW)] == [SUBMITTING]
+    await polls.release(["ended"])
+    assert [each.state for each in await claim(polls, NOW)] == [SUBMITTING]
     await store.aclose()
 
 
 async def test_a_notification_during_a_poll_causes_another_poll(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "process")
+    polls = opened(store, "process")
     await insert(store, task(1))
-    [polled] = await claim(rows, NOW)
+    [polled] = await claim(polls, NOW)
     set_time(NOW + SECOND)
-    await rows.make_due(polled.task_id)
-    await rows.reschedule([Poll(polled, 9 * SECOND)], NOW)
-    assert len(await claim(rows, NOW + SECOND)) == 1
+    await polls.make_due(polled.task_id)
+    await polls.reschedule([Poll(polled, 9 * SECOND)], NOW)
+    assert len(await claim(polls, NOW + SECOND)) == 1
     await store.aclose()
 
 
 async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "process")
+    rows = table_of(store, "process")
     await insert(store, task(1))
     assert await rows.advance("task_1", RUNNING) is not None
     assert await rows.advance("task_1", QUEUED) is None
@@ -139,7 +134,7 @@ async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
 
 async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "process")
+    rows = table_of(store, "process")
     await insert(store, *(task(number) for number in range(6)))
     for number in range(5):
         expire = NOW if number == 4 else NOW + 9 * SECOND
@@ -155,44 +150,44 @@ async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Data
 
 async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "submitting")
+    rows, polls = table_of(store, "submitting"), opened(store, "submitting")
     set_time(NOW)
     new = task(1, state=SUBMITTING, lease_owner="submitting", next_poll_micros=None)
     assert await rows.insert(new, None, 20) is None
     assert new.next_poll_micros == NOW + 20 * SECOND
-    assert await claim(rows, NOW + 19 * SECOND) == []
+    assert await claim(polls, NOW + 19 * SECOND) == []
     await rows.renew("task_1", 20)
-    assert await claim(rows, NOW + 38 * SECOND) == []
+    assert await claim(polls, NOW + 38 * SECOND) == []
     await rows.release_one("task_1")
-    assert [each.task_id for each in await claim(rows, NOW + 38 * SECOND)] == ["task_1"]
+    assert [each.task_id for each in await claim(polls, NOW + 38 * SECOND)] == ["task_1"]
     await store.aclose()
 
 
 async def test_the_last_poll_of_a_task_is_followed_by_no_other(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "process")
+    polls = opened(store, "process")
     await insert(store, task(1))
-    [polled] = await claim(rows, NOW)
-    assert {channel: tasks.number for channel, tasks in (await rows.due()).items()} == {CHANNEL: 1}
-    await rows.reschedule([Poll(polled, None)], NOW)
-    assert await rows.due() == {}
+    [polled] = await claim(polls, NOW)
+    assert {channel: tasks.number for channel, tasks in (await polls.due()).items()} == {CHANNEL: 1}
+    await polls.reschedule([Poll(polled, None)], NOW)
+    assert await polls.due() == {}
     await store.aclose()
 
 
 async def test_the_lateness_of_a_channel_is_that_of_its_first_task(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows = opened(store, "process")
+    polls = opened(store, "process")
     await insert(store, task(1, next_poll_micros=NOW + 3 * SECOND), task(2, next_poll_micros=NOW + 9 * SECOND))
     set_time(NOW)
-    assert await rows.due() == {CHANNEL: OpenTasks(-3 * SECOND, 9 * SECOND, 2)}
+    assert await polls.due() == {CHANNEL: OpenTasks(-3 * SECOND, 9 * SECOND, 2)}
     set_time(NOW + 5 * SECOND)
-    assert await rows.due() == {CHANNEL: OpenTasks(2 * SECOND, 4 * SECOND, 2)}
+    assert await polls.due() == {CHANNEL: OpenTasks(2 * SECOND, 4 * SECOND, 2)}
     await store.aclose()
 
 
 async def test_a_time_that_a_wrong_clock_wrote_is_reset(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
-    rows, callbacks = opened(store, "process"), TaskCallbacks(store, "process", clock=GivenClock(TIME))
+    polls, callbacks = opened(store, "process"), TaskCallbacks(store, "process", clock=GivenClock(TIME))
     later = NOW + 48 * 3600 * SECOND
     await insert(store, task(1, next_poll_micros=later), task(2, next_poll_micros=NOW + SECOND))
     async with store.write() as session:
@@ -210,9 +205,9 @@ async def test_a_time_that_a_wrong_clock_wrote_is_reset(prepared_database: Datab
             )
         )
     set_time(NOW)
-    assert await rows.due() == {CHANNEL: OpenTasks(-SECOND, later - NOW, 2)}
-    await rows.reset_times(CHANNEL)
+    assert await polls.due() == {CHANNEL: OpenTasks(-SECOND, later - NOW, 2)}
+    await polls.reset_times(CHANNEL)
     await callbacks.reset_times()
-    assert [each.task_id for each in await claim(rows, NOW)] == ["task_1"]
+    assert [each.task_id for each in await claim(polls, NOW)] == ["task_1"]
     assert [each.callback_id for each in await callbacks.claim(30, 10, 10)] == ["msg"]
     await store.aclose()

@@ -112,7 +112,7 @@ class TaskCallbacks:
         taken = (
             update(table)
             .where(table.callback_id.in_(due))
-            .values(lease_owner=self._process, next_attempt_micros=self._after(lease_seconds))
+            .values(lease_owner=self._process, next_attempt_micros=self._clock.sql_micros(lease_seconds))
             .returning(
                 *(table.callback_id, table.task_id, table.owner, table.url, table.body),
                 *(table.attempts, table.create_micros),
@@ -125,7 +125,7 @@ class TaskCallbacks:
     async def reset_times(self) -> None:
         """Make the notifications due now whose next attempt is later than any pause."""
         time = TaskCallback.next_attempt_micros
-        reset = update(TaskCallback).where(time > self._after(LONGEST_PAUSE_SECONDS))
+        reset = update(TaskCallback).where(time > self._clock.sql_micros(LONGEST_PAUSE_SECONDS))
         async with self._store.write() as session:
             await session.execute(reset.values(next_attempt_micros=self._clock.sql_micros(), lease_owner=""))
 
@@ -139,7 +139,7 @@ class TaskCallbacks:
     async def retry(self, sent: Outgoing, pause_seconds: float) -> None:
         """Count the failed attempt for a notification, and schedule the next one, after `pause_seconds`."""
         async with self._store.write() as session:
-            await session.execute(self._attempted(sent, self._after(pause_seconds)))
+            await session.execute(self._attempted(sent, self._clock.sql_micros(pause_seconds)))
 
     @repeated
     async def give_up(self, sent: Outgoing, reason: str) -> None:
@@ -150,10 +150,6 @@ class TaskCallbacks:
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, None))
             await session.execute(task)
-
-    def _after(self, seconds: float) -> ColumnElement[int]:
-        """Return the SQL expression of the time after a number of seconds, in microseconds since 1970."""
-        return self._clock.sql_micros() + int(seconds * 1e6)
 
     def _attempted(self, sent: Outgoing, next_micros: ColumnElement[int] | None) -> Update:
         """Return the UPDATE statement that counts an attempt and ends the lease of the notification.

@@ -89,8 +89,8 @@ class Clock(Protocol):
         """Return the current time in seconds since 1970."""
         ...
 
-    def sql_micros(self) -> ColumnElement[int]:
-        """Return the SQL expression of the current time in microseconds since 1970."""
+    def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:
+        """Return the SQL expression of the current time plus a number of seconds, in microseconds since 1970."""
         ...
 
     def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
@@ -158,8 +158,8 @@ class DatabaseClock:
         ):
             self._offset, self._uncertainty, self._measured_at = offset, uncertainty, received
 
-    def sql_micros(self) -> ColumnElement[int]:
-        return _CurrentMicros()
+    def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:
+        return _shifted(_CurrentMicros(), seconds)
 
     def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
         return _CurrentTime(literal(seconds, Float()))
@@ -200,8 +200,8 @@ class MachineClock:
         """Return the current time in seconds since 1970."""
         return int(self._wall() * 1000) / 1000
 
-    def sql_micros(self) -> ColumnElement[int]:
-        return _CurrentMicros()
+    def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:
+        return _shifted(_CurrentMicros(), seconds)
 
     def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
         return _CurrentTime(literal(seconds, Float()))
@@ -221,11 +221,15 @@ class GivenClock:
         """Return the current time in seconds since 1970."""
         return self._utc().timestamp()
 
-    def sql_micros(self) -> ColumnElement[int]:
-        return literal(round(self.now() * 1e6), BigInteger())
+    def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:
+        return _shifted(literal(round(self.now() * 1e6), BigInteger()), seconds)
 
     def sql_time(self, seconds: float = 0.0) -> ColumnElement[datetime]:
         return literal(self._utc() + timedelta(seconds=seconds), UtcTime())
+
+
+def _shifted(micros: ColumnElement[int], seconds: float) -> ColumnElement[int]:
+    return micros + int(seconds * 1e6) if seconds else micros
 
 
 def utc_of(clock: Clock) -> datetime:

@@ -1,15 +1,10 @@
-"""Table of video tasks. Each change of a task is one transaction, which checks the task's state before it changes it.
+"""Table of video tasks. Each change of a task is one transaction, which first checks the task's state."""
 
-Any process may poll any task at its provider. The time of the next poll is also the lease: a process that leases a due
-task sets this time to the end of its lease, so that the task of a killed process becomes due again. These times are
-written and compared by the clock of the database, since the clocks of the processes may differ.
-"""
-
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, select, text, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -38,10 +33,6 @@ FIRST_TERMINAL = SUCCEEDED
 ROW_BYTES = 4096
 """Approximate size of a task in the database."""
 SWEEP_ROWS = 500
-LONGEST_PAUSE_SECONDS = 7200
-"""Seconds that are longer than any pause between two polls. A later time of a poll was written while the clock of the
-database was wrong.
-"""
 
 
 class Hold(NamedTuple):
@@ -66,64 +57,6 @@ class Pin(NamedTuple):
     lease_seconds: float
 
 
-class Stall(NamedTuple):
-    """Condition that all answers of a provider since a time had, and that fails the task if it lasts."""
-
-    name: str
-    since_micros: int
-
-
-class Claim(NamedTuple):
-    """Task that this process has leased, so that it alone may poll it until `lease_end_micros`, with the columns for a
-    poll.
-    """
-
-    task_id: str
-    state: int
-    progress: int | None
-    channel: str
-    upstream_task_id: str
-    upstream_model: str
-    upstream_key_id: str
-    upstream_facts: str
-    poll_failures: int
-    deadline_micros: int
-    create_micros: int
-    lease_end_micros: int
-    stall_name: str | None = None
-    stall_since_micros: int | None = None
-
-    @property
-    def stall(self) -> Stall | None:
-        """Condition in which the task makes no progress; None if it makes progress."""
-        if self.stall_name is None or self.stall_since_micros is None:
-            return None
-        return Stall(self.stall_name, self.stall_since_micros)
-
-
-class OpenTasks(NamedTuple):
-    """Tasks of one channel that are still polled."""
-
-    late_micros: int
-    """Microseconds since the first of them is due; negative before that time."""
-    ahead_micros: int
-    """Microseconds until the last of them is due."""
-    number: int
-
-
-class Poll(NamedTuple):
-    """Result of a poll that leaves the task's state unchanged: when the next poll follows, and the columns to
-    update.
-    """
-
-    claim: Claim
-    pause_micros: int | None
-    """Microseconds until the next poll; None for no further poll."""
-    failures: int = 0
-    progress: int | None = None
-    stall: Stall | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
     """Selection and order of tasks in a list. A criterion with its default (None, 0 or empty) selects all tasks."""
@@ -136,17 +69,7 @@ class TaskFilter:
     oldest_first: bool = False
 
 
-_CLAIMED = (
-    *(MediaTask.task_id, MediaTask.state, MediaTask.progress, MediaTask.channel),
-    *(MediaTask.upstream_task_id, MediaTask.upstream_model, MediaTask.upstream_key_id, MediaTask.upstream_facts),
-    *(MediaTask.poll_failures, MediaTask.deadline_micros, MediaTask.create_micros, MediaTask.next_poll_micros),
-    *(MediaTask.stall, MediaTask.stall_since_micros),
-)
 _COLUMNS = tuple(column.name for column in MediaTask.__table__.columns)
-_SET_PROGRESS = text(
-    "UPDATE media_tasks SET progress = :progress, update_micros = :now"
-    " WHERE task_id = :task_id AND state < :terminal AND (progress IS NULL OR progress < :progress)"
-)
 
 
 class VideoTasks:
@@ -196,7 +119,7 @@ class VideoTasks:
     @repeated
     async def _insert(self, task: MediaTask, lease_seconds: float, reserved: Hold | None) -> MediaTask | None:
         values: dict[str, object] = {name: getattr(task, name) for name in _COLUMNS}
-        values["next_poll_micros"] = self._after(lease_seconds)
+        values["next_poll_micros"] = self._clock.sql_micros(lease_seconds)
         inserted = insert(MediaTask).values(**values).returning(MediaTask.next_poll_micros)
         try:
             async with self._store.write() as session:
@@ -272,18 +195,16 @@ class VideoTasks:
         """Record the channel to which this process is about to submit a task, and renew its lease. Return False if the
         lease has ended, so that another process may have taken over the task and this one must not submit it.
         """
-        table = MediaTask
-        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
         values = {
             "channel": pin.channel,
             "upstream_model": pin.model,
             "prices": pin.prices,
             "deadline_micros": pin.deadline_micros,
-            "next_poll_micros": self._after(pin.lease_seconds),
+            "next_poll_micros": self._clock.sql_micros(pin.lease_seconds),
         }
+        pinned = update(MediaTask).where(*self._own(task_id)).values(**values)
         async with self._store.write() as session:
-            changed = await session.execute(update(table).where(*own).values(**values).returning(table.task_id))
-            return changed.first() is not None
+            return (await session.execute(pinned.returning(MediaTask.task_id))).first() is not None
 
     @repeated
     async def withdraw(self, task_id: str) -> bool:
@@ -291,8 +212,7 @@ class VideoTasks:
         not have its lease any more; nothing is then deleted.
         """
         table = MediaTask
-        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
-        gone = delete(table).where(*own).returning(table.owner, table.budget_period)
+        gone = delete(table).where(*self._own(task_id)).returning(table.owner, table.budget_period)
         async with self._store.write() as session:
             if (row := (await session.execute(gone)).first()) is None:
                 return False
@@ -302,20 +222,23 @@ class VideoTasks:
     @repeated
     async def renew(self, task_id: str, lease_seconds: float) -> None:
         """Extend the lease of a task that this process is submitting to `lease_seconds` from now."""
-        table = MediaTask
-        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        renewed = update(MediaTask).where(*self._own(task_id))
         async with self._store.write() as session:
-            await session.execute(update(table).where(*own).values(next_poll_micros=self._after(lease_seconds)))
+            await session.execute(renewed.values(next_poll_micros=self._clock.sql_micros(lease_seconds)))
 
     @repeated
     async def release_one(self, task_id: str) -> None:
         """End the lease of a task of which it is unknown whether a provider accepted it. Any process may look for it at
         the provider from now on.
         """
-        table = MediaTask
-        own = (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        released = update(MediaTask).where(*self._own(task_id))
         async with self._store.write() as session:
-            await session.execute(update(table).where(*own).values(lease_owner="", next_poll_micros=self._after(0)))
+            await session.execute(released.values(lease_owner="", next_poll_micros=self._clock.sql_micros()))
+
+    def _own(self, task_id: str) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions for a task that this process is submitting."""
+        table = MediaTask
+        return (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
 
     # --- changes
 
@@ -378,104 +301,6 @@ class VideoTasks:
             await session.delete(task)
             return task
 
-    # --- polls
-
-    @repeated
-    async def due(self) -> Mapping[str, OpenTasks]:
-        """Return the tasks that are still polled, by channel."""
-        table, now, time = MediaTask, self._clock.sql_micros(), MediaTask.next_poll_micros
-        query = select(table.channel, now - func.min(time), func.max(time) - now, func.count())
-        query = query.where(time.is_not(None)).group_by(table.channel)
-        async with self._store.read() as session:
-            found = (await session.execute(query)).all()
-        return {channel: OpenTasks(late or 0, ahead or 0, count) for channel, late, ahead, count in found}
-
-    async def reset_times(self, channel: str) -> None:
-        """Make the tasks of a channel due now whose next poll is later than any pause."""
-        is_wrong = MediaTask.next_poll_micros > self._after(LONGEST_PAUSE_SECONDS)
-        reset = update(MediaTask).where(MediaTask.channel == channel, is_wrong)
-        async with self._store.write() as session:
-            await session.execute(reset.values(next_poll_micros=self._clock.sql_micros(), lease_owner=""))
-
-    @repeated
-    async def claim(self, channel: str, lease_seconds: float, limit: int) -> list[Claim]:
-        """Lease up to `limit` due tasks of a channel to this process for `lease_seconds`, and return them."""
-        table = MediaTask
-        due = (
-            select(table.task_id)
-            .where(table.channel == channel, table.next_poll_micros <= self._clock.sql_micros())
-            .order_by(table.next_poll_micros)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
-        taken = (
-            update(table)
-            .where(table.task_id.in_(due))
-            .values(lease_owner=self._process, next_poll_micros=self._after(lease_seconds))
-            .returning(*_CLAIMED)
-            .execution_options(synchronize_session=False)
-        )
-        async with self._store.write() as session:
-            return [Claim._make(row) for row in (await session.execute(taken)).all()]
-
-    @repeated
-    async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of polled tasks whose state is unchanged, and schedule their next polls.
-
-        A task whose lease has passed to another process, or that was made due in the meantime, is left unchanged.
-        """
-        table = MediaTask
-        own = (
-            *(table.task_id == bindparam("id"), table.lease_owner == self._process),
-            table.next_poll_micros == bindparam("lease_end"),
-        )
-        rescheduled = update(table).where(*own)
-        rescheduled = rescheduled.values(
-            next_poll_micros=self._clock.sql_micros() + bindparam("pause", type_=BigInteger()),  # NULL for None
-            lease_owner="",
-            poll_failures=bindparam("failures"),
-            stall=bindparam("name"),
-            stall_since_micros=bindparam("since"),
-        )
-        rows = [
-            {
-                "id": poll.claim.task_id,
-                "pause": poll.pause_micros,
-                "failures": poll.failures,
-                "name": poll.stall.name if poll.stall is not None else None,
-                "since": poll.stall.since_micros if poll.stall is not None else None,
-                "lease_end": poll.claim.lease_end_micros,
-            }
-            for poll in polls
-        ]
-        reported = [
-            {"task_id": poll.claim.task_id, "progress": poll.progress, "now": now_micros, "terminal": FIRST_TERMINAL}
-            for poll in polls
-            if poll.progress is not None and poll.progress != poll.claim.progress
-        ]
-        async with self._store.write() as session:
-            await (await session.connection()).execute(rescheduled, rows)
-            if reported:
-                await session.execute(_SET_PROGRESS, reported)
-
-    @repeated
-    async def make_due(self, task_id: str) -> None:
-        """Schedule the next poll of an accepted task for now; do nothing for a task that has ended."""
-        table, now = MediaTask, self._clock.sql_micros()
-        open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now)
-        async with self._store.write() as session:
-            await session.execute(update(table).where(*open_task).values(next_poll_micros=now))
-
-    @repeated
-    async def release(self, processes: Collection[str]) -> None:
-        """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now."""
-        tasks, callbacks, now = MediaTask, TaskCallback, self._clock.sql_micros()
-        held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
-        sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
-        async with self._store.write() as session:
-            await session.execute(update(tasks).where(held).values(next_poll_micros=now, lease_owner=""))
-            await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now, lease_owner=""))
-
     @repeated
     async def sweep(self, max_tasks: int) -> None:
         """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks. Do nothing
@@ -497,10 +322,6 @@ class VideoTasks:
                 await session.execute(delete(table).where(table.task_id.in_(ids)))
             if len(ids) < SWEEP_ROWS:
                 return
-
-    def _after(self, seconds: float) -> ColumnElement[int]:
-        """Return the SQL expression of the time after a number of seconds."""
-        return self._clock.sql_micros() + int(seconds * 1e6)
 
 
 def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:

@@ -310,7 +310,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         _check_callback(request.body, row)
         tasks.metrics.called_back("in", "received")
         if row.state not in TERMINAL:
-            await self._rows.make_due(row.task_id)
+            await self._tasks.context.polls.make_due(row.task_id)
             tasks.wake_poller()
         return pb.ReceiveVideoCallbackResponse()
 

@@ -84,7 +84,7 @@ class Tasks:
     async def _take_over(self) -> None:
         ended = {name for name in self._locks.names() if name != self.context.process and self._locks.has_ended(name)}
         if ended:
-            await self.context.rows.release(ended)
+            await self.context.polls.release(ended)
             for name in ended:
                 self._locks.forget(name)
             self.context.wake_poller()

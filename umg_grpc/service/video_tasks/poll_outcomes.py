@@ -14,18 +14,9 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_polls import Claim, Poll, Stall
 from umg_grpc.store.video_task_results import TaskResult, results_text
-from umg_grpc.store.video_task_table import (
-    CANCELLED,
-    FAILED,
-    QUEUED,
-    RUNNING,
-    SUCCEEDED,
-    TERMINAL,
-    Claim,
-    Poll,
-    Stall,
-)
+from umg_grpc.store.video_task_table import CANCELLED, FAILED, QUEUED, RUNNING, SUCCEEDED, TERMINAL
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Submission

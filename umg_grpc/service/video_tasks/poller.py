@@ -17,7 +17,8 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import LONGEST_PAUSE_SECONDS, SUBMITTING, Claim, Poll
+from umg_grpc.store.video_task_polls import LONGEST_PAUSE_SECONDS, Claim, Poll
+from umg_grpc.store.video_task_table import SUBMITTING
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
@@ -146,20 +147,20 @@ class Poller:
 
     async def _step(self) -> None:
         """Lease the due tasks of every channel whose queue has space, and start their polls."""
-        due = await self._tasks.rows.due()
+        due = await self._tasks.polls.due()
         lateness = max((tasks.late_micros for tasks in due.values()), default=0)
         self._tasks.metrics.set_open({channel: tasks.number for channel, tasks in due.items()}, max(0, lateness) / 1e6)
         if self._scheduler is not None:
             self._scheduler.every = TICK_SECONDS if due else IDLE_TICK_SECONDS
         for channel, tasks in due.items():
             if tasks.ahead_micros > LONGEST_PAUSE_SECONDS * 10**6:
-                await self._tasks.rows.reset_times(channel)
+                await self._tasks.polls.reset_times(channel)
             lane = self._lanes.get(channel)
             if lane is None:
                 clock = asyncio.get_running_loop().time
                 lane = self._lanes[channel] = Lane(self._concurrency, self._per_second, clock)
             if tasks.late_micros >= 0 and (room := lane.room(self._max_batch(channel))):
-                for claim in await self._tasks.rows.claim(channel, LEASE_SECONDS, room):
+                for claim in await self._tasks.polls.claim(channel, LEASE_SECONDS, room):
                     if claim.task_id not in self._in_flight:
                         self._in_flight.add(claim.task_id)
                         lane.waiting.append(claim)
@@ -235,7 +236,7 @@ class Poller:
         if not polls:
             return
         try:
-            await self._tasks.rows.reschedule(polls, self._tasks.now())
+            await self._tasks.polls.reschedule(polls, self._tasks.now())
         except BaseException:
             self._unwritten = polls + self._unwritten
             raise

@@ -14,6 +14,7 @@ from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.video_task_polls import VideoTaskPolls
 from umg_grpc.store.video_task_table import QUEUED, VideoTasks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
@@ -45,6 +46,7 @@ class TaskContext:
         self.clock = store.clock
         self.view = TaskView(links, self.now)
         self.rows = VideoTasks(store, process, self._notification, has_usage=has_usage)
+        self.polls = VideoTaskPolls(store, process)
         self.callbacks = TaskCallbacks(store, process)
         self._links = links
         self._entries = entries
