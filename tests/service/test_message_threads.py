@@ -18,7 +18,7 @@ from umg_grpc.service.conversations.message_threads import IDLE, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.expiring_rows import Bounds
+from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

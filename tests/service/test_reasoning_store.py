@@ -25,7 +25,7 @@ from umg_grpc.service.conversations.reasoning_state import makers, needs, pinned
 from umg_grpc.service.conversations.reasoning_store import MAX_INLINE_ENTRIES, ReasoningStore
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.expiring_rows import Bounds
+from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT

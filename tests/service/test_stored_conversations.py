@@ -28,7 +28,7 @@ from umg_grpc.service.conversations.stored_responses import (
 )
 from umg_grpc.store import Store, open_store, reconnection
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.expiring_rows import Bounds
+from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest

@@ -24,7 +24,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.database_time import utc_of
-from umg_grpc.store.expiring_rows import Bounds
+from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_presence import Presence

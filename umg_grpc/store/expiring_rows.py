@@ -2,52 +2,33 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
-from sqlalchemy import Dialect, Select, delete, func, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, select
 from sqlalchemy.exc import DataError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.store.database import Store, repeated, repeated_idempotent
-from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
+from umg_grpc.store.expired_row_sweep import Bounds, ExpiredRowSweep
 from umg_grpc.store.repeated_work import Background, reason_of
+from umg_grpc.store.row_upserts import Upsert, batches, upsert_into
 from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 2**20
-STATEMENT_ROWS = 20  # rows written by one SQLite statement
 WAITING_BYTES = 64 * 2**20  # maximum size of pending rows while the database is unavailable; further rows are rejected
 CLOSE_SECONDS = 5.0
-BATCHES_AT_ONCE = 5  # maximum number of batches deleted in one transaction, since other writers wait for it
-SWEEP_LOCK = 0x554D475F53574550  # number of a PostgreSQL advisory lock, chosen freely
 SWEEP_SECONDS = 60.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 Row = TypeVar("Row", bound=RetainedRow)
-_Value = TypeVar("_Value")
 
 _Key = tuple[str, str]
-_Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit.
-
-    The rows that would expire first are deleted first. The deletions are periodic, so that the size may exceed the
-    maximum for a while.
-    """
-
-    owner_bytes: int
-    total_bytes: int
 
 
 @dataclass(slots=True)
@@ -55,7 +36,7 @@ class _Waiting(Generic[Row]):
     """Row that is to be written. `futures`: one for each call that waits; its result is whether the row was written."""
 
     row: Row
-    futures: list["asyncio.Future[bool]"] = field(default_factory=list)  # results: whether the row was written
+    futures: list["asyncio.Future[bool]"] = field(default_factory=list)
 
     def resolve(self, written: bool) -> None:
         for future in self.futures:
@@ -77,7 +58,8 @@ class Retained(Generic[Row]):
         self._table = table
         self._bounds = bounds
         self._clock = clock
-        self._upsert_rows: _Upsert | None = None
+        self._sweep = ExpiredRowSweep(store, table, bounds, clock)
+        self._upsert_rows: Upsert | None = None
         self._waiting: dict[_Key, _Waiting[Row]] = {}
         self._writing: dict[_Key, _Waiting[Row]] = {}
         self._waiting_bytes = 0
@@ -104,7 +86,7 @@ class Retained(Generic[Row]):
         if self._writer is None:
             name = self._table.__tablename__
             self._writer = Background(f"writing {name}", self._write, at_end=True)
-            self._sweeper = Background(f"sweeping {name}", self._sweep, every=SWEEP_SECONDS)
+            self._sweeper = Background(f"sweeping {name}", self.sweep, every=SWEEP_SECONDS)
             if self._waiting:
                 self._writer.wake()
 
@@ -160,7 +142,7 @@ class Retained(Generic[Row]):
                 found += [waiting.row] if waiting.row.expire_time.timestamp() > now else []
             else:
                 rest.append(object_id)
-        for ids in _batches(rest, BATCH_ROWS):
+        for ids in batches(rest, BATCH_ROWS):
             table = self._table
             live = table.expire_time > self._clock.sql_time()
             query = select(table).where(table.owner == owner, table.object_id.in_(ids), live)
@@ -178,27 +160,9 @@ class Retained(Generic[Row]):
         return await self._delete(owner, object_id) or waiting is not None
 
     async def sweep(self) -> None:
-        """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire. Do nothing
-        while the clock is wrong.
-        """
-        if not self._clock.is_trusted:
-            return
-        table, now = self._table, self._clock.sql_time()
-        expired = select(table).where(table.expire_time <= now)
-        live = select(table).where(table.expire_time > now)  # another sweep may be deleting the expired ones
-        while await self._remove_oldest(expired) == BATCH_ROWS:
-            pass
-        if not (self._bounds.owner_bytes or self._bounds.total_bytes):
-            return
-        sizes = select(table.owner, func.sum(table.size_bytes)).group_by(table.owner)
-        async with self._store.read() as session:
-            owners = {owner: int(size) for owner, size in await session.execute(sizes)}
-        if bound := self._bounds.owner_bytes:
-            for owner, size in owners.items():
-                if size > bound:
-                    await self._shrink(live.where(table.owner == owner), bound)
-        if (bound := self._bounds.total_bytes) and sum(owners.values()) > bound:
-            await self._shrink(live, bound)
+        """Delete expired rows, and rows above the maximum sizes."""
+        self._unswept_bytes = 0
+        await self._sweep.run()
 
     # --- writing
 
@@ -292,7 +256,7 @@ class Retained(Generic[Row]):
     async def _upsert(self, rows: Sequence[Row]) -> None:
         async with self._store.write() as session:
             if self._upsert_rows is None:
-                self._upsert_rows = _upsert_into(self._table, session.get_bind().dialect)
+                self._upsert_rows = upsert_into(self._table, session.get_bind().dialect)
             await self._upsert_rows(await session.connection(), rows)
 
     @repeated
@@ -302,80 +266,6 @@ class Retained(Generic[Row]):
         deleted = delete(table).where(table.owner == owner, table.object_id == object_id)
         async with self._store.write() as session:
             return bool(await session.scalar(deleted.returning(table.expire_time > self._clock.sql_time())))
-
-    # --- sweeping
-
-    async def _sweep(self) -> None:
-        self._unswept_bytes = 0
-        await self.sweep()
-
-    async def _shrink(self, rows: Select[Row], bound: int) -> None:
-        """Delete the selected rows that expire first, until the total size of the selection is at most `bound`
-        bytes.
-        """
-        while await self._shrink_step(rows, bound):
-            pass
-
-    @repeated
-    async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
-        """Delete, in one transaction, some of the selected rows above `bound` bytes. Return whether their size still
-        exceeds it.
-
-        Sum and deletion are in one transaction, since two processes could otherwise delete the same excess twice.
-        """
-        async with self._store.write() as session:
-            await self._lock_sweeps(session)
-            size = await session.scalar(rows.with_only_columns(func.sum(self._table.size_bytes)))
-            excess = int(size or 0) - bound
-            for _ in range(BATCHES_AT_ONCE):
-                oldest = await self._oldest(session, rows) if excess > 0 else []
-                if not oldest:
-                    return False
-                sizes = itertools.accumulate((row.size_bytes for row in oldest), initial=0)
-                chosen = [row for row, before in zip(oldest, sizes, strict=False) if before < excess]
-                await self._remove(session, chosen)
-                excess -= sum(row.size_bytes for row in chosen)
-            return excess > 0
-
-    @repeated
-    async def _remove_oldest(self, rows: Select[Row]) -> int:
-        """Delete up to `BATCH_ROWS` of the selected rows. Return the number of deleted rows."""
-        async with self._store.read() as session:
-            oldest = await self._oldest(session, rows)
-        if oldest:
-            async with self._store.write() as session:
-                # another sweep that has counted these rows would delete as many newer ones instead
-                await self._lock_sweeps(session)
-                await self._remove(session, oldest)
-        return len(oldest)
-
-    async def _lock_sweeps(self, session: AsyncSession) -> None:
-        """Exclude the deletions of other processes until the end of the transaction."""
-        if session.get_bind().dialect.name != SQLITE:  # SQLite has only one writer
-            await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
-
-    async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_SweptRow]":
-        """Return up to `BATCH_ROWS` of the selected rows, in the order in which they expire."""
-        table = self._table
-        query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
-        found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))
-        return [_SweptRow(*columns) for columns in found]
-
-    async def _remove(self, session: AsyncSession, rows: "Collection[_SweptRow]") -> None:
-        table = self._table
-        keys = [(row.owner, row.object_id) for row in rows]
-        keys += keys[-1:] * (BATCH_ROWS - len(keys))  # a constant number of keys needs one compiled statement
-        seen = table.expire_time <= max(row.expire_time for row in rows)  # excludes rows that were written again since
-        await session.execute(delete(table).where(tuple_(table.owner, table.object_id).in_(keys), seen))
-
-
-class _SweptRow(NamedTuple):
-    """Columns of a row that a deletion needs: owner, id, time at which it expires, and size in bytes."""
-
-    owner: str
-    object_id: str
-    expire_time: datetime
-    size_bytes: int
 
 
 class RetainedStore(Generic[Row]):
@@ -396,47 +286,3 @@ class RetainedStore(Generic[Row]):
     async def aclose(self) -> None:
         """Write the pending rows, and stop the background tasks."""
         await self._rows.aclose()
-
-
-def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
-    """Return a function that inserts rows into the table of the class `row`, and replaces existing rows with the same
-    keys.
-    """
-    table = RetainedRow.metadata.tables[row.__tablename__]
-    keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
-    changed = [column.name for column in table.columns if not column.primary_key]
-    if dialect.name != SQLITE:
-        full = postgresql.insert(table)
-        upsert = full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
-
-        async def upsert_each(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
-            await connection.execute(upsert, [{name: getattr(row, name) for name in names} for row in rows])
-
-        return upsert_each
-
-    # Few statements, since Python's SQLite driver releases the GIL at each one, and in a busy process its thread waits
-    # long to get it back.
-    lite = sqlite.insert(table)
-    single = lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
-    one, places = str(single.compile(dialect=dialect)), f"({', '.join('?' for _ in names)})"
-    before, after = one.split(places)
-    many = f"{before}{', '.join([places] * STATEMENT_ROWS)}{after}"
-    stored = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in table.columns]
-
-    def values_of(rows: Sequence[RetainedRow]) -> tuple[object, ...]:
-        return tuple(
-            getattr(row, name) if to is None else to(getattr(row, name)) for row in rows for name, to in stored
-        )
-
-    async def upsert_groups(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
-        whole = len(rows) - len(rows) % STATEMENT_ROWS
-        groups, rest = _batches(rows[:whole], STATEMENT_ROWS), _batches(rows[whole:], 1)
-        for statement, parts in ((many, groups), (one, rest)):
-            if values := [values_of(part) for part in parts]:
-                await connection.exec_driver_sql(statement, values)
-
-    return upsert_groups
-
-
-def _batches(values: Sequence[_Value], size: int) -> Iterable[Sequence[_Value]]:
-    return (values[start : start + size] for start in range(0, len(values), size))

@@ -9,7 +9,8 @@ from sqlalchemy import select
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, Key, LearnedQuirk, LearnedQuirks
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.expiring_rows import Bounds, Retained, RetainedStore
+from umg_grpc.store.expired_row_sweep import Bounds
+from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import LearnedQuirkRow
 
