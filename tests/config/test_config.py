@@ -784,6 +784,11 @@ MISTAKES = [
         for time in ("0", "forever", "1w", "3651d", "1.5h", "-1")
     ),
     Mistake(
+        "totals of usage that end before its records",
+        LOCAL + "usage: {ttl: 90d, totals_ttl: 30d}",
+        ("2: usage.totals_ttl: expected at least the 7776000 seconds of `usage.ttl`",),
+    ),
+    Mistake(
         "a store without room",
         LOCAL + "reasoning: {max_bytes: 0}",
         ("2: reasoning.max_bytes: expected a number of bytes or a size like 1GiB, at most 1024TiB",),

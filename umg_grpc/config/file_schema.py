@@ -319,14 +319,15 @@ def _usage(document: Document, entry: _UsageEntry, database: str) -> UsageRetent
     default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
     retention = _retention(document, "usage", entry, default)
     is_limited = entry.max_bytes is not None or database == "sqlite"
+    totals_ttl = Config.usage.totals_ttl
+    if entry.totals_ttl is not None:
+        totals_ttl = duration(document, ("usage", "totals_ttl"), entry.totals_ttl)
+        if totals_ttl < retention.ttl:  # reports read the totals, and would count a part of the records
+            document.problem(("usage", "totals_ttl"), f"expected at least the {retention.ttl} seconds of `usage.ttl`")
     return UsageRetention(
         ttl=retention.ttl,
         max_bytes=retention.max_bytes if is_limited else None,
-        totals_ttl=(
-            duration(document, ("usage", "totals_ttl"), entry.totals_ttl)
-            if entry.totals_ttl is not None
-            else Config.usage.totals_ttl
-        ),
+        totals_ttl=totals_ttl,
         enabled=retention.enabled,
     )
 
