@@ -13,11 +13,11 @@ import msgspec
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.config import Config, channel_quirks, channels, file_schema, model_settings, parse
+from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.values import (
     BlobStorage,
     Channel,
     ChannelModel,
-    ConfigEntry,
     Discovery,
     KeySettings,
     MetricsAccess,

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from umg_grpc.config.values import ModelLimits
+from umg_grpc.config.file_sections import ModelLimits
 
 MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those of keys
 

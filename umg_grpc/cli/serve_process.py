@@ -94,10 +94,7 @@ async def gateway(
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics(config.metrics.key_labels)
-        load_shedder, connections = _load_shedder(config, metrics, options.workers), _connections(config, files)
-        stack.callback(load_shedder.close)
-        load_shedder.memory.start(lambda: load_shedder.calls)
-        stack.push_async_callback(load_shedder.memory.aclose)
+        load_shedder, connections = _load_shedder(config, metrics, options.workers, stack), _connections(config, files)
         _report_limits(files, connections, load_shedder.memory, metrics)
         metrics.start()
         stack.callback(metrics.close)
@@ -172,13 +169,17 @@ def _public_url(options: Options, config: Config, http: Address | None) -> str:
     return f"{'http' if config.tls is None else 'https'}://{reachable}"
 
 
-def _load_shedder(config: Config, metrics: Metrics, processes: int) -> LoadShedder:
+def _load_shedder(config: Config, metrics: Metrics, processes: int, stack: AsyncExitStack) -> LoadShedder:
+    """Start the load shedder with its watch of the memory, and register its metrics."""
     memory = MemoryWatch(memory_limit(config.overload.memory, processes))
     load_shedder = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS, memory=memory)
     metrics.watch(MEMORY_SHARE, lambda: {(): load_shedder.memory.share})
     metrics.watch(CALLS_IN_FLIGHT, lambda: {(): load_shedder.calls})
     metrics.watch(CALLS_QUEUED, lambda: {(): load_shedder.waiting})
     metrics.watch(START_LAG, lambda: load_shedder.lags)
+    stack.callback(load_shedder.close)
+    load_shedder.memory.start(lambda: load_shedder.calls)
+    stack.push_async_callback(load_shedder.memory.aclose)
     return load_shedder
 
 

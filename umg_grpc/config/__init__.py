@@ -11,33 +11,35 @@ if TYPE_CHECKING:
     from umg_grpc.config.address import Address
     from umg_grpc.config.built_in_config import BUILT_IN
     from umg_grpc.config.file_schema import built_in, parse, parse_storage
-    from umg_grpc.config.values import (
+    from umg_grpc.config.file_sections import (
         AccessKeyAuth,
         Auth,
         BearerAuth,
-        BlobStorage,
         Breaker,
-        Channel,
-        ChannelModel,
         CommandAuth,
-        Config,
         Cors,
-        Discovery,
         HeaderAuth,
         JwtAuth,
         Limits,
         Log,
-        MetricsAccess,
-        ModelInfo,
         NoAuth,
         Overload,
         QueryAuth,
-        Retention,
         Retries,
         ServiceAccountAuth,
-        Storage,
         Timeout,
         Tls,
+    )
+    from umg_grpc.config.values import (
+        BlobStorage,
+        Channel,
+        ChannelModel,
+        Config,
+        Discovery,
+        MetricsAccess,
+        ModelInfo,
+        Retention,
+        Storage,
     )
     from umg_grpc.config.yaml_document import ConfigError, Problem
 
@@ -82,14 +84,16 @@ _MODULES = {
     "BUILT_IN": "built_in_config",
     "ConfigError": "yaml_document",
     "Problem": "yaml_document",
+    **dict.fromkeys(("BlobStorage", "Channel", "ChannelModel", "Config", "Discovery"), "values"),
+    **dict.fromkeys(("MetricsAccess", "ModelInfo", "Retention", "Storage"), "values"),
     **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
 }
-"""Modules of the names; all others are in `values`."""
+"""Modules of the names; all others are in `file_sections`."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_MODULES.get(name, 'values')}"), name)
+    found: object = getattr(import_module(f"{__name__}.{_MODULES.get(name, 'file_sections')}"), name)
     globals()[name] = found
     return found

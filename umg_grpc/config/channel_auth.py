@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from umg_grpc.config.value_parsers import PRINTABLE
-from umg_grpc.config.values import (
+from umg_grpc.config.file_sections import (
     KEYLESS_AUTH,
     AccessKeyAuth,
     Auth,
@@ -20,6 +19,7 @@ from umg_grpc.config.values import (
     QueryAuth,
     ServiceAccountAuth,
 )
+from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.config.yaml_document import Document, Path
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from umg_grpc.config.values import ConfigEntry
+from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.knowledge.quirks import (
     HASH_CHARACTERS,

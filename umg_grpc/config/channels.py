@@ -11,18 +11,10 @@ import msgspec
 
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
+from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import (
-    KEYLESS_AUTH,
-    Auth,
-    Channel,
-    ChannelModel,
-    ConfigEntry,
-    Seconds,
-    ServiceAccountAuth,
-    Timeout,
-)
+from umg_grpc.config.values import Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider

@@ -9,24 +9,16 @@ from typing import Annotated
 import msgspec
 
 from umg_grpc.config.built_in_config import BUILT_IN
+from umg_grpc.config.file_sections import Breaker, ConfigEntry, Cors, Limits, Log, Overload, Retries, Seconds, Tls
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     BlobStorage,
-    Breaker,
     Config,
-    ConfigEntry,
-    Cors,
     Discovery,
     KeySettings,
-    Limits,
-    Log,
     MetricsAccess,
-    Overload,
     Retention,
-    Retries,
-    Seconds,
     Storage,
-    Tls,
     UsageRetention,
     VideoTaskConfig,
 )
@@ -175,13 +167,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     described = dict(models(document, values.get("models"), served))
     if file is None:
         return None
-    for position, origin in enumerate(file.cors.origins):
-        if not ORIGIN.fullmatch(origin):
-            document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
-    _check_database(document, file.database)
-    retries, breaker = file.retries, file.breaker
-    _check_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
-    _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
+    _check(document, file)
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
@@ -195,8 +181,8 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         pages=file.pages,
         body_limit=body_size(document, ("body_limit",), file.body_limit),
         limits=file.limits,
-        retries=retries,
-        breaker=breaker,
+        retries=file.retries,
+        breaker=file.breaker,
         overload=file.overload,
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         stream_headers_after=file.stream_headers_after,
@@ -217,6 +203,17 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         blobs=_blobs(document, file.blobs),
         tasks=_tasks(document, file.tasks),
     )
+
+
+def _check(document: Document, file: _File) -> None:
+    """Report the values that are wrong only together, or that no type can describe."""
+    for position, origin in enumerate(file.cors.origins):
+        if not ORIGIN.fullmatch(origin):
+            document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
+    _check_database(document, file.database)
+    retries, breaker = file.retries, file.breaker
+    _check_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
+    _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
 
 
 def _check_database(document: Document, database: str) -> None:

@@ -10,7 +10,8 @@ from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
-from umg_grpc.config.values import AccessKeyAuth, Auth, Channel, ConfigEntry, Log
+from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
+from umg_grpc.config.values import Channel
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.quirks import SearchWithFunctions
 

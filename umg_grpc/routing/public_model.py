@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from umg_grpc.config import Channel, Config
-from umg_grpc.config.values import ModelLimits
+from umg_grpc.config.file_sections import ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
