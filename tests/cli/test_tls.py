@@ -150,6 +150,18 @@ async def test_a_large_answer_and_a_large_request_pass(files: CertificateFiles, 
         assert (answer.status, len((await answer.json())["data"])) == (200, 400)
 
 
+async def test_a_call_is_acknowledged_to_a_proxy(files: CertificateFiles, tmp_path: Path) -> None:
+    body = json.dumps(BODY).encode()
+    async with running(SANDBOX + files.config, tmp_path / "data") as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(gateway.url), ssl=files.client_context())
+        head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-umg-acknowledge: true\r\nconnection: close\r\n"
+        key = f"authorization: Bearer {gateway.key}\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write((head + key).encode() + body)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\n")
+        writer.close()
+
+
 async def test_clients_without_tls_fail_and_are_logged_once_a_second(config: Path, tmp_path: Path) -> None:
     async with serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served:
         address = served.url.partition("//")[2]
