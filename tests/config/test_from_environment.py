@@ -5,7 +5,7 @@ import re
 import pytest
 
 from umg_grpc.config import parse
-from umg_grpc.config.from_environment import config_text, found_providers
+from umg_grpc.config.importers.from_environment import config_text, found_providers
 from umg_grpc.knowledge.presets import PROVIDERS
 
 SECRET = "key-that-must-not-be-shown"

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from umg_grpc.config import Channel, Config, parse
-from umg_grpc.config.from_litellm import from_litellm
-from umg_grpc.config.from_new_api import from_new_api
-from umg_grpc.config.imported_config import ImportedConfig
+from umg_grpc.config.importers.from_litellm import from_litellm
+from umg_grpc.config.importers.from_new_api import from_new_api
+from umg_grpc.config.importers.imported_config import ImportedConfig
 
 
 class Everything(dict[str, str]):

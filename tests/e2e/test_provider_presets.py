@@ -14,7 +14,7 @@ from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse
-from umg_grpc.config.from_environment import config_text
+from umg_grpc.config.importers.from_environment import config_text
 from umg_grpc.knowledge.presets import PROVIDERS
 
 KEY = "key-of-the-vendor-0123456789"

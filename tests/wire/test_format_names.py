@@ -15,9 +15,9 @@ KEYWORD = "the keyword of OpenAPI"
 OTHERS = {
     ("http_facade/openapi/document.py", "responses"): KEYWORD,
     ("http_facade/openapi/rpc_methods.py", "responses"): KEYWORD,
-    ("umg_grpc/config/from_litellm.py", "chat"): "the protocol of a converted channel",
-    ("umg_grpc/config/from_litellm.py", "responses"): "the protocol of a converted channel",
-    ("umg_grpc/config/from_new_api.py", "chat"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/from_litellm.py", "chat"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/from_litellm.py", "responses"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/from_new_api.py", "chat"): "the protocol of a converted channel",
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,

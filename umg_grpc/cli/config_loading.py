@@ -66,7 +66,7 @@ def price_file(config: "Config", data: Path) -> Path:
 
 def _read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
     from umg_grpc.config import ConfigError, Problem, built_in, parse
-    from umg_grpc.config.from_environment import config_text, found_providers
+    from umg_grpc.config.importers.from_environment import config_text, found_providers
 
     if source is None:
         return built_in()

@@ -30,7 +30,7 @@ from umg_grpc.cli.serve_process import Gateway, drain_delay, gateway, local_mode
 from umg_grpc.cli.signal_handlers import Signals
 from umg_grpc.cli.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
-from umg_grpc.config.from_environment import unused_providers
+from umg_grpc.config.importers.from_environment import unused_providers
 from umg_grpc.errors import UmgError
 from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from umg_grpc.config.imported_config import ImportedConfig
+    from umg_grpc.config.importers.imported_config import ImportedConfig
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Convert the config of another gateway.")
 
@@ -22,7 +22,7 @@ OutputFlag = Annotated[
 @app.command()
 def litellm(file: SourceArgument, *, output: OutputFlag = None) -> None:
     """Convert a config.yaml of LiteLLM's proxy. Settings without a counterpart are listed on standard error."""
-    from umg_grpc.config.from_litellm import from_litellm
+    from umg_grpc.config.importers.from_litellm import from_litellm
 
     _convert(file, output, from_litellm)
 
@@ -30,7 +30,7 @@ def litellm(file: SourceArgument, *, output: OutputFlag = None) -> None:
 @app.command("new-api")
 def new_api(file: SourceArgument, *, output: OutputFlag = None) -> None:
     """Convert channels of new-api: a JSON list, or the answer of its GET /api/channel/."""
-    from umg_grpc.config.from_new_api import from_new_api
+    from umg_grpc.config.importers.from_new_api import from_new_api
 
     _convert(file, output, from_new_api)
 

@@ -31,7 +31,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
     """Write a config with a channel for each provider whose key is in the environment."""
-    from umg_grpc.config.from_environment import config_text, found_providers
+    from umg_grpc.config.importers.from_environment import config_text, found_providers
 
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:

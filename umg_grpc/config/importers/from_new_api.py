@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.config.imported_config import ImportedConfig, literal, mapping, number, sequence
+from umg_grpc.config.importers.imported_config import ImportedConfig, literal, mapping, number, sequence
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.wire.provider_call_paths import call_path
 

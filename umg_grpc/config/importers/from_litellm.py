@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import yaml
 
-from umg_grpc.config.imported_config import ImportedConfig, compact, literal, mapping, number, sequence
+from umg_grpc.config.importers.imported_config import ImportedConfig, compact, literal, mapping, number, sequence
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.wire.provider_call_paths import call_path
 

@@ -1,0 +1,1 @@
+"""Config files made from variables of the environment, or from the config of another gateway."""
