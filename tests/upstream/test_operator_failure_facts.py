@@ -2,18 +2,21 @@
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import add_facts
 from umg_grpc.upstream.http.provider_connection import Endpoint
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.errors.secret_masking import SecretMask
 
 KEY = "opaque+key/0123456789wxyz"
 BASE = "https://me:hidden-word@provider.example:8443/v1?token=hidden"
+NO_SECRETS = SecretMask(())
 
 
 def facts_of(error: UmgError, endpoint: Endpoint, **answer: object) -> ProviderFailure:
     headers = {str(name): str(value) for name, value in answer.items()}
-    add_facts(error, endpoint, "/chat/completions", 401 if headers else 0, headers)
+    add_facts(error, endpoint, ChannelSecrets([endpoint]).mask, "/chat/completions", 401 if headers else 0, headers)
     assert error.facts is not None
     return error.facts
 
@@ -71,10 +74,10 @@ def test_a_malformed_request_id_and_media_type_are_left_out() -> None:
 
 def test_the_callers_own_deadline_is_no_failure_of_the_provider() -> None:
     error = UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, "the call's own deadline is over")
-    add_facts(error, Endpoint(BASE, {}, KEY), "/x")
+    add_facts(error, Endpoint(BASE, {}, KEY), NO_SECRETS, "/x")
     assert error.facts is None
     late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the provider was too slow").with_failure(Failure.AMBIGUOUS)
-    add_facts(late, Endpoint(BASE, {}, KEY), "/x")
+    add_facts(late, Endpoint(BASE, {}, KEY), NO_SECRETS, "/x")
     assert late.facts is not None
     assert late.facts.kind is FailureKind.SLOW
 

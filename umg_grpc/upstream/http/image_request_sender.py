@@ -192,7 +192,7 @@ class ImageExchanges:
             exchange = await channel.client.open(structs.replace(end.limit(outgoing), reuses=is_query))
             status, headers = exchange.response.status, exchange.response.headers
             if status != 200:
-                body = endpoint.mask.data(await exchange.refusal())
+                body = await exchange.refusal()
                 raise refusal(*(self.protocol.decode_error, status, headers, body), is_forwarded=outgoing.is_forwarded)
             yield exchange, endpoint.key_id
         except UmgError as error:

@@ -10,6 +10,7 @@ from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, Provi
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.secret_masking import SecretMask
 from umg_grpc.wire.provider_call_paths import right_base_url
 
 if TYPE_CHECKING:
@@ -25,15 +26,20 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 
 
 def add_facts(
-    error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
+    error: UmgError,
+    endpoint: "Endpoint",
+    secrets: SecretMask,
+    path: str,
+    status: int = 0,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> None:
     """Add facts for operators (address, status, key) to the error of a failed call, and mask the channel's secrets in
     its message, which callers see.
 
-    `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without a
-    response.
+    `secrets`: mask of the channel's secrets; `path`: path of the request below the base URL; `status`, `headers`: those
+    of the response, 0 and none without a response.
     """
-    mask = endpoint.mask.text
+    mask = secrets.text
     error.message, error.cause = mask(error.message), mask(error.cause)
     for name, value in error.metadata.items():
         error.metadata[name] = mask(value)
@@ -46,8 +52,8 @@ def add_facts(
     error.facts = facts._replace(
         status=facts.status or status,
         code=mask(facts.code),
-        message=_mask(facts.message or error.cause or error.message, endpoint),
-        request_id=request_id_of(headers, endpoint),
+        message=clean(mask(facts.message or error.cause or error.message), MAX_MESSAGE_CHARACTERS),
+        request_id=request_id_of(headers, secrets),
         host=address.netloc.rpartition("@")[2],
         path=address.path,
         content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
@@ -58,14 +64,11 @@ def add_facts(
     )
 
 
-def _mask(message: str, endpoint: "Endpoint") -> str:
-    """Return the message without the channel's secrets and without other texts that look like secrets."""
-    return clean(endpoint.mask.text(message), MAX_MESSAGE_CHARACTERS)
-
-
-def request_id_of(headers: Mapping[str, str], endpoint: "Endpoint") -> str:
-    """Return the request id in the provider's response headers; "" if there is none or it does not look like an id."""
+def request_id_of(headers: Mapping[str, str], secrets: SecretMask) -> str:
+    """Return the request id in the provider's response headers; "" if there is none or it does not look like an id.
+    `secrets`: mask of the channel's secrets.
+    """
     for name in REQUEST_ID_HEADERS:
         if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
-            return endpoint.mask.text(value)
+            return secrets.text(value)
     return ""

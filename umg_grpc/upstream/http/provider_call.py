@@ -70,7 +70,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         try:
             status, headers, body = await channel.client.fetch(outgoing)
             if status != 200:
-                raise self._refusal(status, headers, endpoint.mask.data(body), is_forwarded=outgoing.is_forwarded)
+                raise self._refusal(status, headers, body, is_forwarded=outgoing.is_forwarded)
             if len(body) < BIG_BYTES:
                 response = decoded_body(body, self.decode)
             else:

@@ -21,9 +21,9 @@ from msgspec import structs
 from umg_grpc.attempt_progress import ANSWER
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.trace_context import OUTGOING
+from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
-from umg_grpc.upstream.http.secret_masking import SecretMask, secret_mask
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -32,6 +32,7 @@ from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Hea
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.secret_masking import SECRETS
 from umg_grpc.wire.text_format import UpstreamRequest
 
 CONTENT_TYPE = "Content-Type"
@@ -39,8 +40,6 @@ DROPPED_NAME = DROPPED.encode()
 KEY_ID_CHARACTERS = 16
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
-PUBLIC_PARAMETERS = frozenset({"api-version"})
-"""Parameters of the query whose values are no secrets."""
 UNAUTHORIZED = 401
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
@@ -70,14 +69,6 @@ class Endpoint:
     def key_id(self) -> str:
         """Fingerprint of the key, which identifies it in records without revealing it; "" without a key."""
         return sha256(self.secret.encode()).hexdigest()[:KEY_ID_CHARACTERS] if self.secret else ""
-
-    @property
-    def mask(self) -> SecretMask:
-        """Mask of the account's key, token and configured header and query values, which the provider may repeat."""
-        words = (word for value in self.headers.values() for word in value.split())
-        token = self.signer.token if self.signer is not None else ""
-        values = (value for name, value in self.query.items() if name not in PUBLIC_PARAMETERS)
-        return secret_mask((self.secret, *self.secret.split(":"), token, *words, *values))  # a key may be a pair
 
     @cached_property
     def query_string(self) -> str:
@@ -127,13 +118,14 @@ class RotatingEndpoints:
         self.keys = Keys(len(endpoints), now)
         self.single = endpoints[0] if len(endpoints) == 1 else None
         """Endpoint of a channel with one key."""
-        self._endpoints = endpoints
+        self.endpoints = endpoints
+        """Endpoints of all keys of the channel."""
 
     def next(self) -> Endpoint:
         """Return the endpoint with the next key that is not suspended; if all are, the one whose suspension ends
         first.
         """
-        return self._endpoints[self.keys.next()]
+        return self.endpoints[self.keys.next()]
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
         """Return the endpoint with the next key. `broken` is ignored, since a provider's address does not change."""
@@ -142,7 +134,7 @@ class RotatingEndpoints:
     @property
     def key_ids(self) -> list[str]:
         """Fingerprints of all keys, in the order of the endpoints."""
-        return [endpoint.key_id for endpoint in self._endpoints]
+        return [endpoint.key_id for endpoint in self.endpoints]
 
     def of_key(self, key_id: str) -> Endpoint:
         """Return the endpoint whose key has the fingerprint `key_id`, also while the key is suspended.
@@ -150,7 +142,7 @@ class RotatingEndpoints:
         If no key has it, the operator has replaced the key by another of the same account: the next endpoint is
         returned.
         """
-        return next((endpoint for endpoint in self._endpoints if endpoint.key_id == key_id), None) or self.next()
+        return next((endpoint for endpoint in self.endpoints if endpoint.key_id == key_id), None) or self.next()
 
     def record_success(self, endpoint: Endpoint) -> None:
         """Record a successful response, which ends the suspension of the endpoint's key."""
@@ -164,13 +156,13 @@ class RotatingEndpoints:
         """
         if self.keys.record_failure(self._number(endpoint), error):
             error.with_failure(Failure.OTHER_KEY)
-        elif error.failure is Failure.OVERLOADED and len(self._endpoints) > 1 and (wait := self.keys.seconds_to_free):
+        elif error.failure is Failure.OVERLOADED and len(self.endpoints) > 1 and (wait := self.keys.seconds_to_free):
             seconds = math.ceil(wait)
             error.metadata["retry_after_seconds"] = str(seconds)
             error.message = f"the rate limits of all keys are reached; try again in {seconds} s"
 
     def _number(self, endpoint: Endpoint) -> int:
-        return next(number for number, known in enumerate(self._endpoints) if known is endpoint)
+        return next(number for number, known in enumerate(self.endpoints) if known is endpoint)
 
 
 class HttpChannel:
@@ -190,6 +182,8 @@ class HttpChannel:
         self.client = client
         self._endpoint = endpoint
         self._in_turn = endpoint if isinstance(endpoint, RotatingEndpoints) else None
+        self.secrets = ChannelSecrets(() if self._in_turn is None else self._in_turn.endpoints, proxy)
+        """Secrets of the channel, which are masked in all that its provider sends to callers and operators."""
         self._broken: Endpoint | None = None  # endpoint whose connection broke last, until it responds again
         self._deadlines = deadlines
         self._proxy = proxy
@@ -228,10 +222,12 @@ class HttpChannel:
         """
         if self._in_turn is None:
             endpoint, seconds = await self._resolve_endpoint(seconds)
+            self.secrets = ChannelSecrets([endpoint], self._proxy)
         elif key_id:
             endpoint = self._in_turn.of_key(key_id)
         else:
             endpoint = self._in_turn.single or self._in_turn.next()
+        SECRETS.set(self.secrets)
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
@@ -283,10 +279,10 @@ class HttpChannel:
         response. `report`: gets the changes that a provider which is a gateway states there.
         """
         if DROPPED_NAME in headers.values_by_name:
-            report.add_header(headers[DROPPED])
+            report.add_header(self.secrets.mask.text(headers[DROPPED]))
         if (answer := ANSWER.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
-            answer.status, answer.request_id = 200, request_id_of(headers, endpoint) if has_id else ""
+            answer.status, answer.request_id = 200, request_id_of(headers, self.secrets.mask) if has_id else ""
         if self._in_turn is not None and not self._in_turn.keys.none_suspended:
             self._in_turn.record_success(endpoint)
         if self._broken is not None and self._broken == endpoint:
@@ -301,7 +297,7 @@ class HttpChannel:
         `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without
         one. If the error concerns only the key and another one is usable, its `failure` becomes OTHER_KEY.
         """
-        add_facts(error, endpoint, path, status, headers)
+        add_facts(error, endpoint, self.secrets.mask, path, status, headers)
         if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():
             error.with_failure(Failure.OTHER_KEY)
             return

@@ -39,12 +39,10 @@ async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float)
         try:
             status, headers, body = await channel.client.fetch(outgoing)
             if status != OK:
-                raise refusal(
-                    decode_error, status, headers, endpoint.mask.data(body), is_forwarded=outgoing.is_forwarded
-                )
+                raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
             page = await asyncio.to_thread(decoded_body, body, listing.decode)
         except UmgError as error:
-            add_facts(error, endpoint, request.path, status, headers)
+            add_facts(error, endpoint, channel.secrets.mask, request.path, status, headers)
             raise
         models += page.models
         query = page.next_query

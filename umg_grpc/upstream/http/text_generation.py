@@ -19,6 +19,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
 from umg_grpc.wire.errors.refusal_reading import REFUSAL_STATUSES
+from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, UpstreamRequest
@@ -153,7 +154,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             exchange = await channel.client.open(outgoing)
             response = exchange.response
             if response.status != 200:
-                body = endpoint.mask.data(await exchange.refusal())
+                body = await exchange.refusal()
                 raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
             channel.record_success_status()
             chunk = await exchange.read()
@@ -219,7 +220,9 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         error = super()._refusal(status, headers, body, is_forwarded=is_forwarded)
         if status not in REFUSAL_STATUSES or error.failure is None:
             return error
-        return error.with_refusal(ProviderRefusal(self.format.name, status, body, self.encoded.body))
+        return error.with_refusal(
+            ProviderRefusal(self.format.name, status, body_without_secrets(body), self.encoded.body)
+        )
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
         """Return the response in the body of a provider that ignored the request for a stream and sent a complete

@@ -26,6 +26,7 @@ from umg_grpc.upstream.provider_urls import origin, resolved
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.secret_masking import without_secrets
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask
@@ -132,7 +133,7 @@ async def _open_with_key(
             target = resolved(location, outgoing.url)
             return _Elsewhere(target, is_own=origin(target) == origin(endpoint.base_url))
         if status not in STATUSES:
-            body = endpoint.mask.data(await exchange.refusal())
+            body = await exchange.refusal()
             raise _refusal(protocol, status, answered, body, is_forwarded=outgoing.is_forwarded)
         if status == 200 and exchange.response.content_type in PAGES:
             raise failed(None, "the provider sent a message instead of the file")
@@ -165,8 +166,9 @@ def _below(url: str, base_url: str) -> str:
 
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
-    """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS).
+    """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS) and
+    without the channel's secrets.
     `is_packed`: whether the file arrives compressed; its stated length is then left out.
     """
     names = (name for name in HEADERS if not (is_packed and name == "content-length"))
-    return {name: value for name in names if (value := headers.get(name)) is not None}
+    return {name: without_secrets(value) for name in names if (value := headers.get(name)) is not None}

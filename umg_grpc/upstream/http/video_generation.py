@@ -26,6 +26,7 @@ from umg_grpc.wire.core.request_body_decoding import encode_body
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
@@ -289,7 +290,7 @@ class _Call:
             status, headers, body = await channel.client.fetch(
                 structs.replace(outgoing, on_send=on_send, reuses=not self._is_submission)
             )
-            body = endpoint.mask.data(body)  # a failed task has the provider's message
+            body = body_without_secrets(body)  # a failed task has the provider's message
             response = await self._decoded(status, headers, body, decode, is_forwarded=outgoing.is_forwarded)
         except UmgError as error:
             channel.record_failure(error, endpoint, request.path, status, headers)

@@ -6,8 +6,11 @@ import re
 from umg_grpc.upstream.http1.connection_errors import refused_by_proxy, unreachable
 from umg_grpc.upstream.http1.response import MAX_HEAD_BYTES
 from umg_grpc.wire.errors.failure_kinds import PROXY
+from umg_grpc.wire.errors.secret_masking import without_secrets
 
 END = b"\r\n\r\n"
+SHOWN_CHARACTERS = 80
+"""Characters of a proxy's response that the log shows."""
 
 
 class TunnelProtocol(asyncio.Protocol):
@@ -27,7 +30,8 @@ class TunnelProtocol(asyncio.Protocol):
         if status in {401, 403, 407}:
             raise refused_by_proxy(f"the proxy answered CONNECT with status {status}")
         if status != 200 or not self._head.endswith(END) or self._head.count(END) > 1:
-            raise unreachable(f"the proxy did not connect: {self._head[:80]!r}", fault=PROXY)
+            head = without_secrets(self._head.decode("latin-1"))[:SHOWN_CHARACTERS]
+            raise unreachable(f"the proxy did not connect: {head!r}", fault=PROXY)
 
     def data_received(self, data: bytes) -> None:
         self._head += data

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.wire.errors.secret_masking import without_secrets
 
 MAX_DEPTH = 8
 """Maximum number of errors inside each other that are read."""
@@ -72,7 +73,7 @@ def stated(value: object) -> StatedError:
     levels.reverse()
     texts = (text for level in levels for text in _texts(level))
     outer = plain(value) if isinstance(value, str) and not levels else ""
-    message = next(texts, outer)[:MAX_CHARACTERS]
+    message = without_secrets(next(texts, outer))[:MAX_CHARACTERS]
     codes = [code for level in levels for code in _codes(level)]
     types = [found for level in levels for found in values_of(level, "type") if isinstance(found, str) and found]
     return StatedError(levels, message, codes, types)

@@ -2,6 +2,8 @@
 
 import re
 
+from umg_grpc.wire.errors.secret_masking import without_secrets
+
 MAX_CHARACTERS = 500
 
 _ID = r"(?=[A-Za-z0-9]*\d|[A-Za-z0-9]{16})[A-Za-z0-9*]{5,}[\w*-]*"  # with a digit, or too long for a word
@@ -64,10 +66,10 @@ def clean(message: str, limit: int = MAX_CHARACTERS) -> str:
     """Return a provider's message on one line of at most `limit` characters, without secrets and details of the
     operator's account.
 
-    Keys, URLs, hosts, e-mail addresses and ids of accounts and requests become `[key]`, `[url]`, `[host]`, `[email]`
-    and `[id]`; the rest is unchanged.
+    The exact secrets of the called channel, other keys, URLs, hosts, e-mail addresses and ids of accounts and requests
+    become `[key]`, `[url]`, `[host]`, `[email]` and `[id]`; the rest is unchanged.
     """
-    text = _BLANK.sub(" ", message[: 8 * limit]).strip()
+    text = _BLANK.sub(" ", without_secrets(message)[: 8 * limit]).strip()
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."

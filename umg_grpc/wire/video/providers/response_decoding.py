@@ -16,6 +16,7 @@ from umg_grpc.wire.core.json import any_value
 from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
+from umg_grpc.wire.errors.secret_masking import without_secrets
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import public_message
 from umg_grpc.wire.video.task_errors import (
@@ -114,7 +115,7 @@ def unknown_state(word: str, percent: float | None = None, results: Sequence[Pro
     """Return the status of a task whose state the gateway does not recognize, which counts as RUNNING. `word`: the
     state in the provider's words, which is kept for the log; `results`: files that the answer has nevertheless.
     """
-    unknown = _WORD.sub("?", word)[:MAX_WORD_CHARACTERS] or "none"
+    unknown = _WORD.sub("?", without_secrets(word))[:MAX_WORD_CHARACTERS] or "none"
     progress = _progress(percent)
     return ProviderStatus(state=RUNNING, progress_percent=progress, results=tuple(results), unknown_word=unknown)
 
