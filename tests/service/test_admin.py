@@ -112,7 +112,7 @@ async def test_pages_of_keys_are_the_list_newest_first_without_ended_keys(admin:
 
 async def test_an_update_changes_the_fields_of_its_mask_and_no_other(admin: Admin) -> None:
     made = await admin.create("before", requests_per_minute=7, owner="a", model_patterns=["m"])
-    settings = pb.KeySettings(name="after", owner="ignored", operations=[pb.KEY_OPERATION_RERANK])
+    settings = pb.KeySettings(name="after", owner="ignored", budget_period=99, operations=[pb.KEY_OPERATION_RERANK])
     mask = FieldMask(paths=["name", "requests_per_minute", "operations"])
     request = pb.UpdateKeyRequest(key_id=made.key.key_id, settings=settings, update_mask=mask)
     changed = (await admin.call("UpdateKey", request)).key.settings
@@ -142,6 +142,20 @@ REFUSED = [
     Refused("an empty mask", "UpdateKey", pb.UpdateKeyRequest(key_id="refused", update_mask=FieldMask()), "INVALID_FIELD", "update_mask"),
     Refused("an unknown path", "UpdateKey", pb.UpdateKeyRequest(key_id="refused", update_mask=FieldMask(paths=["key_id"])), "INVALID_FIELD", "update_mask"),
     Refused("an empty name", "UpdateKey", pb.UpdateKeyRequest(key_id="refused", update_mask=FieldMask(paths=["name"])), "INVALID_FIELD", "settings.name"),
+    *(
+        Refused(
+            f"an update to {name} {value}",
+            "UpdateKey",
+            pb.UpdateKeyRequest(key_id="refused", update_mask=FieldMask(paths=[name]), settings=settings),
+            "INVALID_FIELD",
+            f"settings.{name}",
+        )
+        for name, value, settings in (
+            ("operations", 0, pb.KeySettings(operations=[0])),
+            ("operations", 99, pb.KeySettings(operations=[99])),
+            ("budget_period", 99, pb.KeySettings(budget_period=99)),
+        )
+    ),
     Refused("a long overlap", "RotateKey", pb.RotateKeyRequest(key_id="refused", overlap=Duration(seconds=31 * 86400)), "INVALID_FIELD", "overlap"),
     Refused("the first key's secret", "RotateKey", pb.RotateKeyRequest(key_id="bootstrap"), "WRONG_STATE"),
     *(

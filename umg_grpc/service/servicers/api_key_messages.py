@@ -27,10 +27,12 @@ def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFiel
 
 
 def fields_of(settings: pb.KeySettings) -> KeyFields:
-    """Return the settings of a key as fields of the database, without the key's name."""
+    """Return the settings of a key as fields of the database, without the key's name. A value that its enum does not
+    have gets its number as its name, which `check_fields` refuses.
+    """
     return {
         "model_patterns": list(settings.model_patterns),
-        "operations": [OPERATION_NAMES[operation] for operation in settings.operations],
+        "operations": [OPERATION_NAMES.get(operation, str(operation)) for operation in settings.operations],
         "channels": list(settings.channels),
         "administrator": settings.administrator,
         "requests_per_minute": settings.requests_per_minute if settings.HasField("requests_per_minute") else None,
@@ -46,7 +48,7 @@ def fields_of(settings: pb.KeySettings) -> KeyFields:
 
 
 def _stored_period(period: "pb.BudgetPeriod.ValueType") -> str:
-    return PERIOD_NAMES[period] if period != pb.BUDGET_PERIOD_UNSPECIFIED else ""
+    return PERIOD_NAMES.get(period, str(period)) if period != pb.BUDGET_PERIOD_UNSPECIFIED else ""
 
 
 def message_of(key: Key, balance: Balance = NO_BALANCE) -> pb.Key:
