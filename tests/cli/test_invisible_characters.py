@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.databases import create_database
 from tests.support.processes import run, serve
 from tests.support.serving import serving
 from umg_grpc.cli.text_tables import print_table
@@ -67,4 +68,31 @@ def test_cells_of_tables_show_escapes(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert ESCAPED in out
     assert r"b\u001b[2Kc" in out
+    assert not invisible(out)
+
+
+COMMANDS = [
+    ("check", "umg.yaml"),
+    *(
+        (*command, "--config", "umg.yaml", "--data", ".")
+        for command in (
+            ("models", "--explain", "other"),
+            ("models", "--forget", "a\u202eb"),
+            ("prices", "explain", "a\u202eb"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0] + command[1])
+async def test_ids_of_a_config_are_escaped_in_the_lines_of_commands(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "umg.yaml").write_text(
+        'channels: [{name: c, protocols: [chat], base_url: "https://x.example/v1", api_key: k, models: ["a\\u202eb"]}]\n'
+        'aliases: {other: "a\\u202eb"}\n'
+    )
+    await create_database(tmp_path)
+    places = {"umg.yaml": str(tmp_path / "umg.yaml"), ".": str(tmp_path)}
+    code, out, _ = await run(*(places.get(word, word) for word in command))
+    assert code == 0
+    assert r"a\u202eb" in out
     assert not invisible(out)

@@ -23,6 +23,7 @@ from umg_grpc.cli import (
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.printable_text import printable
 
 if TYPE_CHECKING:
     from umg_grpc.config import Tls
@@ -213,7 +214,7 @@ def check(
     router = Router(found)
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"
-        print(f"{source}: warning: {refused}: {', '.join(unpriced)}; {REMEDY}")
+        print(printable(f"{source}: warning: {refused}: {', '.join(unpriced)}; {REMEDY}"))
     channels, models = _count(len(found.channels), "channel"), _count(len(router.models()), "model")
     patterns = {model.id for channel in found.channels for model in channel.models if "*" in model.id}
     matched = f", {_count(len(patterns), 'pattern')} of models" if patterns else ""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.price_texts import row_text
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.models import Found, find
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
@@ -36,15 +36,15 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
     others = _other_facts(found)
     name = f"{target.model} at {target.channel.name}"
     if not rows and not others:
-        print(f"restrictions of {name}: none is known")
+        print_line(f"restrictions of {name}: none is known")
         return
-    print(f"restrictions of {name} ({_identity(found, vendor)}); `quirks` of the channel override them:")
+    print_line(f"restrictions of {name} ({_identity(found, vendor)}); `quirks` of the channel override them:")
     print_table(COLUMNS, rows)
     if others:
-        print(f"further facts: {', '.join(others)}")
+        print_line(f"further facts: {', '.join(others)}")
     if (price := price_row(target.model, vendor, prices)) is not None and (stated := row_text(price)):
         source, as_of = price_source(price)
-        print(f"public price: {stated} ({source}; {as_of})")
+        print_line(f"public price: {stated} ({source}; {as_of})")
 
 
 def _identity(found: Found, vendor: str) -> str:

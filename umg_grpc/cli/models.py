@@ -17,7 +17,7 @@ from umg_grpc.cli.admin_client import CommandError, opened
 from umg_grpc.cli.circuit_breaker_states import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.known_restrictions import print_restrictions
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.prices import (
@@ -107,7 +107,7 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
         print("last failures of the channels, of the last 24 hours:")
     newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
     for (channel, model_there), failure in newest_first:
-        print(f"  {_describe(channel, model_there, failure)}")
+        print_line(f"  {_describe(channel, model_there, failure)}")
 
 
 def _price(model: pb.ModelChannels) -> str:
@@ -171,9 +171,9 @@ async def forget(config: Config, data: Path, model: str) -> None:
     async with _learned(config, data) as table:
         removed = [each for name in sorted(ids) for each in await table.forget(name)]
     for each in removed:
-        print(f"forgotten: {each.model} at {each.channel} ({each.protocol}), {each.member}: {each.line()}")
+        print_line(f"forgotten: {each.model} at {each.channel} ({each.protocol}), {each.member}: {each.line()}")
     if not removed:
-        print(f"nothing was learned from refusals of {model}")
+        print_line(f"nothing was learned from refusals of {model}")
 
 
 @asynccontextmanager
@@ -203,7 +203,7 @@ async def _print_learned(config: Config, data: Path, models: Collection[str]) ->
         return
     for each in found:
         hours = (each.learn_time + LIFETIME_SECONDS - time.time()) / 3600
-        print(
+        print_line(
             f"learned from a refusal: {each.model} at {each.channel} ({each.protocol}), {each.member}: {each.line()}; "
             f"for {hours:.0f} h, or until `umg models --forget {each.model}`"
         )
@@ -236,7 +236,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         return states.get((target.channel.name, target.model), HEALTHY) == HEALTHY
 
     if name != model:
-        print(f"{name} is served as {model}")
+        print_line(f"{name} is served as {model}")
     pins = caller.channels if caller is not None else ()
     refusals, operations = [], [operation for operation in found.model.described.operations if operation in VERBS]
     if caller is not None and caller.model_operations is not None:

@@ -13,7 +13,7 @@ import typer
 
 from umg_grpc.access.permissions import OPERATIONS
 from umg_grpc.cli.price_texts import price_text, row_text
-from umg_grpc.cli.text_tables import print_table
+from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.price_files import changes, named, read_price_file, updated_rows
@@ -30,6 +30,7 @@ from umg_grpc.knowledge.shipped_prices import (
     shipped_rows,
 )
 from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router, Target
 from umg_grpc.routing.model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb
@@ -79,7 +80,8 @@ def explain_model(config: Config, model: str, vendor: str) -> None:
         row = price_row(model, vendor, config.public_prices)
         if row is None:
             at = f" at {vendor}" if vendor else ""
-            print(f"umg: {model} has no public price{at}; looked up: {', '.join(price_ids(model))}", file=sys.stderr)
+            looked_up = ", ".join(price_ids(model))
+            print(printable(f"umg: {model} has no public price{at}; looked up: {looked_up}"), file=sys.stderr)
             raise typer.Exit(1)
         _print_row(model, row, "")
 
@@ -100,7 +102,9 @@ def _print_unpriced(target: Target) -> None:
 def _explain_target(config: Config, model: str, target: Target) -> None:
     channel = target.channel
     vendor, region = vendor_of(channel.base_url), price_region_of(channel, target.model)
-    print(f"{target.model} at {channel.name} ({vendor or 'unknown vendor'}{f', region {region}' if region else ''}):")
+    print_line(
+        f"{target.model} at {channel.name} ({vendor or 'unknown vendor'}{f', region {region}' if region else ''}):"
+    )
     row = price_row(target.model, vendor, config.public_prices) if config.shipped_prices else None
     if row is not None and not has_own_prices(config, channel, model):
         _print_row(target.model, row, region)
@@ -119,7 +123,9 @@ def _print_row(model: str, row: UnitPrices, region: str) -> None:
     """
     source, as_of = price_source(row)
     origin = "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in TABLE else "generated"
-    print(f"  row: {row.vendor or 'of its maker'}/{row.model} ({origin}; looked up: {', '.join(price_ids(model))})")
+    print_line(
+        f"  row: {row.vendor or 'of its maker'}/{row.model} ({origin}; looked up: {', '.join(price_ids(model))})"
+    )
     print(f"  prices: {', '.join(map(price_text, messages_of(row)))}")
     for rate in rates_of(row, region):
         print(f"  {describe(rate) or f'region {region}'}: {_rate_text(rate)}")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from umg_grpc.printable_text import printable_lines
+from umg_grpc.printable_text import printable, printable_lines
 
 MAX_DRAWN_ROWS = 1000
 """Most rows of a table that is drawn on a terminal with lines."""
@@ -28,6 +28,11 @@ def bars(values: Sequence[int]) -> list[str]:
 def _bar(eighths: int) -> str:
     whole, rest = divmod(eighths, 8)
     return "█" * whole + EIGHTHS[rest].strip()
+
+
+def print_line(text: str) -> None:
+    """Print a line to standard output with escapes of invisible characters, for lines with ids of models."""
+    print(printable(text))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
