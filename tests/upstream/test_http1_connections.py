@@ -121,6 +121,23 @@ def test_an_idle_connection_keeps_nothing_of_its_calls_in_memory() -> None:
     uvloop.run(main())
 
 
+def test_a_closed_connection_is_freed_before_the_next_garbage_collection(run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(HELLO)) as made, Client.opened() as client:
+            assert (await client.fetch(outgoing(made))).body == b"hello"
+
+    run(main())  # the first call imports and caches
+    gc.collect()
+    run(main())
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        assert not [value for value in gc.garbage if type(value).__module__.startswith("umg_grpc.upstream")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
 def test_a_connection_is_pooled_no_longer_after_a_long_call(run: Run) -> None:
     """Keep a connection whose timer was set during a long call."""
 

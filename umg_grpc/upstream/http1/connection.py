@@ -330,6 +330,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._finish(exc)
         self._stop_timer()
+        self._parser.close()
         self._owner.lost(self)
 
     def _finish(self, error: Exception | None) -> None:

@@ -128,6 +128,12 @@ class ResponseParser:
         """Response that `feed` fills, set before each request. After a response to HEAD the connection is not reused.
         """
 
+    def close(self) -> None:
+        """Release the parser of the library, after the last `feed`. It refers to this object, so that both would stay
+        in memory until the next garbage collection.
+        """
+        del self._parser
+
     def feed(self, data: bytes) -> bool:
         """Parse received bytes. Return whether the response is complete, which an error response above its size limit
         also is.
