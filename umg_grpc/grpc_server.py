@@ -42,18 +42,15 @@ class GrpcFace:
         *,
         message_limit: int,
         share_port: bool = False,
-        connections: int = CONNECTIONS,
         credentials: grpc.ServerCredentials | None = None,
     ) -> Self:
         """Bind an address (HOST:PORT), and return the server; calls wait until `start`.
 
         `message_limit`: bytes of the largest request; `share_port`: several processes may serve one port, otherwise a
-        second process fails instead of getting half of the calls; `connections`: limit of open connections;
-        `credentials`: TLS credentials, None serves without TLS. Raise OSError if the address cannot be bound.
+        second process fails instead of getting half of the calls; `credentials`: TLS credentials, None serves without
+        TLS. Raise OSError if the address cannot be bound.
         """
-        server = grpc.aio.server(
-            interceptors=[service.interceptor], options=_options(message_limit, share_port, connections)
-        )
+        server = grpc.aio.server(interceptors=[service.interceptor], options=_options(message_limit, share_port))
         service.register(server)
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
@@ -100,7 +97,7 @@ class GrpcFace:
             await self._health.set(name, states.SERVING if self._is_fit else states.NOT_SERVING)
 
 
-def _options(message_limit: int, share_port: bool, connections: int) -> list[tuple[str, int]]:
+def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
@@ -110,5 +107,5 @@ def _options(message_limit: int, share_port: bool, connections: int) -> list[tup
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.server_handshake_timeout_ms", 10_000),
-        ("grpc.max_allowed_incoming_connections", connections),  # those whose handshake never ends too
+        ("grpc.max_allowed_incoming_connections", CONNECTIONS),  # those whose handshake never ends too
     ]

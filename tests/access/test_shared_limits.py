@@ -31,10 +31,10 @@ return 0
 """
 
 
-async def let_pass(redis: Redis, clock: Clock, seconds: float, key_id: str = "key_1") -> None:
+async def let_pass(redis: Redis, clock: Clock, seconds: float) -> None:
     """Let seconds pass. The server's clock cannot be moved, so its counted requests are moved into the past."""
     clock.seconds += seconds
-    await redis.run(lambda client: client.eval(EARLIER, 1, PREFIX + key_id, str(round(1e6 * seconds))))
+    await redis.run(lambda client: client.eval(EARLIER, 1, PREFIX + "key_1", str(round(1e6 * seconds))))
 
 
 async def admitted(limits: RequestLimits, times: int, rpm: int) -> int:

@@ -23,7 +23,6 @@ class KeyUses:
         keys: Keys,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        every: float = CHECK_SECONDS,
         skew: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Create a recorder. `skew`: returns the seconds by which the wall clock of the process is ahead of the
@@ -32,7 +31,6 @@ class KeyUses:
         self._skew = skew
         self._keys = keys
         self._monotonic = monotonic
-        self._every = every
         self.used: dict[str, float] = {}
         """Times of the last uses in Unix seconds, by the id of a key. Each call sets that of its key, and a write to
         the database removes it.
@@ -43,7 +41,7 @@ class KeyUses:
 
     def start(self) -> None:
         """Start the background task that writes last-use times to the database."""
-        self._writer = Background("writing the last uses of keys", self.write, every=self._every, at_end=True)
+        self._writer = Background("writing the last uses of keys", self.write, every=CHECK_SECONDS, at_end=True)
 
     async def aclose(self) -> None:
         """Write all last-use times that are not in the database yet, within a bounded time, and stop."""

@@ -183,6 +183,8 @@ def repeated(
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
     """Decorate a method of a repository, which opens one session, so that it is repeated once if its connection is lost
     before a commit: the database then has none of its changes.
+
+    For reads, and for changes that must not be made twice, for example an amount that is added.
     """
     return _repeated(method, (DBAPIError,))
 
@@ -190,8 +192,8 @@ def repeated(
 def repeated_idempotent(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit: its
-    changes have the same result if they are made twice.
+    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit, after
+    which the database may have the changes: for changes that have the same result if they are made twice.
     """
     return _repeated(method, (DBAPIError, UnconfirmedCommitError))
 

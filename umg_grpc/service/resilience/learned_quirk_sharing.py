@@ -8,7 +8,6 @@ from sqlalchemy import select
 
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, Key, LearnedQuirk, LearnedQuirks
 from umg_grpc.store import Store
-from umg_grpc.store.database_time import Clock
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_work import Background
@@ -29,11 +28,9 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     `aclose`.
     """
 
-    def __init__(self, store: Store, learned: LearnedQuirks, clock: Clock | None = None) -> None:
-        """Create the table for the quirks that this process has learned. `clock`: None for that of the
-        database.
-        """
-        self._clock = clock or store.clock
+    def __init__(self, store: Store, learned: LearnedQuirks) -> None:
+        """Create the table for the quirks that this process has learned."""
+        self._clock = store.clock
         self._table = Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock)
         super().__init__(self._table)
         self._store = store
