@@ -14,9 +14,20 @@ from tests.support import fake_video_upstream
 from tests.support.databases import Postgres
 from tests.support.fake_video_upstream import FakeVideos
 from tests.support.gateways import running
-from tests.support.video_calls import MODEL, Stub, create, ended, reason, stub_of, until
+from tests.support.video_calls import (
+    AUTHORIZED,
+    MODEL,
+    Stub,
+    create,
+    ended,
+    get,
+    reason,
+    request,
+    stub_of,
+    until,
+)
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.video_tasks import submission
+from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes, submission
 from umg_grpc.v1 import pb
 
 
@@ -80,3 +91,83 @@ async def test_a_task_that_the_journal_does_not_take_is_looked_for_at_the_provid
         [task_id] = fake.submitted
         assert (await ended(stub, task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert fake.submitted == {task_id: 1}
+
+
+@pytest.fixture
+def few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten leases, the pauses between look-ups, and the time in which a gateway without a database closes."""
+    monkeypatch.setattr(submission, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(poll_outcomes, "FIND_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(background_work, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(accepted_tasks, "CLOSE_SECONDS", 1.0)
+
+
+async def until_looked_up(fake: FakeVideos, task_id: str) -> None:
+    """Wait until a task was looked up more often than one whose submitter does not know the outcome."""
+    await until(lambda: fake.looked_up[task_id] > poll_outcomes.FIND_ATTEMPTS)
+
+
+@pytest.mark.usefixtures("few_seconds")
+async def test_another_machine_does_not_give_up_a_task_that_a_stopped_one_has_in_its_folder(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    """The machine stops before the database is back, and starts again when others have looked for its task for long."""
+    database, fake = await postgres.create_prepared("test_stopped_submitter"), FakeVideos()
+    async with served(database, tmp_path / "other", fake) as other:
+        try:
+            async with served(database, tmp_path / "stopped", fake) as stub:
+                task = await (await accept_without(postgres, stub, fake))
+        finally:
+            await asyncio.to_thread(postgres.start)
+        fake.accepted.clear()  # the provider does not find it by the id of the gateway
+        await until_looked_up(fake, task.task_id)
+        assert (await get(other, task.task_id)).state == pb.VIDEO_TASK_STATE_SUBMITTING
+        async with served(database, tmp_path / "stopped", fake):
+            assert (await ended(other, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
+    assert fake.submitted == {task.task_id: 1}
+
+
+@pytest.mark.usefixtures("few_seconds")
+async def test_a_submitter_that_does_not_know_the_outcome_reports_it_when_the_database_is_back(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database = await postgres.create_prepared("test_unknown_outcome")
+    fake = FakeVideos(refusals=[UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut").with_failure(Failure.AMBIGUOUS)])
+    async with served(database, tmp_path, fake) as stub:
+        try:
+            task = await (await accept_without(postgres, stub, fake))
+        finally:
+            await asyncio.to_thread(postgres.start)
+        assert (await ended(stub, task.task_id)).error.code == "submit_unconfirmed"
+    assert fake.submitted == {task.task_id: 1}
+
+
+@pytest.mark.usefixtures("few_seconds")
+async def test_a_submitter_that_closes_reports_the_submissions_that_it_cancels(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database, fake = await postgres.create_prepared("test_closed_submitter"), FakeVideos(hold=asyncio.Event())
+    async with served(database, tmp_path / "closed", fake) as stub:
+        call = stub.CreateVideoTask(request(), metadata=AUTHORIZED)
+        await until(lambda: bool(fake.submitted))
+        call.cancel()  # the submission goes on
+    [task_id] = fake.submitted
+    async with served(database, tmp_path / "other", fake) as other:
+        assert (await ended(other, task_id)).error.code == "submit_unconfirmed"
+
+
+@pytest.mark.usefixtures("few_seconds")
+async def test_a_task_whose_submitter_never_reports_is_given_up(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, fake = await postgres.create_prepared("test_lost_submitter"), FakeVideos()
+    try:
+        async with served(database, tmp_path / "lost", fake) as stub:
+            task = await (await accept_without(postgres, stub, fake))
+    finally:
+        await asyncio.to_thread(postgres.start)
+    fake.accepted.clear()
+    async with served(database, tmp_path / "other", fake) as other:
+        await until_looked_up(fake, task.task_id)
+        monkeypatch.setattr(poll_outcomes, "SUBMITTER_SECONDS", 1.0)
+        assert (await ended(other, task.task_id)).error.code == "submit_unconfirmed"

@@ -200,6 +200,20 @@ async def test_rows_may_be_missing_for_ten_seconds_after_an_outage(probe: Probe)
     assert seen == [False, True, True, False]
 
 
+async def test_an_outage_that_ended_within_a_time_is_known_and_one_before_the_process_is_not_excluded(
+    probe: Probe,
+) -> None:
+    seen = [probe.state.may_have_been_away(60)]
+    probe.seconds = 100
+    seen.append(probe.state.may_have_been_away(60))
+    probe.lose()
+    seen.append(probe.state.may_have_been_away(60))
+    await until_back(probe)
+    probe.seconds = 130
+    seen += [probe.state.may_have_been_away(60), probe.state.may_have_been_away(10)]
+    assert seen == [True, False, True, True, False]
+
+
 async def test_the_return_of_the_database_ends_the_pauses_of_background_work(
     probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:

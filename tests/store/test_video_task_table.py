@@ -104,6 +104,35 @@ async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_da
     await store.aclose()
 
 
+async def test_a_task_waits_for_the_report_of_its_submitter_also_while_others_look_for_it(
+    prepared_database: Database,
+) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    polls = opened(store, "other")
+    set_time(NOW)
+    new = task(1, state=SUBMITTING, lease_owner="ended", next_poll_micros=None)
+    assert await table_of(store, "ended").insert(new, None, 20) is None
+    [looked_up] = await claim(polls, NOW + 20 * SECOND)
+    assert looked_up.submitter == "ended"
+    await polls.reschedule([Poll(looked_up, 300 * SECOND, 1)], NOW)
+    await polls.release(["ended"])
+    assert [each.submitter for each in await claim(polls, NOW + 20 * SECOND)] == [None]
+    await store.aclose()
+
+
+async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    rows, other = table_of(store, "submitting"), table_of(store, "other")
+    set_time(NOW)
+    new = task(1, state=SUBMITTING, lease_owner="submitting", next_poll_micros=None)
+    assert await rows.insert(new, None, 20) is None
+    assert len(await claim(opened(store, "other"), NOW + 20 * SECOND)) == 1
+    assert not await other.withdraw("task_1"), "the task of another process"
+    assert await rows.withdraw("task_1")
+    assert await rows.get("task_1") is None
+    await store.aclose()
+
+
 async def test_a_notification_during_a_poll_causes_another_poll(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     polls = opened(store, "process")
@@ -158,7 +187,7 @@ async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_da
     assert await claim(polls, NOW + 19 * SECOND) == []
     await rows.renew("task_1", 20)
     assert await claim(polls, NOW + 38 * SECOND) == []
-    await rows.release_one("task_1")
+    await rows.report_unknown("task_1")
     assert [each.task_id for each in await claim(polls, NOW + 38 * SECOND)] == ["task_1"]
     await store.aclose()
 

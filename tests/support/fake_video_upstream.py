@@ -54,6 +54,8 @@ class FakeVideos:
     """Number of submissions by the gateway's id."""
     requests: list[Submission] = field(default_factory=list)
     polled: Counter[str] = field(default_factory=Counter)
+    looked_up: Counter[str] = field(default_factory=Counter)
+    """Number of look-ups of each submission by the gateway's id."""
     accepted: set[str] = field(default_factory=set)
     cancelled: list[str] = field(default_factory=list)
     hold: asyncio.Event | None = None
@@ -72,6 +74,7 @@ class FakeVideos:
         return self._task(submission), Report()
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
+        self.looked_up[submission.task_id] += 1
         return self._task(submission) if submission.task_id in self.accepted else None
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:

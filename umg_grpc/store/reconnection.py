@@ -54,6 +54,7 @@ class Reconnection:
         self._probe = probe
         self._monotonic = monotonic
         self._failure = ""
+        self._began_at = monotonic()
         self._away_since: float | None = None
         self._returned_at = float("-inf")
         self._back = asyncio.Event()
@@ -71,6 +72,12 @@ class Reconnection:
         `UNWRITTEN_SECONDS` ago.
         """
         return self.is_away or self._monotonic() - self._returned_at < UNWRITTEN_SECONDS
+
+    def may_have_been_away(self, seconds: float) -> bool:
+        """Return whether the database may have been away within the last `seconds`: it was, or this process did not run
+        all the time.
+        """
+        return self.is_away or self._monotonic() - max(self._began_at, self._returned_at) < seconds
 
     @property
     def returned(self) -> asyncio.Event:

@@ -360,6 +360,10 @@ class MediaTask(Base):
     unknown state; None for none.
     """
     stall_since_micros: Mapped[int | None] = mapped_column(BigInteger)
+    submitter: Mapped[str | None] = mapped_column(String(64))
+    """Process that submits the task, until it or another one with its data directory has reported the outcome; None
+    from then on.
+    """
     deadline_micros: Mapped[int] = mapped_column(BigInteger)
     """Time at which a task that has not ended fails."""
     create_micros: Mapped[int] = mapped_column(BigInteger)

@@ -47,6 +47,7 @@ class Claim(NamedTuple):
     lease_end_micros: int
     stall_name: str | None = None
     stall_since_micros: int | None = None
+    submitter: str | None = None
 
     @property
     def stall(self) -> Stall | None:
@@ -83,7 +84,7 @@ _CLAIMED = (
     *(MediaTask.task_id, MediaTask.state, MediaTask.progress, MediaTask.channel),
     *(MediaTask.upstream_task_id, MediaTask.upstream_model, MediaTask.upstream_key_id, MediaTask.upstream_facts),
     *(MediaTask.poll_failures, MediaTask.deadline_micros, MediaTask.create_micros, MediaTask.next_poll_micros),
-    *(MediaTask.stall, MediaTask.stall_since_micros),
+    *(MediaTask.stall, MediaTask.stall_since_micros, MediaTask.submitter),
 )
 _SET_PROGRESS = text(
     "UPDATE media_tasks SET progress = :progress, update_micros = :now"
@@ -99,6 +100,12 @@ class VideoTaskPolls:
         self._clock = clock or store.clock
         self._store = store
         self._process = process
+
+    def may_lack_report(self, claim: Claim, age_seconds: float) -> bool:
+        """Return whether the submitter of a task may hold its outcome without the database: it has reported none, and
+        the database may have been away since the begin of the task, which is its age before.
+        """
+        return claim.submitter is not None and self._store.reconnection.may_have_been_away(age_seconds)
 
     @repeated
     async def due(self) -> Mapping[str, OpenTasks]:
@@ -188,10 +195,15 @@ class VideoTaskPolls:
 
     @repeated
     async def release(self, processes: Collection[str]) -> None:
-        """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now."""
+        """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now. No
+        acceptance of a provider may be left in the data directory of the processes.
+        """
         tasks, callbacks, now = MediaTask, TaskCallback, self._clock.sql_micros()
         held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)
+        submitted = tasks.submitter.in_(processes) & tasks.next_poll_micros.is_not(None)
         sent = callbacks.lease_owner.in_(processes) & callbacks.next_attempt_micros.is_not(None)
         async with self._store.write() as session:
             await session.execute(update(tasks).where(held).values(next_poll_micros=now, lease_owner=""))
+            unknown = {"submitter": None, "lease_owner": "", "next_poll_micros": now}
+            await session.execute(update(tasks).where(submitted).values(unknown))
             await session.execute(update(callbacks).where(sent).values(next_attempt_micros=now, lease_owner=""))

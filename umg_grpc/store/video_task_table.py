@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, delete, func, insert, select, tuple_, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.budget_accounts import TASK_PREFIX, LeaseId, end_hold, hold
@@ -104,14 +104,19 @@ class VideoTasks:
     async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
         """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost
         (`reserved`; None for a key without a budget). Return None, or the existing task with which it conflicts; then
-        nothing is inserted.
+        nothing is inserted. The process has to report the outcome: `advance`, `withdraw` or `report_unknown`. Raise
+        UnconfirmedCommitError if the task may have been inserted.
 
         Tasks of one owner conflict if they have the same idempotency key or external id.
         """
         try:
             return await self._insert(task, lease_seconds, reserved)
-        except UnconfirmedCommitError:
-            if (found := await self.get(task.task_id)) is None:
+        except UnconfirmedCommitError as error:
+            try:
+                found = await self.get(task.task_id)
+            except SQLAlchemyError:
+                raise error from None
+            if found is None:
                 return await self._insert(task, lease_seconds, reserved)
             task.next_poll_micros = found.next_poll_micros
             return None
@@ -119,6 +124,7 @@ class VideoTasks:
     @repeated
     async def _insert(self, task: MediaTask, lease_seconds: float, reserved: Hold | None) -> MediaTask | None:
         values: dict[str, object] = {name: getattr(task, name) for name in _COLUMNS}
+        values["submitter"] = self._process
         values["next_poll_micros"] = self._clock.sql_micros(lease_seconds)
         inserted = insert(MediaTask).values(**values).returning(MediaTask.next_poll_micros)
         try:
@@ -208,11 +214,12 @@ class VideoTasks:
 
     @repeated
     async def withdraw(self, task_id: str) -> bool:
-        """Delete a task that no provider has accepted, and release its reserved cost. Return False if this process does
-        not have its lease any more; nothing is then deleted.
+        """Delete a task that this process has submitted and no provider has accepted, and release its reserved cost.
+        Return False if it has ended in the meantime; nothing is then deleted.
         """
         table = MediaTask
-        gone = delete(table).where(*self._own(task_id)).returning(table.owner, table.budget_period)
+        own = (table.task_id == task_id, table.state == SUBMITTING, table.submitter == self._process)
+        gone = delete(table).where(*own).returning(table.owner, table.budget_period)
         async with self._store.write() as session:
             if (row := (await session.execute(gone)).first()) is None:
                 return False
@@ -227,13 +234,15 @@ class VideoTasks:
             await session.execute(renewed.values(next_poll_micros=self._clock.sql_micros(lease_seconds)))
 
     @repeated
-    async def release_one(self, task_id: str) -> None:
-        """End the lease of a task of which it is unknown whether a provider accepted it. Any process may look for it at
-        the provider from now on.
+    async def report_unknown(self, task_id: str) -> None:
+        """Report for the submitter of a task that it does not know whether a provider accepted it. Any process may look
+        for it at the provider from now on, and fail it if the provider does not have it.
         """
-        released = update(MediaTask).where(*self._own(task_id))
+        table = MediaTask
+        reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING)
+        due = {"lease_owner": "", "next_poll_micros": self._clock.sql_micros()}
         async with self._store.write() as session:
-            await session.execute(released.values(lease_owner="", next_poll_micros=self._clock.sql_micros()))
+            await session.execute(reported.values(submitter=None, **due))
 
     def _own(self, task_id: str) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for a task that this process is submitting."""
@@ -254,7 +263,7 @@ class VideoTasks:
             if task is None or task.state >= FIRST_TERMINAL or task.state >= state:
                 return None
             task.state = state
-            task.lease_owner, task.poll_failures = "", 0
+            task.lease_owner, task.poll_failures, task.submitter = "", 0, None
             task.stall = task.stall_since_micros = None
             for name, value in values.items():
                 setattr(task, name, value)

@@ -1,11 +1,13 @@
-"""Journal of the video tasks that a provider accepted while the database did not answer. Their provider works on them
-and charges for them, so that they must not be lost.
+"""Journal of the outcomes of submissions that ended while the database did not answer. Providers work on the video
+tasks that they accepted, and charge for them, so that they must not be lost.
 """
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.service.video_tasks.task_context import TaskContext
@@ -20,7 +22,7 @@ SEGMENT_BYTES = 2**18
 WAITING_BYTES = 2**24
 """Maximum size of the tasks that wait for the database, more than 20,000 tasks."""
 WRITE_SECONDS = 5.0
-"""Time between two searches for tasks that a process which has ended left in the data directory."""
+"""Time between two searches for outcomes that a process which has ended left in the data directory."""
 CLOSE_SECONDS = 5.0
 
 logger = LazyLogger(__name__)
@@ -31,11 +33,12 @@ class _Accepted(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Record of the journal. A new field comes last and has a default."""
 
     task_id: str
-    upstream_task_id: str
-    upstream_model: str
-    upstream_key_id: str
-    upstream_facts: str
-    first_poll_seconds: float
+    upstream_task_id: str = ""
+    """Empty for a task of which the process does not know whether its provider accepted it."""
+    upstream_model: str = ""
+    upstream_key_id: str = ""
+    upstream_facts: str = ""
+    first_poll_seconds: float = 0.0
 
 
 _encode = msgspec.json.Encoder().encode
@@ -53,10 +56,11 @@ class AcceptedTasks:
         owner = f"{context.process}-"
         self._journal = Journal(directory, owner=owner, segment_bytes=SEGMENT_BYTES, waiting_bytes=WAITING_BYTES)
         self._writer: Background | None = None
+        self._drains = asyncio.Lock()
 
     def start(self) -> None:
         """Start to write the tasks to the database, as soon as it answers."""
-        self._writer = Background("writing accepted video tasks", self._write, every=WRITE_SECONDS, at_end=True)
+        self._writer = Background("writing accepted video tasks", self.write, every=WRITE_SECONDS, at_end=True)
         self._writer.wake()
 
     async def aclose(self) -> None:
@@ -86,9 +90,32 @@ class AcceptedTasks:
             self._writer.wake()
         return True
 
-    async def _write(self) -> None:
-        await self._journal.drain(self._accept)
-        self._journal.check()
+    async def report_unknown(self, task_id: str) -> None:
+        """Report in the database, or later from the journal, that it is unknown whether a provider accepted a task."""
+        try:
+            await self._context.rows.report_unknown(task_id)
+        except (SQLAlchemyError, OSError):
+            self.keep_unknown(task_id)
+
+    def keep_unknown(self, task_id: str) -> None:
+        """Report from the journal that it is unknown whether a provider accepted a task, if it is in the database."""
+        self._journal.append(_encode([task_id]))  # without columns that earlier versions would take for an acceptance
+        if self._writer is not None:
+            self._writer.wake()
+
+    def has_tasks_of(self, process: str) -> bool:
+        """Return whether the data directory has outcomes of a process that the database does not have yet, or the
+        process is running.
+        """
+        return self._journal.has_segments_of(f"{process}-")
+
+    async def write(self) -> None:
+        """Write all outcomes in the data directory to the database, also those of ended processes. Raise
+        SQLAlchemyError, OSError.
+        """
+        async with self._drains:
+            await self._journal.drain(self._accept)
+            self._journal.check()
 
     async def _accept(self, lines: Sequence[bytes]) -> None:
         for line in lines:
@@ -96,6 +123,9 @@ class AcceptedTasks:
                 kept = _DECODER.decode(line)
             except msgspec.DecodeError as error:
                 log_lines.warning("an accepted video task of the journal cannot be read", reason=str(error))
+                continue
+            if not kept.upstream_task_id:
+                await self._context.rows.report_unknown(kept.task_id)
                 continue
             accepted = ProviderTask(
                 id=kept.upstream_task_id,

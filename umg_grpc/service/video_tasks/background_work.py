@@ -1,5 +1,10 @@
 """Background work on the video tasks: submissions, polls, notifications and copies, from `start` to `aclose`."""
 
+import asyncio
+from contextlib import suppress
+
+from sqlalchemy.exc import SQLAlchemyError
+
 from umg_grpc.config.values import VideoTaskConfig
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
@@ -74,20 +79,35 @@ class Tasks:
         await self._poller.aclose()
         await self._notifier.aclose()
         await self._mirror.aclose()
-        self._locks.close()
+        self._locks.close(delete=await self._release_own())
 
     @property
     def retention_micros(self) -> int:
         """Microseconds for which a task is stored after its end."""
         return int(self._config.ttl * 1e6)
 
+    async def _release_own(self) -> bool:
+        """Release the tasks that this process has leased or was submitting. Return whether the database has the
+        outcomes of all its submissions.
+        """
+        if self._accepted.has_tasks_of(self.context.process):
+            return False
+        with suppress(SQLAlchemyError, OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.context.polls.release([self.context.process])
+                return True
+        return False
+
     async def _take_over(self) -> None:
         ended = {name for name in self._locks.names() if name != self.context.process and self._locks.has_ended(name)}
-        if ended:
-            await self.context.polls.release(ended)
-            for name in ended:
-                self._locks.forget(name)
-            self.context.wake_poller()
+        if not ended:
+            return
+        await self._accepted.write()  # before the database states that they have reported all outcomes
+        complete = {name for name in ended if not self._accepted.has_tasks_of(name)}
+        await self.context.polls.release(complete)
+        for name in complete:
+            self._locks.forget(name)
+        self.context.wake_poller()
 
     async def _sweep(self) -> None:
         await self.context.callbacks.reset_times()

@@ -36,6 +36,10 @@ FIND_ATTEMPTS = 3
 FIND_PAUSE_SECONDS = 5.0
 FIND_GIVE_UP_SECONDS = 600.0
 """Age at which a task whose submission is unconfirmed fails although its provider did not answer the look-ups."""
+SUBMITTER_SECONDS = 1800.0
+"""Age at which it fails although the database was away, and the process that submitted it has reported nothing since.
+The file with the acceptance may be on a machine that has not started again.
+"""
 RESULT_ATTEMPTS = 5
 """Minimum number of successive polls that report success without a usable result before the task fails."""
 LOST_ATTEMPTS = 3
@@ -110,8 +114,9 @@ class Outcomes:
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
         """Look for a task at its provider, after a submission of which it is unknown whether the provider accepted it.
-        The task is accepted if the provider has it; after several look-ups it fails. It is never sent again. Return the
-        next look-up, or an empty list if the state of the task has changed.
+        The task is accepted if the provider has it. It fails after several look-ups; if the database was away in the
+        meantime, not before its submitter has reported that it has no acceptance, or `SUBMITTER_SECONDS`. It is never
+        sent again. Return the next look-up, or an empty list if the state of the task has changed.
         """
         row = await self._tasks.rows.get(claim.task_id)
         if row is None:
@@ -123,12 +128,14 @@ class Outcomes:
             callback_url=self._tasks.callback_url(row.task_id),
         )
         failures, age = claim.poll_failures + 1, (self._tasks.now() - claim.create_micros) / 1e6
+        is_awaited = self._tasks.polls.may_lack_report(claim, age)
+        is_old = age >= (SUBMITTER_SECONDS if is_awaited else FIND_GIVE_UP_SECONDS)
+        pause = min(FIND_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
         try:
             found = await upstream.find(submission, FIND_SECONDS)
         except UmgError as error:
             logger.warning("a submission cannot be confirmed yet", task=claim.task_id, outcome=error.name)
-            if age < FIND_GIVE_UP_SECONDS or not self._may_give_up:
-                pause = min(FIND_PAUSE_SECONDS * 2.0 ** min(failures, 16), MAX_PAUSE_SECONDS)
+            if not is_old or not self._may_give_up:
                 return [Poll(claim, self._tasks.jittered(pause), failures)]
             found = None
         if found is not None:
@@ -137,8 +144,9 @@ class Outcomes:
             if accepted is not None:
                 self._tasks.changed(accepted)
             return []
-        if (failures < FIND_ATTEMPTS and age < FIND_GIVE_UP_SECONDS) or not self._may_give_up:
-            return [Poll(claim, self._tasks.jittered(FIND_PAUSE_SECONDS), failures)]
+        is_missing = not is_awaited and failures >= FIND_ATTEMPTS
+        if not (is_missing or is_old) or not self._may_give_up:
+            return [Poll(claim, self._tasks.jittered(pause if is_awaited else FIND_PAUSE_SECONDS), failures)]
         message = "it is unknown whether the provider accepted the task; it was not sent again and is not billed"
         await self._end(claim, FAILED, failure("submit_unconfirmed", message))
         return []

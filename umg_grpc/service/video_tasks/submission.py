@@ -28,6 +28,7 @@ from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost, stored_prices
+from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
@@ -167,7 +168,12 @@ class Submissions:
         if reservation is not None:
             held = Hold(reservation.lease_id, reservation.micro_credits)
             row.budget_period = reservation.lease_id.period
-        if (existing := await tasks.rows.insert(row, held, LEASE_SECONDS)) is not None:
+        try:
+            existing = await tasks.rows.insert(row, held, LEASE_SECONDS)
+        except UnconfirmedCommitError:
+            self._accepted.keep_unknown(row.task_id)
+            raise
+        if existing is not None:
             return existing
         if reservation is not None:
             reservation.hand_over()
@@ -176,12 +182,20 @@ class Submissions:
         try:
             return await self._send(new)
         except UmgError:
-            await tasks.rows.withdraw(row.task_id)
+            await self._withdraw(row.task_id)
             new.call.charges.prices = new.model.prices  # the call has a usage record, since no task has one
             raise
         finally:
             ended.set()
             await renewal
+
+    async def _withdraw(self, task_id: str) -> None:
+        """Delete a task that no provider has accepted. Raise SQLAlchemyError, OSError: it then fails later."""
+        try:
+            await self._tasks.rows.withdraw(task_id)
+        except (SQLAlchemyError, OSError):
+            await self._accepted.report_unknown(task_id)
+            raise
 
     async def _renew(self, task_id: str, ended: asyncio.Event) -> None:
         """Renew the lease of a task until `ended` is set, at the end of its submission."""
@@ -287,7 +301,6 @@ class Submissions:
             cause=error.cause or None,
         )
         self._tasks.metrics.submitted(row.channel, "unconfirmed")
-        with suppress(SQLAlchemyError, OSError):  # the lease then ends by itself
-            await self._tasks.rows.release_one(row.task_id)
+        await self._accepted.report_unknown(row.task_id)
         self._tasks.wake_poller()
         return row
