@@ -28,7 +28,7 @@ STREAMS = 8000
 RATE = 50.0
 """Small calls a second beside the streams."""
 OPENING_SECONDS = 300.0
-SETTLING_SECONDS = 65.0
+SETTLING_SECONDS = 75.0
 """Time after the last stream until the memory is measured: idle connections to the provider are kept for a minute."""
 MIB, KIB = 1 << 20, 1 << 10
 

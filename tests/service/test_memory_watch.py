@@ -11,6 +11,7 @@ from umg_grpc.service.resilience.call_start_queue import ALWAYS
 from umg_grpc.service.resilience.load_shedding import MEMORY, LoadShedder
 from umg_grpc.service.resilience.memory_watch import (
     MANY_CALLS,
+    SETTLING_SECONDS,
     TRIM_SECONDS,
     MemoryWatch,
     memory_limit,
@@ -73,6 +74,19 @@ async def test_memory_is_given_back_once_after_most_of_many_calls_have_ended() -
     await watch.check(MANY_CALLS - 1)
     await watch.check(0)
     assert process.trims == 1
+
+
+async def test_memory_is_given_back_once_more_after_the_connections_of_many_calls_were_closed() -> None:
+    process = Process()
+    watch = process.watch()
+    await watch.check(MANY_CALLS)
+    await watch.check(0)
+    process.time = SETTLING_SECONDS - 1
+    await watch.check(0)
+    assert process.trims == 1
+    for process.time in (SETTLING_SECONDS, 2 * SETTLING_SECONDS, 3 * SETTLING_SECONDS):
+        await watch.check(0)
+    assert process.trims == 2
 
 
 async def test_nothing_is_read_without_a_limit() -> None:

@@ -16,6 +16,10 @@ TRIM_SECONDS = 10.0
 """Least time between two attempts to give back memory."""
 MANY_CALLS = 256
 """Number of calls in flight after whose end memory is given back: fewer leave little behind."""
+SETTLING_SECONDS = 65.0
+"""Time after the end of many calls until memory is given back once more: the connections to providers that they used
+are closed when they were idle for a minute.
+"""
 LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Files with the memory limit of the container, in version 2 and 1 of cgroups."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -67,6 +71,7 @@ class MemoryWatch:
         """Memory in use at the last check, as a share of the limit."""
         self._resident, self._trim, self._now = resident, trim, now
         self._trim_from = -math.inf
+        self._settled_from = math.inf
         self._most_calls = 0  # in flight at a check since memory was last given back
         self._background: Background | None = None
 
@@ -79,16 +84,21 @@ class MemoryWatch:
         self._background = Background("memory check", step, every=CHECK_SECONDS)
 
     async def check(self, calls: int) -> None:
-        """Compare the memory with the limit. Give free memory back first if it exceeds the limit, or if most of many
-        calls have ended. `calls`: number of calls in flight.
+        """Compare the memory with the limit. Give free memory back first if it exceeds the limit, if most of many
+        calls have ended, or if they ended `SETTLING_SECONDS` ago. `calls`: number of calls in flight.
         """
         if self.limit == math.inf:
             return
-        used = self._resident()
+        used, now = self._resident(), self._now()
         self._most_calls = max(self._most_calls, calls)
         have_ended = self._most_calls >= MANY_CALLS and calls <= self._most_calls / 4
-        if (used > self.limit or have_ended) and self._now() >= self._trim_from:
-            self._trim_from, self._most_calls = self._now() + TRIM_SECONDS, calls
+        have_settled = now >= self._settled_from
+        if (used > self.limit or have_ended or have_settled) and now >= self._trim_from:
+            if have_ended:
+                self._settled_from = now + SETTLING_SECONDS
+            elif have_settled:
+                self._settled_from = math.inf
+            self._trim_from, self._most_calls = now + TRIM_SECONDS, calls
             await asyncio.to_thread(self._trim)
             used = self._resident()
         self.is_exceeded = used > self.limit
