@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.linear.cost import Work, time_growth
 from tests.wire.laws import cuts
 from tests.wire.streams import decoder_of
-from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
@@ -264,8 +264,13 @@ def test_the_start_is_emitted_first_even_where_the_usage_comes_first(pass_: bool
 
 def test_many_frames_before_the_first_take_no_longer_than_many_others() -> None:
     early = b'data: {"id":"","choices":[]}\n\n'
-    with within(1):
-        passed, _ = run([early * 50_000 + ROLE + END], SAME)
+
+    def reading(frames: int) -> Work:
+        pieces = [early * frames + ROLE + END]
+        return lambda: run(pieces, SAME)
+
+    assert not time_growth(reading, 4096)
+    passed, _ = run([early * 50_000 + ROLE + END], SAME)
     assert passed == early * 50_000 + ROLE + END + DONE
 
 
