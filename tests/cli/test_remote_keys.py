@@ -87,7 +87,7 @@ async def test_a_key_is_created_changed_rotated_and_revoked(source: Source) -> N
         "--concurrency",
         "3",
         "--budget",
-        "2.5",
+        "999999999.5",
     )
     more = (
         "--budget-period",
@@ -116,7 +116,7 @@ async def test_a_key_is_created_changed_rotated_and_revoked(source: Source) -> N
         "owner": "search",
         "tags": "b=2",
         "operations": "embed, admin",
-        "budget": "2.500000 credits a day",
+        "budget": "999999999.500000 credits a day",
         "spent": "0.000000 credits",
     }
     assert {name: changed[name] for name in expected} == expected

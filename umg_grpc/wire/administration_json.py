@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import JsonObject, invalid, parse
+from umg_grpc.wire.core.json import INT64_MAX, JsonObject, invalid, parse
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
 OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
@@ -34,6 +34,8 @@ PERIOD_VALUES = {name: pb.BudgetPeriod.ValueType(value) for value, name in PERIO
 Field = TypeVar("Field")
 Given: TypeAlias = Field | UnsetType | None
 Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Amount: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
+"""Micro-credits: 2,147 credits are already as many of them as an int32 has."""
 
 
 class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +51,7 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
     requests_per_minute: Given[Limit] = UNSET
     tokens_per_minute: Given[Limit] = UNSET
     concurrent_requests: Given[Limit] = UNSET
-    budget_micro_credits: Given[Limit] = UNSET
+    budget_micro_credits: Given[Amount] = UNSET
     budget_period: Given[Literal["none", "day", "month"]] = UNSET
     expire_time: Given[Annotated[datetime, Meta(tz=True)]] = UNSET
     show_route: Given[bool] = UNSET
