@@ -19,6 +19,7 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.errors import UmgError
 from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.page_token import PageBoundary, encode_token
 
 CONFIG = "channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]"
 ALL_SETTINGS = pb.KeySettings(
@@ -106,8 +107,9 @@ async def test_pages_of_keys_are_the_list_newest_first_without_ended_keys(admin:
             if not (token := page.next_page_token):
                 break
         assert listed == [key.key_id for key in newest_first if include_ended or key.revoke_time is None]
-    error = await admin.failure("ListKeys", pb.ListKeysRequest(page_token="none of ours"))
-    assert (error.name, error.metadata["field"]) == ("INVALID_FIELD", "page_token")
+    for token in ("none of ours", encode_token(PageBoundary("the id of no key, as in a token of another list"))):
+        error = await admin.failure("ListKeys", pb.ListKeysRequest(page_token=token))
+        assert (error.name, error.metadata["field"]) == ("INVALID_FIELD", "page_token")
 
 
 async def test_an_update_changes_the_fields_of_its_mask_and_no_other(admin: Admin) -> None:

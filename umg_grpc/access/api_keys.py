@@ -195,7 +195,7 @@ class Keys:
         """Return one page of keys, newest first, and the id after which the next page begins ("" after the last page).
 
         The page has up to `size` keys and begins after the key with the id `after` ("" for the first page). Revoked and
-        expired keys are listed only with `include_ended`.
+        expired keys are listed only with `include_ended`. Raise UmgError(INVALID_FIELD) if there is no key `after`.
         """
         async with self._store.read() as session:
             query = select(ApiKey).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -203,6 +203,9 @@ class Keys:
                 query = query.where(self._is_live())
             if after:
                 created = await session.scalar(select(ApiKey.create_time).where(ApiKey.key_id == after))
+                if created is None:
+                    message = "`page_token`: it belongs to no page of keys; begin with the first page, without a token"
+                    raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="page_token")
                 is_older = (ApiKey.create_time == created) & (ApiKey.key_id < after)
                 query = query.where(or_(ApiKey.create_time < created, is_older))
             keys = [_key_of(row) for row in await session.scalars(query)]
