@@ -25,6 +25,7 @@ from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.page_token import PageBoundary, encode_token
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
@@ -325,6 +326,7 @@ REFUSED = [
     Refused("an invalid token", pb.ListUsageRequest(page_token="x"), "page_token"),
     Refused("a token of another request", pb.ListUsageRequest(page_token="bLYxlT5bMCwyLFtdXQ", bucket=pb.USAGE_BUCKET_DAY), "page_token"),
     Refused("records of an invalid token", pb.ListRequestRecordsRequest(page_token="x"), "page_token"),
+    Refused("a token with a time beyond a column", pb.ListRequestRecordsRequest(page_token=encode_token(PageBoundary(f'[0,1,{2**63},"x"]'))), "page_token"),
     Refused("a page of too many records", pb.ListRequestRecordsRequest(page_size=1001), "page_size"),
     Refused("no id", pb.GetRequestRecordRequest(), "request_id"),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Annotated
 
 import msgspec
 from google.protobuf.duration_pb2 import Duration
@@ -15,6 +16,7 @@ from umg_grpc.service.servicers.usage_filters import Position, position_of, sele
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import FOREVER
 from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
@@ -28,7 +30,7 @@ NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, drop
 class _RecordPosition(Position, array_like=True):
     """Position in the list of records, encoded in a page token: start time and id of the last record of a page."""
 
-    start: int
+    start: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER)]
     record_id: str
 
 
