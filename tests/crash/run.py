@@ -3,11 +3,10 @@
 import asyncio
 import random
 import re
-import socket
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +18,8 @@ from sqlalchemy import select
 from tests.crash import gateway
 from tests.crash.judge import ENDS, Outcome
 from tests.crash.providers import FAMILIES, Counted, Family, served
-from tests.support.processes import Served, serve
+from tests.support.proxies import free_ports
+from tests.support.replicas import Replica
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.grpc_status import from_rpc
@@ -93,7 +93,8 @@ async def run(plan: Plan, directory: Path) -> Outcome:
     """Run the test. Return all that the callers, the providers, the receiver and the database have."""
     chance, counted = random.Random(plan.seed), Counted()
     key_id, key = await _make_key(plan, directory)
-    crash = Crash(plan, directory, directory / "umg.yaml", key, [_free_port() for _ in range(plan.gateways)], chance)
+    places, config = free_ports(plan.gateways), directory / "umg.yaml"
+    crash = Crash(plan, directory, config, key, [place.grpc for place in places], chance)
     app = web.Application()
     app.router.add_post("/hook/{tag}", crash.receive)
     async with serving(app) as receiver, served(counted, chance) as channels:
@@ -102,69 +103,18 @@ async def run(plan: Plan, directory: Path) -> Outcome:
         secret = "secret: a-secret-of-the-crash-test\n"
         crash.config.write_text(f"database: {plan.database}\n{secret}{egress}{channels}")
         async with AsyncExitStack() as stack:
-            keepers = [Keeper(crash, number) for number in range(plan.gateways)]
-            for keeper in keepers:
-                await stack.enter_async_context(keeper.running())
+            replicas = list[Replica]()
+            for number, place in enumerate(places):
+                data = directory / (f"data-{number}" if plan.database != SQLITE else "data")
+                replicas.append(Replica(f"gateway {number}", data, config, place, gateway.__name__))
+                stack.push_async_callback(replicas[-1].aclose)
+                await replicas[-1].start()
             tags = [f"crash-{number}-{'fail' if number % 7 == 0 else 'ok'}" for number in range(plan.tasks)]
-            killer = asyncio.create_task(_kill(crash, keepers))
+            killer = asyncio.create_task(_kill(crash, replicas))
             await _submit_all(crash, tags)
             await killer
             await _until_ended(crash)
     return await _outcome(crash, key_id, counted)
-
-
-class Keeper:
-    """Keeper of one gateway, which it starts again after each kill."""
-
-    def __init__(self, crash: Crash, number: int) -> None:
-        self._crash = crash
-        self._number = number
-        self._kill = asyncio.Event()
-        self._started = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._is_over = False
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
-        """Run the gateway, again after each kill, until the context ends."""
-        self._task = asyncio.create_task(self._run())
-        await self._wait_started()
-        try:
-            yield
-        finally:
-            self._is_over = True
-            self._kill.set()
-            await self._task
-
-    async def kill(self) -> None:
-        """Kill the gateway, and wait until it runs again, if it is started again."""
-        self._started.clear()
-        self._crash.killed_at = time.monotonic()
-        self._is_over = not self._crash.plan.restarts
-        self._kill.set()
-        await self._wait_started()
-
-    async def _wait_started(self) -> None:
-        waiting = asyncio.create_task(self._started.wait())
-        assert self._task is not None
-        await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if self._task.done():
-            await self._task
-
-    async def _run(self) -> None:
-        while not self._is_over:
-            self._kill.clear()
-            async with self._served():
-                self._started.set()
-                await self._kill.wait()  # the exit kills the process
-
-    def _served(self) -> AbstractAsyncContextManager[Served]:
-        crash = self._crash
-        data = crash.directory / (f"data-{self._number}" if crash.plan.database != SQLITE else "data")
-        address = f"127.0.0.1:{crash.ports[self._number]}"
-        changes = gateway.__name__
-        return serve(data, "--config", str(crash.config), "--grpc", address, "--faces", "grpc", prepared_by=changes)
 
 
 async def _make_key(plan: Plan, directory: Path) -> tuple[str, str]:
@@ -177,18 +127,15 @@ async def _make_key(plan: Plan, directory: Path) -> tuple[str, str]:
         await store.aclose()
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
-async def _kill(crash: Crash, keepers: Sequence[Keeper]) -> None:
+async def _kill(crash: Crash, replicas: Sequence[Replica]) -> None:
     """Kill gateways at random moments of the run."""
     for _ in range(crash.plan.kills):
         await asyncio.sleep(crash.chance.uniform(0.1, 2) * crash.plan.seconds / crash.plan.kills / 2)
-        await crash.chance.choice(keepers).kill()
+        replica = crash.chance.choice(replicas)
+        crash.killed_at = time.monotonic()
+        await replica.kill()
+        if crash.plan.restarts:
+            await replica.start()
         crash.kills += 1
 
 

@@ -9,8 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.restarts.run import KINDS, Plan, Tally, run
+from tests.restarts.run import KINDS, Plan, run
 from tests.support.databases import Postgres
+from tests.support.load import Tally
 
 
 def report(tally: Tally) -> str:

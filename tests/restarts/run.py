@@ -2,17 +2,17 @@
 
 import asyncio
 import itertools
-import time
-from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from tests.support.databases import Postgres
+from tests.support.load import FailedError, Tally, repeating
 from tests.support.processes import Served, serve
 
 FIRST = "sk-umg-of-the-test-of-restarts-0123456789"
@@ -23,44 +23,6 @@ overload: {{{{lag: 10}}}}
 channels:
   - {{{{name: sandbox, protocols: [sandbox], pace: 0, models: [{MODEL}, {VIDEO_MODEL}]}}}}
 """
-CALL_SECONDS = 60.0
-
-
-class FailedError(Exception):
-    """A call that was not answered as it should be."""
-
-
-@dataclass
-class Tally:
-    """Calls of a run, by kind."""
-
-    answered: Counter[str] = field(default_factory=Counter)
-    failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    slowest_seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    async def count(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Run one call, and count it."""
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                await call()
-        except (FailedError, TimeoutError, aiohttp.ClientError) as error:
-            self.failed[kind].append(f"{type(error).__name__}: {error}"[:300])
-        else:
-            self.answered[kind] += 1
-        self.slowest_seconds[kind] = max(time.monotonic() - began, self.slowest_seconds[kind])
-        async with self.changed:
-            self.changed.notify_all()
-
-    async def until_more(self, calls: int) -> None:
-        """Wait until each kind of calls has ended this many times again."""
-        wanted = {kind: self._ended(kind) + calls for kind in KINDS}
-        async with self.changed:
-            await self.changed.wait_for(lambda: all(self._ended(kind) >= wanted[kind] for kind in KINDS))
-
-    def _ended(self, kind: str) -> int:
-        return self.answered[kind] + len(self.failed[kind])
 
 
 class Callers:
@@ -158,13 +120,14 @@ async def run(plan: Plan, postgres: Postgres, folder: Path, database: str = "") 
         served = [await stack.enter_async_context(gateway) for gateway in gateways]
         session = await stack.enter_async_context(aiohttp.ClientSession())
         callers = Callers(session, [each.http for each in served], await _budgeted_key(session, served[0]))
-        async with _calling(plan, callers, tally):
-            await tally.until_more(plan.calls)
+        calls = [partial(tally.count, kind, partial(call, callers)) for kind, call in KINDS.items()]
+        async with repeating(plan.callers * calls):
+            await tally.until_more(KINDS, plan.calls)
             for _ in range(plan.restarts):
                 await asyncio.to_thread(postgres.stop, immediate=plan.immediate)
                 await asyncio.sleep(plan.away_seconds)
                 await asyncio.to_thread(postgres.start)
-                await tally.until_more(plan.calls)
+                await tally.until_more(KINDS, plan.calls)
     return tally
 
 
@@ -176,20 +139,3 @@ async def _budgeted_key(session: aiohttp.ClientSession, gateway: Served) -> str:
         assert "secret" in made, made
         secret: str = made["secret"]
         return secret
-
-
-@asynccontextmanager
-async def _calling(plan: Plan, callers: Callers, tally: Tally) -> AsyncGenerator[None, None]:
-    """Run the callers for the duration of the block."""
-    over = asyncio.Event()
-
-    async def repeat(kind: str) -> None:
-        while not over.is_set():
-            await tally.count(kind, lambda: KINDS[kind](callers))
-
-    tasks = [asyncio.create_task(repeat(kind)) for kind in KINDS for _ in range(plan.callers)]
-    try:
-        yield
-    finally:
-        over.set()
-        await asyncio.gather(*tasks)

@@ -22,12 +22,12 @@ def report(old: Version, new: Version, outcome: Outcome) -> str:
         f"from {old.name} to {new.name}, in {outcome.seconds:.0f} s",
         *(
             f"  {kind}: {n} complete, the slowest in {tally.slowest_seconds[kind]:.2f} s"
-            for kind, n in tally.ended.items()
+            for kind, n in tally.answered.items()
         ),
         f"  exit codes {outcome.exits}, ends in {', '.join(f'{seconds:.1f} s' for seconds in outcome.drain_seconds)}",
         f"  requests by gateway: {dict(outcome.served)}, of these {outcome.retried} after a refused connection",
-        f"  lost: {len(tally.lost)}",
-        *(f"    {lost}" for lost in tally.lost[:10]),
+        f"  lost: {len(tally.failures)}",
+        *(f"    {lost}" for lost in tally.failures[:10]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -57,7 +57,7 @@ def main() -> None:
         postgres.stop()
         shutil.rmtree(folder)
     sys.stdout.write(report(old, new, outcome))
-    sys.exit(1 if outcome.tally.lost or any(outcome.exits) else 0)
+    sys.exit(1 if outcome.tally.failures or any(outcome.exits) else 0)
 
 
 if __name__ == "__main__":

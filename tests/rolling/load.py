@@ -2,62 +2,26 @@
 
 import asyncio
 import json
-import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import aiohttp
 import grpc
 
+from tests.support.load import FailedError, Tally, repeating
 from umg_grpc.v1 import pb, rpc
 
 MODEL, VIDEO_MODEL = "famO-5", "vidA-2"
 TEXT = "One two three four five six seven eight nine ten eleven twelve."
 POLL_SECONDS = 0.25
-CALL_SECONDS = 60.0
 PAUSE_SECONDS = 0.02
 """Pause of a caller between two calls, so that the machine of the test has time for the gateways."""
 
 
-class LostError(Exception):
-    """A call that failed, or whose answer is not complete."""
-
-
-@dataclass
-class Tally:
-    """Calls of a run."""
-
-    ended: Counter[str] = field(default_factory=Counter)
-    """Complete calls, by kind."""
-    lost: list[str] = field(default_factory=list)
-    slowest_seconds: dict[str, float] = field(default_factory=dict)
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    async def count(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
-        """Run one call, and count it."""
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                await call()
-        except (LostError, TimeoutError, aiohttp.ClientError, grpc.aio.AioRpcError) as error:
-            self.lost.append(f"{kind}: {type(error).__name__}: {error}"[:400])
-        else:
-            self.ended[kind] += 1
-        seconds = time.monotonic() - began
-        self.slowest_seconds[kind] = max(seconds, self.slowest_seconds.get(kind, 0.0))
-        async with self.changed:
-            self.changed.notify_all()
-
-    async def until_more(self, calls: int) -> None:
-        """Wait until each kind of text calls has ended as many times again."""
-        wanted = {kind: self.ended[kind] + calls for kind in (PLAIN, STREAM, RPC)}
-        async with self.changed:
-            await self.changed.wait_for(lambda: self.lost or all(self.ended[kind] >= wanted[kind] for kind in wanted))
-
-
 PLAIN, STREAM, RPC, VIDEO = "chat", "chat stream", "gRPC stream", "video task"
+TEXT_KINDS = (PLAIN, STREAM, RPC)
 
 
 @dataclass(frozen=True)
@@ -68,7 +32,6 @@ class Callers:
     grpc_address: str
     key: str
     tally: Tally
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def calling(self, callers: int) -> AsyncGenerator[None, None]:
@@ -85,31 +48,29 @@ class Callers:
                 RPC: lambda: self._rpc(stub),
                 VIDEO: lambda: self._video(client),
             }
-            async with asyncio.TaskGroup() as group:
-                for kind, call in kinds.items():
-                    for _ in range(1 if kind is VIDEO else callers):
-                        group.create_task(self._repeat(kind, call))
-                try:
-                    yield
-                finally:
-                    self.stopped.set()
+            counted = [
+                partial(self._count, kind, call)
+                for kind, call in kinds.items()
+                for _ in range(1 if kind is VIDEO else callers)
+            ]
+            async with repeating(counted):
+                yield
 
-    async def _repeat(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
-        while not self.stopped.is_set():
-            await self.tally.count(kind, call)
-            await asyncio.sleep(PAUSE_SECONDS)
+    async def _count(self, kind: str, call: Callable[[], Awaitable[None]]) -> None:
+        await self.tally.count(kind, call)
+        await asyncio.sleep(PAUSE_SECONDS)
 
     async def _chat(self, client: aiohttp.ClientSession) -> None:
         async with client.post("/v1/chat/completions", json=_body(stream=False)) as response:
             text = await response.text()
             if response.status != 200 or json.loads(text)["choices"][0]["finish_reason"] != "stop":
-                raise LostError(f"{response.status} {text}")
+                raise FailedError(f"{response.status} {text}")
 
     async def _stream(self, client: aiohttp.ClientSession) -> None:
         async with client.post("/v1/chat/completions", json=_body(stream=True)) as response:
             text = await response.text()
             if response.status != 200 or not text.endswith("data: [DONE]\n\n") or '"error"' in text:
-                raise LostError(f"{response.status} {text[-200:]}")
+                raise FailedError(f"{response.status} {text[-200:]}")
 
     async def _rpc(self, stub: rpc.GenerationServiceStub) -> None:
         message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=TEXT))])
@@ -118,24 +79,24 @@ class Callers:
         async for part in stub.StreamGenerate(request, metadata=(("authorization", f"Bearer {self.key}"),)):
             kinds.update(event.WhichOneof("kind") for event in part.events)
         if "finished" not in kinds:
-            raise LostError(f"the stream has no end, only {kinds}")
+            raise FailedError(f"the stream has no end, only {kinds}")
 
     async def _video(self, client: aiohttp.ClientSession) -> None:
         task = {"model": VIDEO_MODEL, "prompt": "a lighthouse at dusk", "seconds": "4", "size": "720x1280"}
         async with client.post("/v1/videos", json=task) as response:
             made = await response.json()
             if response.status != 200:
-                raise LostError(f"{response.status} {made}")
+                raise FailedError(f"{response.status} {made}")
         status = made["status"]
         while status in {"queued", "in_progress"}:
             await asyncio.sleep(POLL_SECONDS)
             async with client.get(f"/v1/videos/{made['id']}") as response:
                 found = await response.json()
                 if response.status != 200:
-                    raise LostError(f"{response.status} {found}")
+                    raise FailedError(f"{response.status} {found}")
                 status = found["status"]
         if status != "completed":
-            raise LostError(f"the task ended as {status}")
+            raise FailedError(f"the task ended as {status}")
 
 
 def _body(*, stream: bool) -> dict[str, object]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.rolling.load import MODEL, VIDEO_MODEL, Callers, Tally
+from tests.rolling.load import MODEL, TEXT_KINDS, VIDEO_MODEL, Callers
 from tests.rolling.versions import Version
+from tests.support.load import Tally
 from tests.support.proxies import START_SECONDS, Ports, free_ports, nginx
 from tests.support.replicas import KEY, Replica
 
@@ -62,7 +63,7 @@ async def upgrade(plan: Plan, folder: Path) -> Outcome:
         async with nginx(folder, places, own) as log:
             callers = Callers(f"http://127.0.0.1:{own.http}", f"127.0.0.1:{own.grpc}", KEY, outcome.tally)
             async with callers.calling(plan.callers):
-                await outcome.tally.until_more(plan.calls)
+                await outcome.tally.until_more(TEXT_KINDS, plan.calls)
                 for _ in range(plan.rounds):
                     for replica in replicas:
                         await _replace(replica, plan, outcome, log)
@@ -86,14 +87,14 @@ async def _replace(replica: Replica, plan: Plan, outcome: Outcome, log: Path) ->
     stopped = time.monotonic()
     outcome.exits.append(await replica.stop())
     outcome.drain_seconds.append(time.monotonic() - stopped)
-    await outcome.tally.until_more(plan.calls)  # on the other gateway alone
+    await outcome.tally.until_more(TEXT_KINDS, plan.calls)  # on the other gateway alone
     before = len(_lines(log))
     await _start(replica, plan.new)
     addresses = {f"127.0.0.1:{port}" for port in (replica.ports.http, replica.ports.grpc)}
     async with asyncio.timeout(START_SECONDS):
-        while not outcome.tally.lost and not addresses <= _answering(_lines(log)[before:]):
-            await outcome.tally.until_more(1)
-    await outcome.tally.until_more(plan.calls)
+        while not outcome.tally.failures and not addresses <= _answering(_lines(log)[before:]):
+            await outcome.tally.until_more(TEXT_KINDS, 1)
+    await outcome.tally.until_more(TEXT_KINDS, plan.calls)
 
 
 def _lines(log: Path) -> list[str]:
