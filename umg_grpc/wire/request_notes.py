@@ -28,6 +28,10 @@ class RequestNotes(msgspec.Struct, eq=False):
     """Paths in the body of fields that only the models of one family accept, or that a family accepts in another
     place only. The rules of the model's family check them.
     """
+    model_family: str = ""
+    """Family of the model by the config or by its id, for encoders whose defaults depend on it; "" without one. Set by
+    the service.
+    """
     opaque_paths: dict[str, str] = {}
     """Canonical path (`messages[1].parts[0]`) of a part of unknown kind -> its path in the body, where the two do not
     correspond. For error messages only.

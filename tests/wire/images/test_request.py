@@ -267,7 +267,6 @@ REJECTIONS = [
     Rejection("no model", {"prompt": "p"}, "model", model=None),
     Rejection("nothing to make", {}, "prompt"),
     Rejection("a prompt that is no text", {"prompt": 5}, "prompt"),
-    Rejection("an unknown response format", {"prompt": "p", "response_format": "png"}, "response_format"),
     Rejection("no images", {"prompt": "p", "n": 0}, "n"),
     Rejection("a fraction", {"prompt": "p", "n": 1.5}, "n"),
     Rejection("a large seed", {"prompt": "p", "seed": 2147483648}, "seed"),
@@ -312,6 +311,11 @@ REJECTIONS = [
     Rejection("a bad image", message({"image": "foo"}), "input.messages[0].content[0].image"),
     Rejection("a large seed inside", {**message({"text": "p"}), "parameters": {"seed": 2**31}}, "parameters.seed"),
 ]
+
+
+def test_an_unknown_response_format_is_left_to_the_rules_of_the_family() -> None:
+    request, notes = decode({"prompt": "p", "response_format": "png"})
+    assert (request.response_format, notes.family) == (pb.IMAGE_RESPONSE_FORMAT_UNSPECIFIED, ["response_format"])
 
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)

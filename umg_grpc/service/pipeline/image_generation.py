@@ -61,6 +61,7 @@ class ImagePipeline(
         await self.count_and_reserve(call, access, request, notes)
         if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
             notes = replace(notes, files=None)
+        notes = replace(notes, model_family=model.family)
         return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:

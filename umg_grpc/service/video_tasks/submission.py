@@ -250,6 +250,7 @@ class Submissions:
             task_id=new.row.task_id,
             model=target.model,
             request=new.request,
+            family=target.family,
             source=new.source,
             callback_url=self._tasks.callback_url(new.row.task_id),
             strict=new.strict,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.knowledge.families.image import family_row, one_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
@@ -244,16 +243,14 @@ def _decode_parameters(given: StructuredParameters, request: pb.GenerateImageReq
 # --- flat bodies
 
 
-def _response_format(decoded: ImageBody) -> "pb.ImageResponseFormat.ValueType | None":
-    """Return the requested form of the images; None for none, and for an unknown one of a model of family G, which
-    ignores it (image document, response-format rule 1). Raise UmgError(INVALID_FIELD) for any other unknown one.
+def _response_format(decoded: ImageBody, notes: RequestNotes) -> "pb.ImageResponseFormat.ValueType | None":
+    """Return the requested form of the images; None for none and for an unknown one, which only family G accepts (image
+    document, response-format rule 1): `notes` have its name for the rules of the model's family.
     """
     if (given := decoded.response_format) is None:
         return None
     if (known := RESPONSE_FORMATS.get(given)) is None:
-        rules = family_row(decoded.model)
-        if rules is None or rules.family != "famG":
-            raise invalid("response_format", f"expected {one_of(RESPONSE_FORMATS)}; correct its value")
+        notes.family.append("response_format")
     return known
 
 
@@ -269,7 +266,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
             setattr(request, canonical, number)
     if decoded.safety_identifier is not None and decoded.user is None:
         request.user = decoded.safety_identifier
-    if (response_format := _response_format(decoded)) is not None:
+    if (response_format := _response_format(decoded, notes)) is not None:
         request.response_format = response_format
     elif request.operation != pb.IMAGE_OPERATION_GENERATE:
         request.response_format = pb.IMAGE_RESPONSE_FORMAT_B64_JSON  # SDKs read bytes from edits

@@ -21,6 +21,8 @@ class Submission:
     """The provider's model id."""
     request: pb.CreateVideoTaskRequest
     """The canonical request, with all defaults."""
+    family: str = ""
+    """Family of the model by the config or by its id; "" without one."""
     source: "ProviderTask | None" = None
     """Finished task of the provider that is to be changed (a remix); None for a new video."""
     callback_url: str = ""

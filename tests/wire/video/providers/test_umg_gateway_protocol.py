@@ -193,6 +193,14 @@ def test_a_data_url_is_the_file() -> None:
     assert done.results[0].data == b"\0\0\0"
 
 
+@pytest.mark.parametrize(("family", "place"), [("vidD", "metadata"), ("vidA", "prompt"), ("", "prompt")])
+def test_the_family_of_the_config_decides_the_place_of_the_prompt_of_an_alias(family: str, place: str) -> None:
+    request = pb.CreateVideoTaskRequest(model="film", entry=pb.VIDEO_ENTRY_UNIFIED)
+    request.parameters.prompt = "a lake"
+    sent = UMG_VIDEO.encode_create(Submission(task_id=TASK_ID, model="m", request=request, family=family))
+    assert set(msgspec.json.decode(sent.body)) == {"model", place}
+
+
 def test_a_remix_is_one_of_video_objects() -> None:
     source = ProviderTask(id="task_source", model="vidA-2")
     remix = submission("vidA-2", source=source, prompt="in blue")

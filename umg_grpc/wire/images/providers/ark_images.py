@@ -53,7 +53,7 @@ def encode_request(
     refuse_edits(request)
     report = Report()
     flat = flatten(request, report)
-    row = family_row(request.model)
+    row = family_row(request.model, notes.model_family)
     fields: JsonObject = {"model": model, "prompt": flat.prompt, "watermark": request.watermark}
     supported = SUPPORTED
     if row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:

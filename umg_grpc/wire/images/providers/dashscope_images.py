@@ -56,7 +56,7 @@ def encode_request(
     body = {
         "model": model,
         "input": {"messages": [{"role": "user", "content": content}]},
-        "parameters": _parameters(request, with_negative=True),
+        "parameters": _parameters(request, notes, with_negative=True),
     }
     return UpstreamRequest(GENERATION, msgspec.json.encode(body), {}, report)
 
@@ -70,7 +70,7 @@ def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNo
     report, flat = _prepared(request, notes)
     texts: JsonObject = {"prompt": flat.prompt}
     add_set(texts, request, {"negative_prompt": "negative_prompt"})
-    body = {"model": model, "input": texts, "parameters": _parameters(request, with_negative=False)}
+    body = {"model": model, "input": texts, "parameters": _parameters(request, notes, with_negative=False)}
     return UpstreamRequest(SYNTHESIS, msgspec.json.encode(body), ASYNC, report)
 
 
@@ -87,13 +87,13 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
     return report, flat
 
 
-def _parameters(request: pb.GenerateImageRequest, *, with_negative: bool) -> JsonObject:
+def _parameters(request: pb.GenerateImageRequest, notes: RequestNotes, *, with_negative: bool) -> JsonObject:
     """Return the member `parameters` of a call. `with_negative`: whether it includes the negative prompt.
 
     The number of images, the watermark and, where the model has it, the expansion of the prompt are always sent,
     since defaults of the provider may change.
     """
-    row = family_row(request.model)
+    row = family_row(request.model, notes.model_family)
     extends = request.prompt_extend if request.HasField("prompt_extend") else True
     watermark = request.watermark if request.HasField("watermark") else row is None or row.default_watermark
     parameters: JsonObject = {"n": request.n or 1, "watermark": watermark}

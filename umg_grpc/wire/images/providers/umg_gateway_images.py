@@ -69,7 +69,7 @@ def encode_request(
     """Encode an image request as a call of the other gateway. `stream`: whether to request a stream; `notes`: facts
     about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that it cannot express.
     """
-    row = family_row(request.model) or family_row(model)
+    row = family_row(request.model, notes.model_family) or family_row(model)
     structured = row is not None and row.is_structured
     if is_form(request) and not structured:
         return _form(request, model, stream, notes)
@@ -79,7 +79,7 @@ def encode_request(
     if structured:
         fields |= _structured(request)
     else:
-        fields |= {**_scalars(request), **_groups(request), **_images(request)}
+        fields |= {**_scalars(request, notes), **_groups(request), **_images(request)}
     fields |= _call_fields(request, model, stream)
     return UpstreamRequest(images_protocol.GENERATIONS, msgspec.json.encode(fields), SHAPE, report)
 
@@ -89,7 +89,7 @@ def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: Req
     report = Report()
     flat = flatten(request, report)
     report_others(request, FORM_SUPPORTED, notes, report)
-    fields = {**_scalars(request), **_groups(request), **_call_fields(request, model, stream)}
+    fields = {**_scalars(request, notes), **_groups(request), **_call_fields(request, model, stream)}
     is_edit = request.operation == pb.IMAGE_OPERATION_EDIT
     if is_edit:
         fields["prompt"] = flat.prompt
@@ -107,10 +107,10 @@ def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> 
     return fields
 
 
-def _scalars(request: pb.GenerateImageRequest) -> JsonObject:
+def _scalars(request: pb.GenerateImageRequest, notes: RequestNotes) -> JsonObject:
     fields: JsonObject = {}
     add_set(fields, request, {"prompt": "prompt", **OPTIONS})
-    row = family_row(request.model)
+    row = family_row(request.model, notes.model_family)
     if request.HasField("output_mime_type"):
         if row is not None and row.family == "famG":
             fields["mime_type"] = request.output_mime_type

@@ -171,7 +171,7 @@ Encoded = tuple[str, JsonObject]
 def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
     metadata: JsonObject = dict(extra)
     body: JsonObject = {"model": submission.model, **options}
-    if video_family(submission.model, submission.request.model) == "vidD":
+    if (submission.family or video_family(submission.model, submission.request.model)) == "vidD":
         metadata["content"] = content_items(submission, schemes=SCHEMES, only_urls={})
     else:
         body |= {"prompt": prompt_of(submission), **_images(submission)}

@@ -1,0 +1,39 @@
+"""Defaults of a family in requests for an alias, whose family only the config states."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.images.provider_protocol import ImageRequestEncoder
+from umg_grpc.wire.images.providers import ark_images, dashscope_images, umg_gateway_images
+from umg_grpc.wire.request_notes import RequestNotes
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    encode: ImageRequestEncoder
+    family: str
+    member: str
+
+
+CASES = [
+    Case(id="ark", encode=ark_images.encode_request, family="imgA", member="sequential_image_generation"),
+    Case(id="dashscope", encode=dashscope_images.encode_request, family="imgD", member="prompt_extend"),
+    Case(id="gateway, a structured body", encode=umg_gateway_images.encode_request, family="imgD", member="input"),
+    Case(id="gateway, a media type", encode=umg_gateway_images.encode_request, family="famG", member="mime_type"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_family_of_the_config_decides_the_body(case: Case) -> None:
+    request = pb.GenerateImageRequest(model="draw", prompt="a lake", output_mime_type="image/png")
+
+    def members(family: str) -> set[str]:
+        body = msgspec.json.decode(case.encode(request, "m", False, RequestNotes(model_family=family)).body)
+        return {*body, *body.get("parameters", {})}
+
+    assert case.member in members(case.family)
+    assert case.member not in members("")
