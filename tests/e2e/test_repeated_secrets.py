@@ -3,7 +3,9 @@
 import base64
 import json
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import quote
 
 import grpc
@@ -13,6 +15,7 @@ from aiohttp import ClientSession, web
 
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
+from tests.support.telemetry_collector import collector
 from tests.support.video_calls import eventually, until
 from umg_grpc.config import Config, parse
 from umg_grpc.service.channel_check import check_channels
@@ -119,8 +122,9 @@ class World:
                 check(await response.text())
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+@asynccontextmanager
+async def serving_provider() -> AsyncGenerator[tuple[Repeating, str, str], None]:
+    """Serve the provider. Yield it, its URL, and the config of a gateway in front of it."""
     provider, app = Repeating(), web.Application()
     app.router.add_post("/hook", provider.receive)
     app.router.add_route("*", "/{path:.*}", provider.answer)
@@ -138,14 +142,20 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worl
             f"egress: {{allow: ['{place}'], http: true}}\nretries: {{repeats: 0}}\nbreaker: {{failures: 100000}}\n"
             f"channels:\n{channels}"
         )
-        async with (
-            running(config, tmp_path_factory.mktemp("gateway")) as gateway,
-            ClientSession(gateway.url, headers=gateway.headers) as session,
-        ):
-            videos = gateway.service._channels.videos["videos"]
-            assert isinstance(videos, HttpVideo)
-            videos._protocol = replace(videos._protocol, first_poll_seconds=0.05, poll_seconds=0.05)
-            yield World(gateway, provider, session, parse(config, "test.yaml", {}), f"{url}/hook")
+        yield provider, url, config
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+    async with (
+        serving_provider() as (provider, url, config),
+        running(config, tmp_path_factory.mktemp("gateway")) as gateway,
+        ClientSession(gateway.url, headers=gateway.headers) as session,
+    ):
+        videos = gateway.service._channels.videos["videos"]
+        assert isinstance(videos, HttpVideo)
+        videos._protocol = replace(videos._protocol, first_poll_seconds=0.05, poll_seconds=0.05)
+        yield World(gateway, provider, session, parse(config, "test.yaml", {}), f"{url}/hook")
 
 
 def check(text: str) -> None:
@@ -239,3 +249,23 @@ async def test_no_check_of_a_channel_has_the_secret(world: World, form: str) -> 
     results = await check_channels(world.config.channels, world.gateway.service._channels, 10)
     assert not any(result.is_fine for result in results if result.channel in TEXT_PROTOCOLS)
     check(str(results))
+
+
+async def test_no_span_and_no_exported_metric_has_the_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with collector() as received, serving_provider() as (provider, _, config):
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": received.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        async with (
+            running(config, tmp_path, variables) as gateway,
+            ClientSession(gateway.url, headers=gateway.headers) as session,
+        ):
+            for form in FORMS.values():
+                provider.text, provider.status = form, 400
+                async with session.post("/v1/embeddings", json=CALLS["/v1/embeddings"]) as response:
+                    check(await response.text())
+                provider.status = 500
+                async with session.post("/v1/responses", json=CALLS["/v1/responses"]) as response:
+                    check(await response.text())
+        assert len(received.attempts) >= 2 * len(FORMS)
+        check(f"{received.spans} {received.metrics}")
