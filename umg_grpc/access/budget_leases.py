@@ -1,4 +1,6 @@
-"""Lease of a process on a key's budget, and its size: by the process's own rate of spending, at most a minute of it."""
+"""Lease of a process on a key's budget, and its size: the costs of the process at its own rate while the lease is
+valid, and the reservations of its calls in flight.
+"""
 
 import asyncio
 import math
@@ -8,18 +10,28 @@ from typing import Protocol
 from umg_grpc.store.budget_accounts import CALL_DIVISOR, LEAST_SHARES, SHARE_DIVISOR, Demand, Grant, LeaseId
 
 MINUTE_SECONDS = 60.0
+LEAST_AHEAD_SECONDS = 65.0
+"""Seconds of spending below which a lease is extended in advance: a minute without the database, and the confirmation
+before it.
+"""
 RATE_SECONDS = 30.0
 """Time constant of the mean over which the rate of spending is measured."""
 LEAST_RATE_SECONDS = 10.0
 """Shortest time to which spent amounts are related: a single call is a poor measure of a rate."""
 LEAST_RATE_CALLS = 4
 """Calls after which a lease is extended in advance, and kept for a minute."""
+PEAK_SECONDS = 30.0
+"""Time of which the largest reservations are known; those of the time before it count too."""
 VALID_SECONDS = 75.0
 """Seconds after the last confirmation in which a lease may be spent, fewer than the `LOST_SECONDS` after which the
 database books it as spent.
 """
 FLOOR_CALLS = 2
 """Calls for which a lease should suffice, also at a low rate."""
+ALONE_DIVISOR = 4
+"""Part of a lease that a call whose cost has no bound of its own reserves at most while the lease cannot be extended,
+so that others can run beside it.
+"""
 LOOK_SECONDS, TIGHT_LOOK_SECONDS = 1.5, 0.5
 """Seconds after which a query finds out again whether others want unused amounts: usually, and while the rest of
 the budget is small. Usage records of calls bring the answer once a second.
@@ -74,7 +86,8 @@ class Lease:
     __slots__ = (
         *("budget", "extending", "extend_at", "grant", "left", "lease_id", "open", "refused_until", "reserved"),
         *("is_wanted", "looked_at", "rest", "to_return", "used_at", "valid_until", "wait_at"),
-        *("_calls", "_largest", "_measured_at", "_recent", "_seconds", "_spent", "_total"),
+        *("_calls", "_largest", "_measured_at", "_peak", "_peak_at", "_seconds", "_spent", "_total"),
+        *("_former_largest", "_former_peak"),
     )
 
     def __init__(self, lease_id: LeaseId, budget: int, now: float) -> None:
@@ -98,26 +111,41 @@ class Lease:
         """Time at which the lease can be spent no longer, unless it is confirmed."""
         self.is_wanted = False
         """Whether a process was refused when this process looked last (`looked_at`), so that it returns all it can."""
-        self.used_at = self.looked_at = self._measured_at = now
+        self.used_at = self.looked_at = self._measured_at = self._peak_at = now
         self._spent = 0  # since `_measured_at`
         self._total = self._seconds = 0.0  # spent amount before, and the time in which it was spent, both decaying
-        self._largest = self._recent = self._calls = 0  # largest reservation, also since `_measured_at`; all calls
+        self._calls = 0
+        # Largest reservation, and largest sum of those at the same time: since `_peak_at`, and in the time before it.
+        self._largest = self._former_largest = self._peak = self._former_peak = 0
         self.extending = asyncio.Lock()
 
-    def aim(self, least: int, most: int) -> int:
+    @property
+    def largest(self) -> int:
+        """Largest recent reservation."""
+        return max(self._largest, self._former_largest)
+
+    @property
+    def peak(self) -> int:
+        """Largest recent sum of the reservations at the same time."""
+        return max(self._peak, self._former_peak)
+
+    def aim(self, least: int, most: int, *, alone: bool = False) -> int:
         """Return the unreserved micro-credits that the lease should have before a call that costs between `least` and
         `most`.
 
-        It is `most`, or less if the rest of the budget is small, but at least `least`.
+        It is `most`, or less if the rest of the budget is small, but at least `least`. `alone`: whether the lease
+        cannot be extended.
         """
-        return max(least, min(most, (self.left + self.rest) // CALL_DIVISOR))
+        part = self.left // ALONE_DIVISOR if alone else (self.left + self.rest) // CALL_DIVISOR
+        return max(least, min(most, part))
 
     def reserve(self, micro_credits: int) -> None:
         """Reserve an amount for a call."""
         self.left -= micro_credits
         self.reserved += micro_credits
         self.open += 1
-        self._recent = max(self._recent, micro_credits)
+        self._largest = max(self._largest, micro_credits)
+        self._peak = max(self._peak, self.reserved)
         self._calls += 1
 
     def end(self, reserved: int, spent: int, moved: int = 0) -> None:
@@ -133,33 +161,46 @@ class Lease:
             self.to_return, self.left = self.to_return + self.left, 0
 
     def measure(self, now: float) -> None:
-        """Measure the rate of spending since the last call of this method."""
+        """Measure the rate of spending since the last call of this method, and forget old reservations."""
         if (seconds := now - self._measured_at) > 0:
             decay = math.exp(-seconds / RATE_SECONDS)
             self._total = self._total * decay + self._spent
             self._seconds = self._seconds * decay + seconds
             self._measured_at, self._spent = now, 0
-        if self._recent:
-            self._largest, self._recent = self._recent, 0
-
-    def minute(self, now: float) -> int:
-        """Return the micro-credits that the process spends in a minute at its present rate."""
-        seconds = max(LEAST_RATE_SECONDS, self._seconds + now - self._measured_at)
-        return int(MINUTE_SECONDS * (self._total + self._spent) / seconds)
+        if now - self._peak_at >= PEAK_SECONDS:
+            self._former_largest, self._largest = self._largest, 0
+            self._former_peak, self._peak = self._peak, self.reserved
+            self._peak_at = now
 
     def demand(self, now: float, least: int, most: int) -> Demand:
-        """Return the amounts to lease for a call that costs between `least` and `most`, and for later calls."""
-        size = most or max(self._largest, self._recent)
-        ahead = self.minute(now) + size * (self.open + FLOOR_CALLS)
+        """Return the amounts to lease for a call that costs between `least` and `most`, and for later calls. 0 for both
+        leases in advance.
+        """
+        more = self.reserved + FLOOR_CALLS * most if most else 0  # as many again: calls in flight may become more
+        ahead = max(self._ahead(now, VALID_SECONDS), self._spending(now, VALID_SECONDS) + more)
         return Demand(max(0, least - self.left), max(0, most - self.left), max(0, ahead - self.left))
 
     def target(self, now: float) -> int:
-        """Return the amount without reservations that the process keeps: that of a minute and a few calls, but at most
-        its share of the rest.
+        """Return the amount without reservations that the process keeps: that for the time in which the lease
+        is valid, but at most its share of the rest.
         """
+        return min(self._ahead(now, VALID_SECONDS), self._share())
+
+    def _spending(self, now: float, seconds: float) -> int:
+        """Return the micro-credits that the process spends in these seconds at its present rate."""
+        measured = max(LEAST_RATE_SECONDS, self._seconds + now - self._measured_at)
+        return int(seconds * (self._total + self._spent) / measured)
+
+    def _ahead(self, now: float, seconds: float) -> int:
+        """Return the micro-credits without reservations for these seconds at the present rate: the costs of the calls,
+        and their reservations, which may be much larger, at the recent number of calls in flight.
+        """
+        return self._spending(now, seconds) + max(FLOOR_CALLS * self.largest, self.peak - self.reserved)
+
+    def _share(self) -> int:
+        """Return the amount without reservations that the process may keep beside the others."""
         processes = LEAST_SHARES if self.grant is None else max(self.grant.processes, LEAST_SHARES)
-        share = (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
-        return min(self.minute(now) + FLOOR_CALLS * max(self._largest, self._recent), share)
+        return (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
 
     def is_tight(self) -> bool:
         """Return whether the rest of the budget was small beside the leases when this lease was extended last, so that
@@ -188,4 +229,6 @@ class Lease:
         """Return whether the lease should be extended in advance, so that it lasts a minute without the database."""
         if self._calls < LEAST_RATE_CALLS or now < self.extend_at or now - self.used_at >= MINUTE_SECONDS:
             return False
-        return not self.is_wanted and not self.is_tight() and 4 * self.left < 3 * self.target(now)
+        if self.is_wanted or self.is_tight():
+            return False
+        return self.left < min(self._ahead(now, LEAST_AHEAD_SECONDS), 3 * self._share() // 4)

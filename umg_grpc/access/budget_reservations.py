@@ -4,6 +4,7 @@ it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,6 +31,12 @@ CONFIRM_SECONDS = 15.0
 BOOK_SECONDS = 60.0
 """Time between two searches for leases of lost processes."""
 EXTEND_AGAIN_SECONDS = 5.0
+ALONE_SECONDS = 5.0
+"""Time after a failure, or a late answer, of the database in which no call waits for a larger lease that it can do
+without.
+"""
+PATIENCE_SECONDS = 1.0
+"""Longest wait for a larger lease of a call that can do without."""
 
 logger = LazyLogger(__name__)
 
@@ -107,7 +114,7 @@ class Budgets:
         self._extensions: set[asyncio.Task[Grant]] = set()
         self._confirm_at = monotonic() + CONFIRM_SECONDS
         self._book_at = monotonic() + BOOK_SECONDS
-        self._away_until = 0.0
+        self._away_until = self._alone_until = 0.0
         self._periods: dict[str, tuple[float, float]] = {}  # name -> begin and end of the present one
         self._background: Background | None = None
 
@@ -116,10 +123,14 @@ class Budgets:
         self._background = Background("looking after leases of budgets", self.step, every=STEP_SECONDS)
 
     async def aclose(self, seconds: float) -> None:
-        """Stop the background work within a bounded time. The leases stay until `return_own`."""
+        """Stop the background work, and wait for requests that no call waits for any more, within a bounded time. The
+        leases stay until `return_own`.
+        """
         if (background := self._background) is not None:
             self._background = None
             await background.aclose(seconds)
+        if self._extensions:
+            await asyncio.wait({*self._extensions}, timeout=seconds)
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
         """Reserve the cost of a call in micro-credits. Return the reservation; None for a key without a budget.
@@ -142,9 +153,9 @@ class Budgets:
             lease.give_up()
         lease.used_at = now
         most = least if most is None else most
-        if lease.left < lease.aim(least, most):
+        if lease.left < lease.aim(least, most, alone=self._is_alone()):
             await self._extend(lease, caller, least, most)
-        micro_credits = min(lease.left, lease.aim(least, most))
+        micro_credits = min(lease.left, lease.aim(least, most, alone=self._is_alone()))
         lease.reserve(micro_credits)
         return Reservation(lease, micro_credits)
 
@@ -152,7 +163,13 @@ class Budgets:
         """Confirm the leases if it is time, return the amounts that this process does not need or that others want,
         and extend leases in advance. Raise SQLAlchemyError or OSError.
         """
-        now = self._monotonic()
+        try:
+            await self._look_after_leases(self._monotonic())
+        except (SQLAlchemyError, OSError):
+            self._alone_until = self._monotonic() + ALONE_SECONDS
+            raise
+
+    async def _look_after_leases(self, now: float) -> None:
         for lease in self._leases.values():
             lease.measure(now)
             if now >= lease.valid_until:
@@ -210,6 +227,10 @@ class Budgets:
         """Return all leases of this process to the database, once all its usage records are in it."""
         await self._owner.return_all({self._holder})
 
+    def _is_alone(self) -> bool:
+        """Return whether the database did not answer of late."""
+        return self._monotonic() < self._alone_until
+
     def _period_start(self, period: str) -> int:
         """Return the start of the present budget period, by the clock of the database."""
         now, (start, end) = self._clock.now(), self._periods.get(period, (0.0, 0.0))
@@ -247,6 +268,16 @@ class Budgets:
 
         Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the database does not answer.
         """
+        if lease.left >= least:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await self._extend_until(lease, caller, least, most)
+                return
+            self._alone_until = self._monotonic() + ALONE_SECONDS
+        if lease.left < least:
+            await self._extend_until(lease, caller, least, most)
+
+    async def _extend_until(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
         async with lease.extending:
             extended = False
             while lease.left < (least if extended else lease.aim(least, most)):
@@ -270,11 +301,10 @@ class Budgets:
             # in a task, since a caller that leaves must not lose the leased amount
             task = asyncio.create_task(self._extend_at_owner(lease, demand), name="budget lease")
             self._extensions.add(task)
-            task.add_done_callback(self._extensions.discard)
+            task.add_done_callback(self._end_extension)
             try:
                 grant = await asyncio.shield(task)
             except (SQLAlchemyError, OSError):
-                self._away_until = self._monotonic() + REFUSAL_SECONDS  # the calls in the queue would wait one by one
                 break
             if grant.micro_credits:
                 return None
@@ -292,9 +322,21 @@ class Budgets:
         message = "the database of the budgets does not answer; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
 
+    def _end_extension(self, task: asyncio.Task[Grant]) -> None:
+        self._extensions.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as known: the call may wait no longer
+
     async def _extend_at_owner(self, lease: Lease, demand: Demand) -> Grant:
         sent = self._monotonic()
-        grant = await self._owner.lease(lease.lease_id, self._directory, lease.budget, demand)
+        try:
+            grant = await self._owner.lease(lease.lease_id, self._directory, lease.budget, demand)
+        except (SQLAlchemyError, OSError):
+            now = self._monotonic()
+            self._away_until = now + REFUSAL_SECONDS  # the calls in the queue would wait one by one
+            self._alone_until = now + ALONE_SECONDS
+            raise
+        self._alone_until = 0.0
         lease.grant, lease.is_wanted, lease.looked_at = grant, grant.is_wanted, self._monotonic()
         lease.rest = max(0, lease.budget - sum(grant.balance) - grant.micro_credits)
         if grant.micro_credits:
