@@ -75,9 +75,9 @@ def test_whole_frames_are_the_stream_to_the_byte(lines: list[bytes], data: st.Da
 
 
 def test_an_endless_event_is_refused() -> None:
-    splitter = SseSplitter(limit=100)
-    splitter.whole(b"data: " + b"x" * 90)
-    with pytest.raises(UmgError) as caught:
+    splitter = SseSplitter(limit=1 << 20)
+    splitter.whole(b"data: " + b"x" * ((1 << 20) - 10))
+    with pytest.raises(UmgError, match="larger than 1 MiB; request less in one call") as caught:
         splitter.whole(b"x" * 10)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 

@@ -6,8 +6,6 @@ import re
 
 import msgspec
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.sse import BOM, MAX_EVENT_BYTES
 from umg_grpc.wire.errors.provider_errors import unreadable
@@ -55,8 +53,7 @@ class ArrayReader:
         self._rest, self._seen = self._rest[done:], self._seen - done
         self._begin = max(0, self._begin - done)
         if len(self._rest) > MAX_EVENT_BYTES:
-            message = f"the provider sent an event larger than {MAX_EVENT_BYTES} bytes"
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
+            raise sse.too_large_event(MAX_EVENT_BYTES)
         return b"".join(frames)
 
 

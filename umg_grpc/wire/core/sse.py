@@ -23,6 +23,12 @@ _ERROR_LINE = re.compile(rb"\s*\{\s*\"error\"\s*:")
 _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
+def too_large_event(limit: int) -> UmgError:
+    """Return the error for an event of a provider's stream with more than `limit` bytes."""
+    message = f"an event of the provider's answer is larger than {limit / 2**20:g} MiB; request less in one call"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
+
+
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """One server-sent event: its name (b"" without one), its data (None without data lines), and its bytes
     as received.
@@ -69,8 +75,7 @@ class SseSplitter(msgspec.Struct, eq=False):
             frames = bytes(self._rest[:cut])
             del self._rest[:cut]
         if len(self._rest) > self.limit:
-            message = f"the provider sent an event larger than {self.limit} bytes"
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
+            raise too_large_event(self.limit)
         return frames
 
     def rest(self) -> bytes:
