@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from tests.access.conftest import Clock
 from tests.support.databases import Database, Postgres
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import Keys, hash_secret
 from umg_grpc.access.authentication import PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import MAX_REJECTED
@@ -66,8 +66,14 @@ async def reason(authenticator: Authenticator, secret: str) -> "pb.ErrorReason.V
 
 
 async def settled(authenticator: Authenticator) -> None:
-    """Wait until all pending lookups have been made: they are made in turn."""
-    await reason(authenticator, token_hex())  # an unknown secret, so looked up after the others
+    """Wait until all pending lookups have ended, for as long as the database takes: they are made in turn."""
+    await authenticator._request_lookup(hash_secret(token_hex()))  # an unknown secret, so looked up after the others
+
+
+async def wait_until_back(store: Store) -> None:
+    """Wait until the store has found the database again: until then queries fail at once if the outage was long."""
+    if store.reconnection.is_away:
+        await store.reconnection.returned.wait()
 
 
 async def test_a_valid_secret_authenticates_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
@@ -285,7 +291,7 @@ async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenti
 
 
 async def test_cached_callers_stay_valid_during_an_outage(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage, store: Store
 ) -> None:
     _, secret = await keys.create("app")
     _, unseen = await keys.create("unseen")
@@ -302,6 +308,8 @@ async def test_cached_callers_stay_valid_during_an_outage(
         assert len(logs) == 1
         outage.end()
         clock.seconds += 2
+        await wait_until_back(store)
+        await settled(authenticator)
         assert (await authenticator.authenticate(unseen)).name == "unseen"
     assert [entry["log_level"] for entry in logs] == ["warning", "info"]
     assert await reason(authenticator, "sk-umg-wrong") == pb.ERROR_REASON_INVALID_KEY
@@ -322,7 +330,7 @@ async def test_a_key_that_was_learnt_is_known_in_an_outage_before_its_first_use(
 
 
 async def test_a_key_revoked_in_an_outage_is_refused_after_it(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage, store: Store
 ) -> None:
     _, secret = await keys.create("app")
     await authenticator.authenticate(secret)
@@ -330,6 +338,7 @@ async def test_a_key_revoked_in_an_outage_is_refused_after_it(
     clock.seconds += 60
     await authenticator.authenticate(secret)
     outage.end()
+    await wait_until_back(store)
     await settled(authenticator)  # a lookup that waited for the database
     await keys.revoke("app")
     clock.seconds += 3
