@@ -34,6 +34,10 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
     """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     """Request id of the provider; "" without one."""
+    refuses_changes: bool = False
+    """Whether the call is to be refused if a gateway behind this one states changes of the request: its caller is
+    strict, and that gateway was not sent `x-umg-strict`.
+    """
     stream_start: StreamStart | None = None
     """Progress of the call before its first message; None for a call without a stream."""
 

@@ -28,7 +28,7 @@ from umg_grpc.service.pipeline.failure_policy import (
 )
 from umg_grpc.service.resilience.retry_budget import MEND_CREDIT
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
-from umg_grpc.wire.core.gateway_headers import ROUTE
+from umg_grpc.wire.core.gateway_headers import ROUTE, STRICT
 
 CALLER_LEFT = "left"
 CANCELLED = "CANCELLED"
@@ -240,6 +240,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         # a retry is the same attempt, with another answer
         attempt.answer = answer = UpstreamAnswer(None if usage_in_flight is None else usage_in_flight.begin)
         answer.stream_start = call.stream_start
+        answer.refuses_changes = STRICT in call.arrival.metadata and call.strict
         ANSWER.set(answer)
         if call.span is not None:
             attempt.span = call.span.begin_attempt(attempt.target)

@@ -30,13 +30,14 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.secret_masking import SECRETS
 from umg_grpc.wire.text_format import UpstreamRequest
 
 CONTENT_TYPE = "Content-Type"
 DROPPED_NAME = DROPPED.encode()
+STRICT_LINE = f"{STRICT}: true\r\n".encode()
 KEY_ID_CHARACTERS = 16
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
@@ -188,6 +189,8 @@ class HttpChannel:
         self._deadlines = deadlines
         self._proxy = proxy
         self._tls = tls
+        self._is_gateway = False
+        """Whether the provider is a gateway, as its statement of dropped fields has shown."""
 
     @property
     def total_seconds(self) -> float:
@@ -232,6 +235,9 @@ class HttpChannel:
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
         trace, answer, deadlines = OUTGOING.get(), ANSWER.get(), self._deadlines
+        head_lines = trace.head_lines if trace is not None else b""
+        if self._is_gateway and answer is not None and answer.refuses_changes:
+            head_lines, answer.refuses_changes = head_lines + STRICT_LINE, False
         outgoing = structs.replace(
             template,
             body=encoded.body,
@@ -239,7 +245,7 @@ class HttpChannel:
             repeatable=repeatable,
             max_bytes=max_bytes,
             on_send=answer.record_send if answer is not None else None,
-            head_lines=trace.head_lines if trace is not None else b"",
+            head_lines=head_lines,
         )
         if endpoint.signer is not None:
             signed = {**template.headers, **await endpoint.signer.headers(outgoing)}
@@ -276,9 +282,12 @@ class HttpChannel:
 
     def record_success(self, endpoint: Endpoint, headers: Headers, report: Report) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
-        response. `report`: gets the changes that a provider which is a gateway states there.
+        response. `report`: gets the changes that a provider which is a gateway states there. Raise
+        UmgError(UNTRANSLATABLE) if the caller accepts no changes.
         """
-        if DROPPED_NAME in headers.values_by_name:
+        states_changes = DROPPED_NAME in headers.values_by_name
+        if states_changes:
+            self._is_gateway = True
             report.add_header(self.secrets.mask.text(headers[DROPPED]))
         if (answer := ANSWER.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
@@ -287,6 +296,8 @@ class HttpChannel:
             self._in_turn.record_success(endpoint)
         if self._broken is not None and self._broken == endpoint:
             self._broken = None
+        if states_changes and answer is not None and answer.refuses_changes:
+            report.refuse()
 
     def record_failure(
         self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
