@@ -116,5 +116,10 @@ def test_short_secrets_mask_no_other_words(word: Word) -> None:
     assert SecretMask([word.secret]).text(word.text) == word.masked
 
 
+def test_a_text_that_is_the_secret_or_a_character_shorter_is_compared_with_all_forms_that_fit() -> None:
+    mask = SecretMask(["abc-123", "abc-123456"])
+    assert [mask.text(text) for text in ("abc-123", "abc-12", "xabc-123")] == ["[key]", "abc-12", "x[key]"]
+
+
 def test_a_longer_secret_is_masked_before_one_that_is_a_part_of_it() -> None:
     assert SecretMask(["abc-123", "abc-123:def-456"]).text("abc-123:def-456 abc-123") == "[key] [key]"
