@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CHECKED = (
-    *("umg_grpc", "http_facade", "clients", "bench", "scripts", "tests", "hatch_build.py"),
+    *("umg_grpc", "umg_sandbox", "http_facade", "clients", "bench", "scripts", "tests", "hatch_build.py"),
     *("proto/umg", "docs", "README.md", "CHANGELOG.md"),
 )
 GENERATED = ("umg_client/v1", "migrations/versions", "node_modules", "java/target", "rust/target", "tests/fuzz/corpus")

@@ -127,7 +127,7 @@ class ChannelFactory:
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
+        from umg_sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(

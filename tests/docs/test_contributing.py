@@ -63,7 +63,7 @@ def packages() -> list[str]:
     """Return the paths of all packages, relative to the repository."""
     return sorted(
         str(path.parent.relative_to(ROOT))
-        for top in ("umg_grpc", "http_facade")
+        for top in ("umg_grpc", "umg_sandbox", "http_facade")
         for path in (ROOT / top).rglob("__init__.py")
     )
 

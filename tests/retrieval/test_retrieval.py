@@ -10,8 +10,8 @@ import pytest_asyncio
 from tests.retrieval.corpus import PASSAGES, QUESTIONS, Question
 from tests.upstream.vectors import SECONDS, Embedder, Reranker, loaded_engine, rerank_request, vectors_of
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
-from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
-from umg_grpc.upstream.sandbox.rerank_channel import SandboxRerank
+from umg_sandbox.embedding_channel import SandboxEmbedding
+from umg_sandbox.rerank_channel import SandboxRerank
 
 NAMES = list(PASSAGES)
 TEXTS = list(PASSAGES.values())

@@ -10,7 +10,7 @@ from pathlib import Path
 from umg_grpc.store.schema_version import HEAD
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("umg_grpc", "http_facade", "proto", "third_party", "hatch_build.py")
+PACKAGES = ("umg_grpc", "umg_sandbox", "http_facade", "proto", "third_party", "hatch_build.py")
 STORE = Path("umg_grpc/store")
 MIGRATION = """
 import sqlalchemy as sa
@@ -56,7 +56,8 @@ def extract(revision: str, folder: Path) -> Version:
     """Write the tree of a commit into a folder, and generate its code unless the schema is that of today."""
     tree = folder / "version"
     tree.mkdir()
-    archive = subprocess.run(["git", "archive", revision, *PACKAGES], cwd=ROOT, capture_output=True, check=True).stdout
+    found = _git("ls-tree", "--name-only", revision, *PACKAGES).split()  # an earlier version may lack one
+    archive = subprocess.run(["git", "archive", revision, *found], cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run(["tar", "x"], cwd=tree, input=archive, check=True)
     if _git("diff", "--name-only", revision, "--", "proto", "third_party"):
         generate = f"import hatch_build, pathlib; hatch_build.generate(pathlib.Path({str(tree)!r}))"
@@ -71,7 +72,7 @@ def next_version(folder: Path) -> Version:
     that every process reads.
     """
     tree = folder / "next"
-    for name in ("umg_grpc", "http_facade", "gen"):
+    for name in ("umg_grpc", "umg_sandbox", "http_facade", "gen"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tree / STORE / "migrations/versions/next.py").write_text(MIGRATION.format(head=HEAD))
     text, line = (file := tree / STORE / "schema_version.py").read_text(), f'HEAD = "{HEAD}"'

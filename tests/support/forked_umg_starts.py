@@ -41,7 +41,7 @@ MODULES = (
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (
     *("umg_grpc.config.aliases", "umg_grpc.config.built_in_config", "umg_grpc.config.file_schema"),
-    *("umg_grpc.config.model_settings", "umg_grpc.upstream.sandbox", "re2"),
+    *("umg_grpc.config.model_settings", "umg_sandbox", "re2"),
 )
 """Modules that most gateways of tests import when they start."""
 LARGEST_REQUEST = 1 << 20

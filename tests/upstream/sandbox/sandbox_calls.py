@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_sandbox import SandboxText
 
 MODEL, IMAGE_MODEL = "famO-5", "famG-2.5-flash-image"
 

@@ -19,8 +19,8 @@ from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
-from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
 from umg_grpc.v1 import pb
+from umg_sandbox.embedding_channel import SandboxEmbedding
 
 MODELS = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
 LARGE = "text-embedding-3-large"

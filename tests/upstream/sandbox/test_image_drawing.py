@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageStat
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox import image_drawing
-from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing, InputImage, draw
 from umg_grpc.v1 import pb
+from umg_sandbox import image_drawing
+from umg_sandbox.image_drawing import FORMATS, Drawing, InputImage, draw
 
 PROMPT = "A watercolor fox reading a newspaper in a small café"
 SQUARE = Drawing("imgC-1", PROMPT, 512, 512)

@@ -16,10 +16,10 @@ from jsonschema import Draft202012Validator
 from tests.upstream.sandbox.steps import MAX_CALLS, counted
 from tests.upstream.sandbox.validity import problems
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox.prompt_words import Words
-from umg_grpc.upstream.sandbox.regular_expressions import MAX_PATTERNS, compiled, matching_sample
-from umg_grpc.upstream.sandbox.schema_value_generation import instance, json_of
 from umg_grpc.v1 import pb
+from umg_sandbox.prompt_words import Words
+from umg_sandbox.regular_expressions import MAX_PATTERNS, compiled, matching_sample
+from umg_sandbox.schema_value_generation import instance, json_of
 
 PROMPT = (
     'What is the weather in Paris on 2026-03-04 for 3 people? Write to ann@mail.test or see https://a.test/b "red car"'
@@ -389,9 +389,9 @@ def test_an_instance_is_valid_under_any_schema(schema: object, a: object, b: obj
 
 FRESH = """
 import sys
-import umg_grpc.upstream.sandbox
-from umg_grpc.upstream.sandbox.schema_value_generation import instance
-from umg_grpc.upstream.sandbox.prompt_words import Words
+import umg_sandbox
+from umg_sandbox.schema_value_generation import instance
+from umg_sandbox.prompt_words import Words
 assert "jsonschema" not in sys.modules
 instance({"type": "integer"}, Words("a prompt"))
 assert "jsonschema" in sys.modules

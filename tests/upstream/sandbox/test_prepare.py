@@ -17,9 +17,9 @@ from tests.upstream.sandbox.sandbox_calls import (
     user,
 )
 from umg_grpc.knowledge.catalogue import describe
-from umg_grpc.upstream.sandbox.token_limits import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_sandbox.token_limits import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
 STRANGE = pb.Part(opaque=OPAQUE)

@@ -10,8 +10,8 @@ from tests.upstream.vectors import SECONDS, loaded_engine, rerank_request
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local import RERANK_MODEL
 from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
-from umg_grpc.upstream.sandbox.rerank_channel import SandboxRerank
 from umg_grpc.v1 import pb
+from umg_sandbox.rerank_channel import SandboxRerank
 
 MODEL = "rerank-v1"
 QUERY = "Where does the kitten sleep?"

@@ -24,8 +24,8 @@ from tests.upstream.sandbox.sandbox_calls import (
     user,
 )
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
+from umg_sandbox import SandboxText
 
 
 @dataclass

@@ -12,8 +12,8 @@ from tests.upstream.sandbox.sandbox_calls import (
     text,
     user,
 )
-from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
+from umg_sandbox import SandboxText
 
 LONG = "word " * 1000  # 1250 tokens
 LONGER = "text " * 2000  # 2500 tokens

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from umg_grpc.upstream.sandbox.text_drawing import (
+from umg_sandbox.text_drawing import (
     ELLIPSIS,
     MAX_CHARACTERS,
     SMALLEST,

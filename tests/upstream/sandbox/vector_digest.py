@@ -3,7 +3,7 @@
 import hashlib
 
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine
-from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
+from umg_sandbox.embedding_channel import SandboxEmbedding
 
 
 async def digest() -> str:

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import UNSET, Meta, field
 
-from umg_grpc.upstream.sandbox.regular_expressions import MAX_PATTERN, MAX_PATTERNS, matches, problem
-from umg_grpc.upstream.sandbox.schema_work_budget import Budget
 from umg_grpc.wire.core.json import convert, echo, invalid
+from umg_sandbox.regular_expressions import MAX_PATTERN, MAX_PATTERNS, matches, problem
+from umg_sandbox.schema_work_budget import Budget
 
 MAX_LEVELS = 100
 """Maximum depth of nested schemas."""

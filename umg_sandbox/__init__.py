@@ -13,10 +13,10 @@ Videos: `SandboxVideo`, tasks of some seconds whose results are MP4 files. `[[fa
 the prompt fail the task, `[[fail:429]]` rejects its submission, and with `[[slow]]` it never ends.
 """
 
-from umg_grpc.upstream.sandbox.embedding_channel import SandboxEmbedding
-from umg_grpc.upstream.sandbox.image_channel import SandboxImages
-from umg_grpc.upstream.sandbox.rerank_channel import SandboxRerank
-from umg_grpc.upstream.sandbox.text_channel import SandboxText
-from umg_grpc.upstream.sandbox.video_channel import SandboxVideo
+from umg_sandbox.embedding_channel import SandboxEmbedding
+from umg_sandbox.image_channel import SandboxImages
+from umg_sandbox.rerank_channel import SandboxRerank
+from umg_sandbox.text_channel import SandboxText
+from umg_sandbox.video_channel import SandboxVideo
 
 __all__ = ["SandboxEmbedding", "SandboxImages", "SandboxRerank", "SandboxText", "SandboxVideo"]

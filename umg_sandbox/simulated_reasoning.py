@@ -6,13 +6,13 @@ import hmac
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from umg_grpc.upstream.sandbox import simulated_faults
-from umg_grpc.upstream.sandbox.output_truncation import truncate
-from umg_grpc.upstream.sandbox.prompt_reader import Count, Prompt, first_words
-from umg_grpc.upstream.sandbox.prompt_words import Words, digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_sandbox import simulated_faults
+from umg_sandbox.output_truncation import truncate
+from umg_sandbox.prompt_reader import Count, Prompt, first_words
+from umg_sandbox.prompt_words import Words, digest
 
 KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
 SIGNED_FORMATS = ("messages", "native", "responses", "chat")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from umg_grpc.upstream.sandbox.prompt_reader import Count
+from umg_sandbox.prompt_reader import Count
 
 LONGEST_PIECE = 12
 LOOK_AHEAD = 16

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox import simulated_faults
-from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_sandbox import simulated_faults
+from umg_sandbox.prompt_words import digest
+from umg_sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of
 
 QUEUE_SECONDS, RUN_SECONDS = 1.0, 3.0
 FAULT_SHARE = 0.6
@@ -184,7 +184,7 @@ def _encode_results(plan: VideoPlan) -> Sequence[ProviderResult]:
 def _result(
     plan: VideoPlan, variant: "pb.VideoVariant.ValueType", data: bytes = b"", needs_key: str = ""
 ) -> ProviderResult:
-    from umg_grpc.upstream.sandbox.video_encoding import MIME_TYPES
+    from umg_sandbox.video_encoding import MIME_TYPES
 
     is_whole = variant in (pb.VIDEO_VARIANT_VIDEO, pb.VIDEO_VARIANT_LAST_FRAME)
     return ProviderResult(
@@ -200,6 +200,6 @@ def _result(
 
 def _encode(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int) -> bytes:
     # imported at the first video: its libraries take 30 MB
-    from umg_grpc.upstream.sandbox.video_encoding import encode_variant
+    from umg_sandbox.video_encoding import encode_variant
 
     return encode_variant(plan, variant, index)

@@ -20,11 +20,6 @@ from umg_grpc.knowledge.families.image import (
     tier_of,
 )
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
-from umg_grpc.upstream.sandbox import image_drawing, simulated_faults
-from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
-from umg_grpc.upstream.sandbox.image_usage import usage_of
-from umg_grpc.upstream.sandbox.input_images import InputImage
-from umg_grpc.upstream.sandbox.simulated_faults import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, read_header
 from umg_grpc.wire.core.json import invalid
@@ -32,6 +27,11 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import extra_fields
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
+from umg_sandbox import image_drawing, simulated_faults
+from umg_sandbox.image_drawing import FORMATS, Drawing
+from umg_sandbox.image_usage import usage_of
+from umg_sandbox.input_images import InputImage
+from umg_sandbox.simulated_faults import Deadlines
 
 CONCURRENT_DRAWINGS = 2
 """Maximum number of images that a channel draws at once; each takes up to a second of CPU and about 100 MB."""

@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from umg_grpc.upstream.sandbox.prompt_reader import Prompt, first_words
-from umg_grpc.upstream.sandbox.prompt_words import Words, digest
-from umg_grpc.upstream.sandbox.schema_value_generation import json_of
-from umg_grpc.upstream.sandbox.simulated_reasoning import signed
 from umg_grpc.v1 import pb
+from umg_sandbox.prompt_reader import Prompt, first_words
+from umg_sandbox.prompt_words import Words, digest
+from umg_sandbox.schema_value_generation import json_of
+from umg_sandbox.simulated_reasoning import signed
 
 NAME = "web_search"
 PAGES = 2

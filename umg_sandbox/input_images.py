@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from PIL import Image, ImageDraw, ImageOps
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.scene_drawing import Choices, Color, color
-from umg_grpc.upstream.sandbox.text_drawing import clean, fit_text
 from umg_grpc.wire.core.image_files import GIF, JPEG, PNG, WEBP, check_image
 from umg_grpc.wire.core.json import invalid
+from umg_sandbox.prompt_words import digest
+from umg_sandbox.scene_drawing import Choices, Color, color
+from umg_sandbox.text_drawing import clean, fit_text
 
 READERS = {PNG: "PNG", JPEG: "JPEG", GIF: "GIF", WEBP: "WEBP"}
 NOT_FETCHED = "an address, which is not fetched"

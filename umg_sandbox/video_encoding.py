@@ -12,9 +12,9 @@ import av
 import numpy as np
 from PIL import Image
 
-from umg_grpc.upstream.sandbox.video_drawing import FramePainter, tone
-from umg_grpc.upstream.sandbox.video_task_parameters import VideoPlan
 from umg_grpc.v1 import pb
+from umg_sandbox.video_drawing import FramePainter, tone
+from umg_sandbox.video_task_parameters import VideoPlan
 
 SAMPLE_RATE = 44_100
 SAMPLES = 1024

@@ -19,10 +19,10 @@ from umg_grpc.upstream.local.wordllama.embedding import (
     shared_embedding,
 )
 from umg_grpc.upstream.local.wordllama.text_length_limits import check_characters
-from umg_grpc.upstream.sandbox.simulated_faults import Deadlines, raise_in_unary_call
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
@@ -105,6 +105,6 @@ class SandboxEmbeddingCall:
 
 
 def _transform(vectors: "Vectors", model: str, length: int) -> "Vectors":
-    from umg_grpc.upstream.sandbox.vector_lengths import transform  # imported here: it imports numpy
+    from umg_sandbox.vector_lengths import transform  # imported here: it imports numpy
 
     return transform(vectors, model, length)

@@ -8,12 +8,12 @@ from typing import assert_never
 
 from PIL import Image
 
-from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import AVIF, BMP, HEIC, TIFF, read_header, sniff_image
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import sniff
 from umg_grpc.wire.dropped_fields_report import untranslatable
+from umg_sandbox.prompt_words import digest
 
 IMAGE_TOKENS = 1000  # text document, Limits: estimate of token counting
 PAGE_TOKENS = 1000

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from umg_grpc.upstream.sandbox.image_canvas import PaletteCanvas
-from umg_grpc.upstream.sandbox.image_drawing import WATERMARKS
-from umg_grpc.upstream.sandbox.input_images import InputImage, draw_input
-from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.scene_drawing import Choices, draw_scene
-from umg_grpc.upstream.sandbox.text_drawing import LINE_HEIGHT, SMALLEST, clean, fit_line, fit_text
-from umg_grpc.upstream.sandbox.video_task_parameters import Medium, VideoPlan
+from umg_sandbox.image_canvas import PaletteCanvas
+from umg_sandbox.image_drawing import WATERMARKS
+from umg_sandbox.input_images import InputImage, draw_input
+from umg_sandbox.prompt_words import digest
+from umg_sandbox.scene_drawing import Choices, draw_scene
+from umg_sandbox.text_drawing import LINE_HEIGHT, SMALLEST, clean, fit_line, fit_text
+from umg_sandbox.video_task_parameters import Medium, VideoPlan
 
 LABEL = "Simulated video"
 PAN = 0.1

@@ -13,12 +13,12 @@ from typing import assert_never
 
 from msgspec import UNSET
 
-from umg_grpc.upstream.sandbox.prompt_words import Words
-from umg_grpc.upstream.sandbox.regular_expressions import compiled, samples
-from umg_grpc.upstream.sandbox.schema_reader import CHOICES, Document, Keywords, Kind, Schema, key
-from umg_grpc.upstream.sandbox.schema_work_budget import STEP_SIZE, Budget, Exhausted
-from umg_grpc.upstream.sandbox.string_formats import FORMATS, slug
 from umg_grpc.wire.core.json import invalid
+from umg_sandbox.prompt_words import Words
+from umg_sandbox.regular_expressions import compiled, samples
+from umg_sandbox.schema_reader import CHOICES, Document, Keywords, Kind, Schema, key
+from umg_sandbox.schema_work_budget import STEP_SIZE, Budget, Exhausted
+from umg_sandbox.string_formats import FORMATS, slug
 
 RICH_DEPTH = 4
 """Depth of nesting down to which optional properties are generated; below it only required ones are."""
@@ -114,7 +114,7 @@ class _Generator:
             return None, "the limits"
 
     def _unfit(self, value: object, schema: Schema) -> str:
-        from umg_grpc.upstream.sandbox.schema_validation import unfit  # imported with the first schema: it is slow
+        from umg_sandbox.schema_validation import unfit  # imported with the first schema: it is slow
 
         return unfit(value, schema, self._budget)
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from PIL import Image, ImageDraw
 
-from umg_grpc.upstream.sandbox.scene_drawing import SKY_COLORS, Color, Scene
+from umg_sandbox.scene_drawing import SKY_COLORS, Color, Scene
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom edge in pixels; the last two are outside."""

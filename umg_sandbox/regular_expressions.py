@@ -11,7 +11,7 @@ from typing import Protocol
 
 import re2
 
-from umg_grpc.upstream.sandbox.schema_work_budget import Budget
+from umg_sandbox.schema_work_budget import Budget
 
 MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from umg_grpc.upstream.sandbox.output_truncation import pieces
-from umg_grpc.upstream.sandbox.prompt_reader import Count
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_sandbox.output_truncation import pieces
+from umg_sandbox.prompt_reader import Count
 
 
 class Step(NamedTuple):

@@ -5,16 +5,16 @@ from collections.abc import Iterable
 
 import msgspec
 
-from umg_grpc.upstream.sandbox.prompt_reader import Prompt
-from umg_grpc.upstream.sandbox.prompt_words import Words, digest
-from umg_grpc.upstream.sandbox.regular_expressions import matching_sample
-from umg_grpc.upstream.sandbox.schema_value_generation import instance, json_of
-from umg_grpc.upstream.sandbox.schema_work_budget import Budget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.dropped_fields_report import foreign
+from umg_sandbox.prompt_reader import Prompt
+from umg_sandbox.prompt_words import Words, digest
+from umg_sandbox.regular_expressions import matching_sample
+from umg_sandbox.schema_value_generation import instance, json_of
+from umg_sandbox.schema_work_budget import Budget
 
 _WORD = re.compile(r"[\w-]+")
 OWN_TOOLS = ("web_search", "file_search")

@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 
 from umg_grpc.knowledge.families.image import RATIO_PIXELS, one_of
-from umg_grpc.upstream.sandbox.image_drawing import FORMATS, Drawing
-from umg_grpc.upstream.sandbox.input_images import InputImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
+from umg_sandbox.image_drawing import FORMATS, Drawing
+from umg_sandbox.input_images import InputImage
 
 TOKENS = 1290
 """Tokens of an image in an answer."""

@@ -10,11 +10,11 @@ from typing import Protocol
 from jsonschema import Draft202012Validator, ValidationError, validators
 from referencing import Registry
 
-from umg_grpc.upstream.sandbox.regular_expressions import compiled, matches
-from umg_grpc.upstream.sandbox.schema_reader import CHOICES, Schema, key, members
-from umg_grpc.upstream.sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, Budget
-from umg_grpc.upstream.sandbox.string_formats import FORMATS
 from umg_grpc.wire.core.json import echo
+from umg_sandbox.regular_expressions import compiled, matches
+from umg_sandbox.schema_reader import CHOICES, Schema, key, members
+from umg_sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, Budget
+from umg_sandbox.string_formats import FORMATS
 
 _BUDGET: ContextVar[Budget] = ContextVar("budget of the validation")
 

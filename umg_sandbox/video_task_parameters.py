@@ -9,13 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from umg_grpc.upstream.sandbox import simulated_faults
-from umg_grpc.upstream.sandbox.input_images import InputImage, draw_input
-from umg_grpc.upstream.sandbox.text_drawing import clean
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import check_image
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.video.provider_task import Submission
+from umg_sandbox import simulated_faults
+from umg_sandbox.input_images import InputImage, draw_input
+from umg_sandbox.text_drawing import clean
 
 SECONDS = 5
 """Length of a video in seconds if the request states none."""

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from umg_grpc.upstream.sandbox.prompt_reader import Block
-from umg_grpc.upstream.sandbox.prompt_words import digest
 from umg_grpc.v1 import pb
+from umg_sandbox.prompt_reader import Block
+from umg_sandbox.prompt_words import digest
 
 # Text document, messages rule 4 and Limits.
 LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}

@@ -1,10 +1,10 @@
 """Usage of simulated image models: tokens for the families `famG` and `imgC`, numbers of images for all others."""
 
 from umg_grpc.knowledge.families.image import ImageRules
-from umg_grpc.upstream.sandbox.answer_images import TOKENS
-from umg_grpc.upstream.sandbox.image_drawing import Drawing
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
+from umg_sandbox.answer_images import TOKENS
+from umg_sandbox.image_drawing import Drawing
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 """Quality of an image of family `imgC` -> tokens of a square image; other shapes take half as many more."""

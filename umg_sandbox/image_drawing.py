@@ -12,12 +12,12 @@ from io import BytesIO
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from umg_grpc.upstream.sandbox.image_canvas import Box, Canvas, ColorCanvas, PaletteCanvas
-from umg_grpc.upstream.sandbox.input_images import InputImage, draw_input, draw_mask
-from umg_grpc.upstream.sandbox.prompt_words import digest
-from umg_grpc.upstream.sandbox.scene_drawing import Choices, Color, Scene, draw_scene
-from umg_grpc.upstream.sandbox.text_drawing import LINE_HEIGHT, SMALLEST, TextBlock, clean, fit_line, fit_text
 from umg_grpc.wire.core.image_files import JPEG, PNG, WEBP
+from umg_sandbox.image_canvas import Box, Canvas, ColorCanvas, PaletteCanvas
+from umg_sandbox.input_images import InputImage, draw_input, draw_mask
+from umg_sandbox.prompt_words import digest
+from umg_sandbox.scene_drawing import Choices, Color, Scene, draw_scene
+from umg_sandbox.text_drawing import LINE_HEIGHT, SMALLEST, TextBlock, clean, fit_line, fit_text
 
 FORMATS = {PNG: "PNG", JPEG: "JPEG", WEBP: "WEBP"}
 LABEL = "Simulated image"
