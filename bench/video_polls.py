@@ -18,8 +18,8 @@ from sqlalchemy import update
 
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.current_channels import Channels

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 from aiohttp import hdrs, web
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 RANGE = re.compile(r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P<suffix>[0-9]{1,18}))", re.IGNORECASE)

@@ -20,8 +20,8 @@ from http_facade.request_framing import RequestFraming, split_request
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings
 from http_facade.write_timeout import WriteTimeout
-from umg_grpc.errors import UmgError, shutting_down
-from umg_grpc.request_ids import request_id_of
+from umg_grpc.base.errors import UmgError, shutting_down
+from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
 MAX_CONNECTIONS_OVER_LIMIT = 256

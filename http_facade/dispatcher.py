@@ -24,9 +24,9 @@ from http_facade.response_head import SentResponse, begin_response
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from umg_grpc.errors import UmgError, overloaded
-from umg_grpc.memory_reservation import MEMORY, CallMemory
-from umg_grpc.request_ids import request_id_of
+from umg_grpc.base.errors import UmgError, overloaded
+from umg_grpc.base.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.model_lists import shape_for

@@ -21,8 +21,8 @@ from http_facade.routes import (
     unserved,
     without_slash,
 )
-from umg_grpc.errors import UmgError, internal
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError, internal
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.classification import CHANNEL_STATUSES

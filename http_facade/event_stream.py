@@ -14,7 +14,7 @@ from http_facade.grpc_calls import Pairs, response_headers
 from http_facade.http_exchange import Exchange
 from http_facade.response_head import SENT_LAST, encode_head
 from http_facade.settings import Settings
-from umg_grpc.errors import UmgError, shutting_down
+from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.wire.core.stream_memory_limits import Reservation
 
 PART_BYTES = 128 << 10

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from email.message import Message
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
 

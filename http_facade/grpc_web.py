@@ -9,8 +9,8 @@ from google.rpc.status_pb2 import Status
 
 from http_facade.rpc_message_envelopes import Pairs, envelope
 from http_facade.rpc_status import status_of
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import DETAILS_KEY
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import DETAILS_KEY
 from umg_grpc.wire.core.json import echo, invalid
 
 GRPC_WEB = "grpc_web"

@@ -32,7 +32,7 @@ from http_facade.stored_response_handlers import StoredResponseHandlers
 from http_facade.text_stream_encoding import EncodedStream
 from http_facade.video_handlers import VideoHandlers
 from http_facade.web_page_handlers import PageHandlers
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES

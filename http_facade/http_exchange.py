@@ -11,7 +11,7 @@ from aiohttp import web
 from multidict import istr
 
 from http_facade.cors import Cors
-from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
+from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
 

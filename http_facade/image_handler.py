@@ -20,7 +20,7 @@ from http_facade.large_json_response import answer_in_pieces
 from http_facade.request_bodies import BodyReader
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles

@@ -12,8 +12,8 @@ from http_facade.error_responses import error_response, log
 from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER
 from http_facade.overload_rejections import SERVER
 from http_facade.routes import DEFAULT_FORMAT
-from umg_grpc.errors import UmgError, internal
-from umg_grpc.request_ids import request_id_of
+from umg_grpc.base.errors import UmgError, internal
+from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
 

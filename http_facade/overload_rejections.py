@@ -15,8 +15,8 @@ from aiohttp import hdrs, web
 from http_facade.error_responses import error_response
 from http_facade.http_exchange import REQUEST_ID_HEADERS
 from http_facade.routes import model_call_route
-from umg_grpc.errors import UmgError
-from umg_grpc.request_ids import is_request_id, request_id_of
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.request_ids import is_request_id, request_id_of
 
 SERVER = "umg"
 

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from http_facade.error_responses import error_response
 from http_facade.routes import DEFAULT_FORMAT
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 RETRY_AFTER_SECONDS = "1"

@@ -14,7 +14,7 @@ from http_facade.http_exchange import Exchange
 from http_facade.key_check import KeyCheck
 from http_facade.settings import Settings
 from http_facade.thread_offload import run_large
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo

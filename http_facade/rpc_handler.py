@@ -24,7 +24,7 @@ from http_facade.rpc_metadata import CallMetadata
 from http_facade.rpc_methods import Method, methods_of
 from http_facade.rpc_status import status_of
 from http_facade.settings import Settings
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
 

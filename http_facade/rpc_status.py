@@ -3,8 +3,8 @@
 import grpc
 from google.rpc.status_pb2 import Status
 
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import to_status
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import to_status
 from umg_grpc.v1 import pb
 
 FACE_CODES = {

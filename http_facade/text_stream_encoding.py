@@ -6,7 +6,7 @@ from threading import Lock
 
 import msgspec
 
-from umg_grpc.errors import Failure, UmgError, overloaded
+from umg_grpc.base.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget, Reservation
 from umg_grpc.wire.text_format import StreamEncoder

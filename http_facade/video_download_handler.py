@@ -8,7 +8,7 @@ from http_facade.grpc_calls import metadata, opened
 from http_facade.http_exchange import Exchange
 from http_facade.response_head import begin_response
 from http_facade.result_file_handlers import SAFE
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import echo, invalid
 

@@ -15,7 +15,7 @@ from http_facade.request_bodies import JSON, BodyReader, read_body
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
 from http_facade.video_download_handler import VideoContent
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.video import VIDEO_FACES, video_object_caller_api

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from http_facade.http_exchange import Exchange
 from http_facade.request_bodies import JSON
 from http_facade.routes import Shape
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
+from umg_grpc.base.egress_rules import place_of
+from umg_grpc.base.errors import UmgError
 from umg_grpc.channel_file_checks import service_account, tls_context
 from umg_grpc.config import (
     AccessKeyAuth,
@@ -20,8 +22,6 @@ from umg_grpc.config import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.egress_rules import place_of
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current

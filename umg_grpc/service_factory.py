@@ -19,12 +19,12 @@ from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.per_worker_limit_checks import check_models
 from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.config.reload_changes import Changes, changes
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.routing import EMBED, RERANK, Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache

@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Tls
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 POLL_SECONDS = 1.0

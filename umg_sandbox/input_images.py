@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageOps
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.image_files import GIF, JPEG, PNG, WEBP, check_image
 from umg_grpc.wire.core.json import invalid
 from umg_sandbox.prompt_words import digest

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 FAIL = "fail"

@@ -12,6 +12,7 @@ import msgspec
 
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
+from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.config import Config, channel_quirks, channels, file_schema, model_settings, parse
 from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.values import (
@@ -26,7 +27,6 @@ from umg_grpc.config.values import (
     UsageRetention,
     VideoTaskConfig,
 )
-from umg_grpc.egress_rules import EgressRules
 from umg_grpc.knowledge.quirks import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scripts.reference.markdown import code, paragraph, table
 from scripts.reference.schema import schema
-from umg_grpc.grpc_status import STATUS
+from umg_grpc.base.grpc_status import STATUS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 

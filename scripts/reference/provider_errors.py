@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from scripts.reference.markdown import code, table
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -14,7 +14,7 @@ from tests.access.test_limits import caller
 from tests.support.redis import RedisServer
 from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_presence import Presence
 

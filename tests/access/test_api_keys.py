@@ -14,7 +14,7 @@ from sqlalchemy import text
 from tests.access.conftest import Clock
 from umg_grpc.access.api_keys import Key, Keys
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.v1 import pb
 

@@ -20,7 +20,7 @@ from umg_grpc.access.api_keys import Keys, hash_secret
 from umg_grpc.access.authentication import PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import MAX_REJECTED
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.tables import ApiKey
 from umg_grpc.v1 import pb

@@ -10,7 +10,7 @@ import pytest
 from tests.support.databases import Database
 from umg_grpc.access.api_keys import Key, Keys, hash_secret
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb
 

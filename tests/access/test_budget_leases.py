@@ -8,7 +8,7 @@ from tests.support.databases import Database
 from tests.support.machines import BUDGET, COST, machines
 from umg_grpc.access.budget_reservations import CONFIRM_SECONDS
 from umg_grpc.access.caller import Caller
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.budget_accounts import LOST_SECONDS, Balance
 from umg_grpc.v1 import pb
 

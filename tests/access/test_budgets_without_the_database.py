@@ -16,7 +16,7 @@ from tests.support.databases import Database
 from tests.support.machines import BUDGET, COST, Machines, machines
 from umg_grpc.access.budget_leases import VALID_SECONDS
 from umg_grpc.access.budget_reservations import STEP_SECONDS, Reservation
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.budget_accounts import lock_accounts
 from umg_grpc.v1 import pb
 

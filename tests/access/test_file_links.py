@@ -14,7 +14,7 @@ import pytest
 from tests.support.store_fixtures import Clock
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.access.signing_secret import FILE, link_secret
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.blob_store import Blob
 
 SECRET, DAY = "0123456789abcdef-of-the-tests", 86400

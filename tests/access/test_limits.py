@@ -8,7 +8,7 @@ import pytest
 from tests.access.conftest import Clock
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 

@@ -13,7 +13,7 @@ from umg_grpc.access.key_limits import Admission, KeyLimits
 from umg_grpc.access.shared_concurrency_limits import PREFIX as RUNNING
 from umg_grpc.access.shared_concurrency_limits import RENEW_SECONDS, SharedConcurrencyLimits
 from umg_grpc.access.shared_token_limits import LEASE_SECONDS, SharedTokenLimits
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import Redis
 
 

@@ -9,7 +9,7 @@ from tests.access.test_limits import caller, refused
 from tests.support.redis import RedisServer, opened
 from umg_grpc.access.request_rate_limits import RequestLimits
 from umg_grpc.access.shared_rate_limits import COARSE_STEP, LEASE_SECONDS, PREFIX
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import PAUSE_SECONDS, REBUILD_SECONDS, Redis
 
 EARLIER = """

@@ -10,7 +10,7 @@ from tests.access.conftest import Clock
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.key_limits import Admission, KeyLimits, TokenEstimate
 from umg_grpc.access.token_limits import TokenWindows
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 

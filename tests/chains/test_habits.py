@@ -21,7 +21,7 @@ from tests.chains.servers import Servers, serve
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator

@@ -18,7 +18,7 @@ from tests.support import processes
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,9 +12,9 @@ import grpc
 import pytest
 
 from tests.support.forked_umg_starts import Forked, Program, start_on_terminal, start_with_input
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.cli.chat import Answer, Conversation, Piece
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
 

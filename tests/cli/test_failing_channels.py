@@ -18,7 +18,7 @@ from aiohttp import web
 
 from tests.support.processes import Served, run, serve
 from tests.support.serving import serving
-from umg_grpc.provider_failure import FailureKind
+from umg_grpc.base.provider_failure import FailureKind
 
 KEYS = {"revoked": "provider+opaque/0123456789-wxyz"}
 TAIL = "wxyz"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import structlog
 
-from umg_grpc import logs
+from umg_grpc.base import logs
 
 
 class Line(msgspec.Struct, omit_defaults=True):

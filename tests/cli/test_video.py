@@ -20,7 +20,7 @@ from tests.support.processes import run
 from umg_grpc.cli.video_client import VideoOptions, medium
 from umg_grpc.config import parse
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.video_request_checks import check
+from umg_grpc.wire.video.video_request_checks import check
 
 MODELS = "vidA-2, vidC2.5-i2v-preview, vidG-H3, famX-4"
 CONFIG = f"channels:\n  - {{name: sandbox, protocols: [sandbox], models: [{MODELS}]}}\n"

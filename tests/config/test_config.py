@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from redis.asyncio import ConnectionPool
 
+from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, parse_place
 from umg_grpc.config import (
     AccessKeyAuth,
     Address,
@@ -35,7 +36,6 @@ from umg_grpc.config import (
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.config.values import UsageRetention
-from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks

@@ -21,8 +21,8 @@ from http_facade.rpc_handler import STREAM_TYPES, ConnectHandler
 from http_facade.rpc_message_envelopes import Pairs
 from http_facade.rpc_metadata import CallMetadata, FailedCall, RpcMetadata
 from http_facade.settings import Settings
-from umg_grpc.grpc_status import DETAILS_KEY
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
+from umg_grpc.base.grpc_status import DETAILS_KEY
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 
 SERVICE = "connectrpc.conformance.v1.ConformanceService"
 ROUTE = Route("POST", f"/{SERVICE}/{{rpc}}", Shape.CALL_METHOD, "connect", needs_key=False, is_signed=True)

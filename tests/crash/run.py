@@ -22,7 +22,7 @@ from tests.support.proxies import free_ports
 from tests.support.replicas import Replica
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
 from umg_grpc.store.database_kinds import SQLITE

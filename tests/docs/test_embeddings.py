@@ -15,8 +15,8 @@ from tests.docs.tables import DOCS, quoted, rows
 from tests.retrieval.corpus import PASSAGES, QUESTIONS
 from tests.retrieval.test_retrieval import SEARCHES
 from tests.support.callers.api import ApiClient
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, built_in
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.embedding_and_reranking import MAX_CONCURRENT_PARTS

@@ -6,8 +6,8 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted, rows
 from tests.support.providers.images.image_file_texts import png
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.image import FAMILY_FIELDS, MODELS
 from umg_grpc.upstream.answer_memory_budget import FREE_BYTES, MAX_BYTES
 from umg_grpc.upstream.http.image_generation import MAX_CONCURRENT_CALLS

@@ -16,7 +16,7 @@ from scripts.monitoring.__main__ import DASHBOARD, RULES, files
 from scripts.monitoring.alerts import ALERTS
 from scripts.monitoring.panels import PANELS
 from tests.support.ended_calls import ended_call
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics

@@ -17,12 +17,12 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient
 from tests.support.processes import Served, run
 from tests.support.videos import submission
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
 from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb

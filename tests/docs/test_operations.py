@@ -20,14 +20,14 @@ from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
 from tests.support.ended_calls import ended_call
 from tests.support.processes import Served, run, serve
-from umg_grpc import egress_rules, errors
+from umg_grpc.base import egress_rules, errors
+from umg_grpc.base.errors import Failure
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.model_settings import _ModelEntry
 from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
-from umg_grpc.errors import Failure
 from umg_grpc.grpc_server import STREAMS
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, text_generation

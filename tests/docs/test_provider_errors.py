@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from scripts.reference.provider_errors import PAGE, caller_of, render
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.errors.classification import ErrorRow, error_rows

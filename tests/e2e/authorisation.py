@@ -20,7 +20,7 @@ from google.rpc import error_details_pb2
 from http_facade.routes import ROUTES, Shape
 from tests.support.gateways import Running
 from tests.support.images import PNG
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"

@@ -24,9 +24,9 @@ from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config.values import Retention
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
 from umg_grpc.service.pipeline.usage_recording import KILLED
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.gateways import SANDBOX, running
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.errors import UmgError
 
 URL = "http://files.corp:8080/x.png"
 

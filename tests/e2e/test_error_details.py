@@ -8,7 +8,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from tests.support.gateways import SANDBOX, channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
-from umg_grpc.grpc_status import DETAILS_KEY
+from umg_grpc.base.grpc_status import DETAILS_KEY
 from umg_grpc.v1 import pb, rpc
 
 

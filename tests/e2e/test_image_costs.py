@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.v1 import pb, rpc

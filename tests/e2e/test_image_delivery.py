@@ -16,7 +16,7 @@ from PIL import Image
 
 from tests.support.gateways import Running, channel, running
 from tests.support.serving import serving
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 URL, B64 = pb.IMAGE_RESPONSE_FORMAT_URL, pb.IMAGE_RESPONSE_FORMAT_B64_JSON

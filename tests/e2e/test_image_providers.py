@@ -15,7 +15,7 @@ from tests.support.providers.images import FAKES
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY as PROVIDER_KEY
 from tests.support.providers.server import FakeProvider, serve_provider
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.knowledge.families.image import MODELS
 from umg_grpc.v1 import pb, rpc
 

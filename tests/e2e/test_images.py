@@ -12,8 +12,8 @@ import pytest_asyncio
 from PIL import Image
 
 from tests.support.gateways import Running, running
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.knowledge.families.image import MODELS
 from umg_grpc.v1 import pb, rpc
 

@@ -19,7 +19,7 @@ from tests.support.gateways import SANDBOX, Running, channel, running
 from tests.support.redis import PATIENCE_SECONDS, RedisServer, scripts
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.v1 import pb, rpc
 

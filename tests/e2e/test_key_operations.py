@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.gateways import running
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """

@@ -16,8 +16,8 @@ from tests.support.processes import run
 from tests.support.redis import RedisServer
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 LIMITED, FREE = "famO-5", "famO-5-mini"

@@ -16,7 +16,7 @@ from aiohttp import web
 from http_facade.routes import ROUTES, Route, Shape
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.serving import serving
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS

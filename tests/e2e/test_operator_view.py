@@ -16,14 +16,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.databases import Database
 from tests.support.gateways import KEY, Running, running
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.http_admin_client import RemoteAdmin
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.grpc_status import from_rpc
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
-from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.page_token import PageBoundary, encode_token
 

@@ -13,8 +13,8 @@ from tests.support.providers.video_e import FamilyEProvider
 from tests.support.providers.video_f import SignedProvider
 from tests.support.service_accounts import key_file
 from tests.support.videos import submission
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.errors import UmgError
 
 SECRET = "s" * 32
 

@@ -16,7 +16,7 @@ from aiohttp import web
 from tests.e2e.test_survival import World, world
 from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.scripted import Script, Scripted, chunk, start_stream, status, succeed
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS

@@ -14,8 +14,8 @@ from tests.support.callers.chat_callers import ChatCaller, ChatResult, chat_call
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.gateways import KEY
 from tests.support.providers.chat_faults import CROWD, TEXT, TOTAL_TOKENS, Provider, provider
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, parse
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 

@@ -19,7 +19,7 @@ from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
 from tests.support.telemetry_collector import Collector, ReceivedSpan, collector
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.telemetry.content_capture import CAPTURE, REDACT
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.v1 import pb, rpc

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
-from umg_grpc.trace_context import read_trace_context
+from umg_grpc.base.trace_context import read_trace_context
 from umg_grpc.v1 import pb, rpc
 
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

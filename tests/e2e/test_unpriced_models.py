@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
 from umg_grpc.v1 import pb, rpc

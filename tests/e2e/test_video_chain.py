@@ -13,9 +13,9 @@ from tests.support.gateways import KEY, running
 from tests.support.videos import image, opened_videos, submission
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
-from umg_grpc.video_request_checks import check
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
+from umg_grpc.wire.video.video_request_checks import check
 
 MODELS = (
     *("vidA-2", "vidB-3.0-generate-preview", "vidD-1-0-lite-t2v-250428", "vidD-2-0-260128", "vidE-v2-6", "vidE-3.0"),

@@ -16,9 +16,9 @@ from http_facade.error_responses import log
 from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from tests.support import logs
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
 Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"

@@ -13,7 +13,7 @@ import pytest
 from http_facade.decompression import decompress
 from tests.facade.conftest import BODY_LIMIT, CHAT, Face, MakeFace, body
 from tests.support import logs
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 GOOD = json.dumps(body("m")).encode()

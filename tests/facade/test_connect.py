@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from tests.facade.conftest import BODY_LIMIT, KEY, LARGE, Face, MakeFace
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 GENERATION = "/umg.v1.GenerationService"

@@ -12,8 +12,8 @@ from http_facade import connections
 from http_facade.app import make_app, make_runner
 from tests.facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.facade.test_stream import request_bytes
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Overload
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 
 ALIVE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"

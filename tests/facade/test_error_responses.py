@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.facade.conftest import Face
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import INCORRECT_KEY
 from umg_grpc.wire.errors.http_status import HTTP_STATUS

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.facade.conftest import KEY, Face
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"

@@ -17,8 +17,8 @@ import pytest
 from http_facade.app import Runner, make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS, fail, send_early
 from tests.support.images import JPEG, PNG
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.sse import split
 

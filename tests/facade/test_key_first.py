@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from http_facade import key_check
 from http_facade.routes import MODEL_CALL_SHAPES, ROUTES
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES

@@ -15,7 +15,7 @@ import pytest
 from http_facade.app import Runner, make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS
 from tests.support import logs
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.unary_format import ClientShape

@@ -13,8 +13,8 @@ from yarl import URL
 from http_facade.settings import Drain
 from tests.facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
 from tests.facade.test_stream import request_bytes
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
-from umg_grpc.errors import UmgError
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.v1 import pb
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
 from tests.support import logs
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import BIG_BYTES
 

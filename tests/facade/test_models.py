@@ -12,7 +12,7 @@ from yarl import URL
 
 from tests.facade.conftest import KEY, Face
 from tests.support.gateways import Running, running
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import INCORRECT_KEY
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from http_facade.overload_rejections import Refusals, parse_model_call
-from umg_grpc.errors import overloaded
+from umg_grpc.base.errors import overloaded
 
 BODY = b'{"model": "m"}'
 

@@ -11,7 +11,7 @@ import http_facade
 from http_facade.readiness import Readiness
 from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserved
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 

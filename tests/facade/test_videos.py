@@ -12,8 +12,8 @@ import pytest
 
 from http_facade.app import make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS, Context, fail
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
 HINTS = (("openai-poll-after-ms", "5000"), ("retry-after", "5"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.text import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -4,8 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import pytest
 
-from umg_grpc.errors import UmgError
-from umg_grpc.image_request_checks import check
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import (
     GENERAL,
     MODELS,
@@ -17,6 +16,7 @@ from umg_grpc.knowledge.families.image import (
     tier_of,
 )
 from umg_grpc.v1 import pb
+from umg_grpc.wire.images.image_request_checks import check
 
 G, G3 = "famG-2.5-flash-image", "famG-3-pro-image-preview"
 A3, A40, A45 = "imgA-3-0-t2i-250415", "imgA-4-0-250828", "imgA-4-5-251128"

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.video import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.video_request_checks import check
+from umg_grpc.wire.video.video_request_checks import check
 
 UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(RULES)
 FIRST, LAST, REFERENCE = (

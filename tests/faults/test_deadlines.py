@@ -18,7 +18,7 @@ from tests.support.callers.text_format_clients import FACES, bearer
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.faults import Strikes
 from tests.support.providers.faulty.server import faulty_upstream
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 SECONDS = 0.6

@@ -19,7 +19,7 @@ from tests.fidelity.alone import ALONE
 from tests.fidelity.conversation import CONVERSATION
 from tests.fidelity.options import OPTIONS
 from tests.fidelity.sample import FORMATS, LEAST, Alone, Body, Sample
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
 from umg_grpc.wire.text_format import FaceRequest

@@ -8,7 +8,7 @@ from functools import partial
 
 from tests.support.videos import submission
 from tests.wire.images.providers.test_golden import CASES, Case
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import ImageFormat

@@ -13,7 +13,7 @@ from tests.fuzz.media_targets import media_checks
 from tests.fuzz.mutation import bodies, streams
 from tests.wire.streams import decoder_of
 from tests.wire.test_golden import CASES
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core import sse

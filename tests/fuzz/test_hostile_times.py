@@ -15,7 +15,7 @@ from tests.fuzz.hostile_values import TIMES
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX, running
 from tests.support.video_calls import AUTHORIZED
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service_factory import SERVICES
 from umg_grpc.v1 import pb
 

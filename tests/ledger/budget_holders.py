@@ -18,7 +18,7 @@ from tests.ledger.simulated_time import SimulatedTime
 from tests.support.databases import Postgres
 from umg_grpc.access.budget_reservations import STEP_SECONDS, Budgets
 from umg_grpc.access.caller import Caller
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.budget_accounts import BudgetAccounts, Charge, lock_accounts, settle
 from umg_grpc.store.database_time import GivenClock

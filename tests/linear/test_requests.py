@@ -9,7 +9,7 @@ import pytest
 from tests.linear.cost import Making, Work, line_growth, time_growth
 from tests.linear.requests import GROWTHS, RequestGrowth
 from tests.linear.work import MODEL, accepting, nothing
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.text_format import TextFormat

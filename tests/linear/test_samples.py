@@ -15,7 +15,7 @@ from tests.linear.growth import Growth, event_growths, growths
 from tests.linear.work import MODEL, accepting, decode, encode, nothing
 from tests.wire.streams import decoded
 from tests.wire.test_golden import CASES, Case
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events

@@ -9,7 +9,7 @@ import pytest
 from tests.linear.cost import Work, line_growth, time_growth
 from tests.linear.events import GROWTHS, EventGrowth
 from tests.linear.work import accepting, aggregate_frames, break_off, decode, encode, gather, nothing
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from tests.linear.cost import Work
 from tests.wire.streams import decoded
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, StreamAggregator
 from umg_grpc.wire.text_format import StreamEncoder, TextFormat

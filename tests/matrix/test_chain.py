@@ -16,7 +16,7 @@ from tests.support.callers.requests import Request
 from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SANDBOX, SEARCHES_AND_REASONS, channel, running
 from tests.support.providers.scenarios import CITY_SCHEMA, PDF, PNG
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -21,7 +21,7 @@ from tests.wire.laws import cuts
 from tests.wire.messages import strategies as messages
 from tests.wire.native import strategies as native
 from tests.wire.responses import strategies as responses
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events

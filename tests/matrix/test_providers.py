@@ -21,7 +21,7 @@ from tests.support.providers.scenarios import TEXT
 from tests.support.providers.strict_providers import FORMATS as PROVIDERS
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from tests.support.scenario_cases import CASES, ONLY, VISIBLE_REASONING, Case
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -14,7 +14,7 @@ from http_facade.openapi.document import document_json
 from tests.openapi.gateway import CONFIG, MODELS
 from tests.openapi.run import fuzz, prepared
 from tests.support.gateways import running
-from umg_grpc import logs
+from umg_grpc.base import logs
 
 
 async def holds(examples: int, seed: int) -> bool:

@@ -19,7 +19,7 @@ from tests.support.providers.video_f import SignedProvider
 from tests.support.providers.video_g import TwoVersionProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, VideoProvider, page
 from tests.support.videos import TASK_ID, image, opened_videos, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner

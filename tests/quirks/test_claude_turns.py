@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.quirks.requests import decoded_request, encoded
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.quirks.requests import BODIES
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb

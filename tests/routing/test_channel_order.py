@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, parse
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import ANY, EMBED, GENERATE, Operation, RoutePreferences, Router, Target
 from umg_grpc.routing.channel_order import MAX_ROUND_ROBINS, RoundRobin
 from umg_grpc.v1 import pb

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config, parse
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.text import Suffix
 from umg_grpc.routing import EMBED, RERANK, Router, under_name
 from umg_grpc.routing.router import MAX_PATTERN_MODELS

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.catalogue import CATALOGUE, describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix
 from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, Operation, Resolved, Router

@@ -26,7 +26,7 @@ from tests.support.video_calls import (
     stub_of,
     until,
 )
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes, submission
 from umg_grpc.v1 import pb
 

@@ -14,7 +14,7 @@ from google.genai import types as genai
 from typing_extensions import get_type_hints, is_typeddict
 
 from tests.service.named_objects import HARMLESS, NAMED, Harmless, Named
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.account_object_ownership import (
     SHOWN_CHARACTERS,
     AccountObject,

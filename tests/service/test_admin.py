@@ -16,8 +16,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.page_token import PageBoundary, encode_token
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.serving import serving
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.config import Breaker
-from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import (
     DOWN_SECONDS,
     LONGEST_DOWN_SECONDS,

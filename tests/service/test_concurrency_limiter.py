@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.errors import AGAIN_SECONDS, Failure, UmgError
+from umg_grpc.base.errors import AGAIN_SECONDS, Failure, UmgError
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.v1 import pb
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import DETAILS_KEY, STATUS, from_rpc, to_status
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, from_rpc, to_status
 from umg_grpc.v1 import pb
 
 PROTO = Path(__file__).parents[2] / "proto/umg/v1/error_reason.proto"

@@ -8,7 +8,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from umg_grpc.inprocess_channel import Context, InProcessChannel, InProcessServer, Interceptor, Stream, Unary
+from umg_grpc.base.inprocess_channel import Context, InProcessChannel, InProcessServer, Interceptor, Stream, Unary
 from umg_grpc.v1 import pb, rpc
 
 

@@ -14,8 +14,8 @@ from google.protobuf.descriptor_pool import Default
 
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
-from umg_grpc.errors import UmgError
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog

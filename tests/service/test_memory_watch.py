@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
-from umg_grpc.errors import UmgError
 from umg_grpc.service.resilience.call_start_queue import ALWAYS
 from umg_grpc.service.resilience.load_shedding import MEMORY, LoadShedder
 from umg_grpc.service.resilience.memory_watch import (

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import func, select, text
 
 from tests.support.store_fixtures import Clock
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.message_threads import IDLE, Thread, Threads

@@ -18,10 +18,10 @@ from prometheus_client.multiprocess import mark_process_dead
 from tests.support.ended_calls import ended_call
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.cli.circuit_breaker_states import states
 from umg_grpc.config import Breaker
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
 from umg_grpc.service.metrics import MAX_MODELS, SECONDS, SHARED_FOLDER, Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
@@ -253,7 +253,7 @@ async def test_without_a_gateway_there_are_no_states() -> None:
 WORKER = """
 import sys
 from umg_grpc.config import Breaker
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT
 from umg_grpc.service.metrics import Metrics

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import EMBED, GENERATE, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess

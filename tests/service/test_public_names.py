@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.failure_policy import under_public_name
 from umg_grpc.v1 import pb

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.redis import PATIENCE_SECONDS, RedisServer, opened
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.caching import response_cache
 from umg_grpc.service.caching.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, CacheFill, ResponseCache
 from umg_grpc.store.redis_client import Redis

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from umg_grpc.inprocess_channel import InProcessContext, Pairs
+from umg_grpc.base.inprocess_channel import InProcessContext, Pairs
 from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts

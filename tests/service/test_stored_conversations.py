@@ -14,8 +14,8 @@ from sqlalchemy import func, select
 
 from tests.support.databases import Database
 from tests.support.store_fixtures import Clock
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import items_of
 from umg_grpc.service.conversations.stored_responses import (

@@ -12,7 +12,7 @@ import pytest_asyncio
 from tests.support.callers.chat_callers import GrpcChatCaller, chat_caller
 from tests.support.gateways import KEY
 from tests.support.providers.chat_faults import TEXT, Provider, provider
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 
 BODY = json.dumps({"model": "plain", "messages": [{"role": "user", "content": "Hi"}]}).encode()

@@ -15,7 +15,7 @@ from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideo
 from tests.support.gateways import Running, running
 from tests.support.video_calls import SECONDS, Stub, eventually, reason, request, stub_of
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter

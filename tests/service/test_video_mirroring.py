@@ -20,8 +20,8 @@ from tests.support import fake_video_upstream
 from tests.support.fake_video_upstream import SUCCEEDED, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 

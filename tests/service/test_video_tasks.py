@@ -17,7 +17,7 @@ from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideo
 from tests.support.gateways import Running, running
 from tests.support.store_fixtures import WrongClock
 from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb, rpc

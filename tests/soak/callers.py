@@ -18,7 +18,7 @@ from tests.soak.questions import GRPC, Question
 from tests.soak.reading import READERS, ReceivedAnswer, UnreadableError, packed_vectors, ranking, require
 from tests.support.callers.text_format_clients import FACES, bearer
 from tests.support.providers.faulty.image_answers import label_of
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 PATIENCE_SECONDS = 30.0

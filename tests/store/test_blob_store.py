@@ -19,7 +19,7 @@ from obstore.store import from_url
 
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.support.store_fixtures import WrongClock
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore

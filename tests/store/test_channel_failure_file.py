@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.store.channel_failure_file import (
     FILE_NAME,
     KEEP_SECONDS,

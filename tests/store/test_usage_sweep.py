@@ -10,6 +10,7 @@ from sqlalchemy import select, text
 
 from tests.support.databases import Database, Postgres
 from tests.support.usage_records import ALL, NOW, lines, record
+from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_partitions import EPOCH, create_partitions, days_of_partitions
@@ -17,7 +18,6 @@ from umg_grpc.store.usage_record_table import MAX_FOUND, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.store.usage_sweep import ROW_BYTES, Swept, sweep_usage
 from umg_grpc.store.usage_tables import TOTALS, UsageRow
-from umg_grpc.time_units import micros_of, time_of
 
 DAY_SECONDS = 86_400
 YEARS_SECONDS = 10**9

@@ -11,13 +11,13 @@ from sqlalchemy import delete, func, select, text
 
 from tests.support.databases import Database
 from tests.support.usage_records import ALL, NOW, lines, record
+from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import BUCKETS, DIMENSION_COLUMNS, CallFilter, Group, UsageSum
 from umg_grpc.store.usage_tables import SUMS, TOTALS, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS
-from umg_grpc.time_units import micros_of, time_of
 
 COUNT = 400
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.store.usage_record_table import UsageRecord
-from umg_grpc.time_units import micros_of
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALL = datetime(1970, 1, 1, tzinfo=UTC)

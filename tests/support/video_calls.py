@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from tests.support.gateways import KEY
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 if TYPE_CHECKING:

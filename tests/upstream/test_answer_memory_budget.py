@@ -6,8 +6,8 @@ from contextvars import copy_context
 
 import pytest
 
-from umg_grpc.errors import UmgError
-from umg_grpc.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 from umg_grpc.upstream.answer_memory_budget import FREE_BYTES, WEIGHT, AnswerBudget
 from umg_grpc.v1 import pb
 

@@ -19,9 +19,9 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.providers.chat_faults import TEXT, complete, provider
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
 from tests.support.serving import serving
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Config, parse
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
 from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client

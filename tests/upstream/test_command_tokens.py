@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.providers.raw import PATIENT, failed
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.signing.token_command import RETRY_SECONDS, CommandSigner, token_in
 from umg_grpc.upstream.http1.request import Outgoing
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.support.providers.raw import LINE, Link, answering, outgoing, provider, sized
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines, LoadAwareTimeout, LoopDelay
 

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.refused_urls import NAMES, PUBLIC_V4, PUBLIC_V6, REFUSED_URLS, RefusedUrl, resolve
-from umg_grpc.egress_rules import AllowedPlace, EgressRules, check_addresses, check_url, is_public, parse_place
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, check_addresses, check_url, is_public, parse_place
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_fetch import REFUSED, Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange

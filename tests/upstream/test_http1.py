@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, Link, Run, answering, chunked, outgoing, provider, refused, sized
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import PART_BYTES
 from umg_grpc.upstream.http1.decompression import STEP_BYTES, inflate

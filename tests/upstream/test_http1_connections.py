@@ -25,7 +25,7 @@ from tests.support.providers.raw import (
     refused,
     sized,
 )
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.dns_cache import DnsCache

@@ -24,7 +24,7 @@ from tests.support.providers.raw import (
     sized,
     stall,
 )
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText

@@ -13,7 +13,7 @@ from tests.support.providers.video_a import VideoObjectProvider
 from tests.support.providers.video_c import TaskApiProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, page
 from tests.support.videos import IMAGE, PNG, image, opened_videos, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb

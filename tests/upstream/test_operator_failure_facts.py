@@ -1,7 +1,7 @@
 """Facts of failed calls for operators: address, answer and the end of the key, and no secret."""
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import add_facts
 from umg_grpc.upstream.http.provider_connection import Endpoint

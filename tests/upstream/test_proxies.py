@@ -22,7 +22,7 @@ from tests.support.providers.raw import (
     outgoing,
     provider,
 )
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.providers.raw import answering, failed, provider
 from tests.upstream.test_http_channel import BOTH, PATIENT, Clock, Send
-from umg_grpc.errors import Failure
-from umg_grpc.provider_failure import FailureKind
+from umg_grpc.base.errors import Failure
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 

@@ -21,7 +21,7 @@ from yarl import URL
 from tests.support.providers.raw import PATIENT, answering, failed, provider, sized
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from tests.support.service_accounts import PUBLIC_KEY, key_file
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request

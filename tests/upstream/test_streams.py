@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, failed, outgoing, provider
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import BUFFER_BYTES, Exchange
 

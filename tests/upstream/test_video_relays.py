@@ -9,7 +9,7 @@ from aiohttp import web
 
 from tests.support.serving import serving
 from tests.support.videos import opened_videos
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol import VideoProtocol

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sums import bucket_start
 from umg_grpc.store.usage_tables import SUMS, TOTALS
 from umg_grpc.store.usage_totals import ADDED, BUCKET_MICROS
-from umg_grpc.time_units import micros_of
 
 COUNTED = {
     "input_tokens": "100 + n % 900",

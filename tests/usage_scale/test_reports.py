@@ -10,12 +10,12 @@ from sqlalchemy import text
 from tests.support.databases import Postgres
 from tests.usage_scale.filling import Filling, fill
 from tests.usage_scale.reports import groupings
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.usage_sums import BUCKETS, DIMENSION_COLUMNS, CallFilter, UsageSum, bucket_start
 from umg_grpc.store.usage_tables import SUMS
-from umg_grpc.time_units import micros_of
 
 END = datetime(2026, 5, 4, 12, 34, 56, 789, tzinfo=UTC)
 FILLING = Filling(END, rows=50_000, days=30, keys=40, models=6)

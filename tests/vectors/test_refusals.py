@@ -28,7 +28,7 @@ from tests.support.callers.vector_callers import (
 )
 from tests.support.gateways import KEY
 from tests.support.providers.vector_providers import Provider, provider
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from tests.vendors.refusal import Json
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
 from umg_grpc.routing.channel_target import EMBED

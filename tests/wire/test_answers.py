@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.wire.streams import decoded, events_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.errors.provider_errors import decode_error

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.laws import modest
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import body_limits
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES, check_bounds

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.wire.test_answers import usages
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

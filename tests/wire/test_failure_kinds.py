@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import FailureKind
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import DNS, PROXY, TLS, Evidence, kind_of
 from umg_grpc.wire.errors.provider_errors import as_error, decode_error, from_provider

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.wire.streams import decoded, events_of, frames_of
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.finish_reasons import MEANINGS, ROWS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

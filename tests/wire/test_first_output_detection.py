@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire import streams
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core import sse

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import MAX_PIXELS, ImageHeader, check_image, read_header, sniff_image
 from umg_grpc.wire.core.media import sniff

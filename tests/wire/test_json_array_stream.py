@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
 
 ELEMENTS = [{"a": 'b]}\\" {['}, {"a": [1, {"b": "\\"}]}, {}, {"text": "é\n"}]

@@ -10,7 +10,7 @@ import pytest
 from tests.wire.mutations import mutated, mutated_stream
 from tests.wire.streams import decoder_of, encoded
 from tests.wire.test_golden import CASES, STREAMED, Case
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.response_shape import client_shape

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.wire.streams import decoder_of
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.errors.classification import OverflowWording, ProviderError, is_overflow, overflow_wordings

@@ -9,7 +9,7 @@ import openai
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.unary_format import ClientShape

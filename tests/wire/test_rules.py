@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.wire.bodies import Bodies
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.chat import schema as chat

@@ -13,7 +13,7 @@ from tests.wire.chat import strategies as chat
 from tests.wire.laws import few
 from tests.wire.messages import strategies as messages
 from tests.wire.responses import strategies as responses
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.error_field_paths import BODY

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.api_keys import Key, Keys, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.known_keys import MAX_KNOWN, REMOVED, KnownKey, KnownKeys, Rejection
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 FRESH_SECONDS = 2.0  # age up to which a known caller is served without a lookup

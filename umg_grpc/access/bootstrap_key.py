@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from umg_grpc.access.api_keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
 from umg_grpc.access.key_settings import BOOTSTRAP
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
-from umg_grpc.errors import UmgError
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
 from umg_grpc.v1 import pb

@@ -12,8 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from umg_grpc.access.budget_leases import VALID_SECONDS, BudgetOwner, Lease
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import BudgetAmounts, budget_exceeded
-from umg_grpc.errors import UmgError
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store.budget_accounts import WANTED_SECONDS, Demand, Grant, LeaseId, period_end, period_start
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.repeated_work import Background

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.v1 import pb
-from umg_grpc.wildcard_patterns import matcher
 
 
 class KeyReference(NamedTuple):

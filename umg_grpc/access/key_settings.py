@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypedDict
 
 from umg_grpc.access.permissions import OPERATIONS
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 BOOTSTRAP = "bootstrap"

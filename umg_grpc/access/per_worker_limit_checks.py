@@ -5,9 +5,9 @@ from typing import Final
 
 from umg_grpc.access.api_keys import Key, utc_now
 from umg_grpc.access.key_settings import KeyFields
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config import ModelInfo
-from umg_grpc.errors import UmgError
-from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.v1 import pb
 
 REMEDY = "set `redis` in the config, or serve with one worker"

@@ -17,8 +17,8 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_reservations import Budgets
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config.values import UsageRetention
-from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import BudgetAccounts
 from umg_grpc.store.earlier_usage_records import EarlierUsageRecords

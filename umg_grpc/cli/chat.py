@@ -17,8 +17,8 @@ from typing import assert_never
 import grpc
 from rich.console import Console
 
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 with suppress(ImportError):  # missing on some platforms

@@ -11,7 +11,7 @@ def run_async(work: Coroutine[None, None, None]) -> None:
     # imported here: help texts need neither the event loop nor the schema
     import uvloop
 
-    from umg_grpc.errors import UmgError
+    from umg_grpc.base.errors import UmgError
 
     try:
         uvloop.run(work)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from umg_grpc.base.printable_text import printable
 from umg_grpc.cli import (
     conformance_commands,
     image_commands,
@@ -23,7 +24,6 @@ from umg_grpc.cli import (
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
 from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
-from umg_grpc.printable_text import printable
 
 if TYPE_CHECKING:
     from umg_grpc.config import Tls
@@ -182,11 +182,11 @@ def check(
     data: DataFlag = DATA,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
+    from umg_grpc.base.errors import UmgError
     from umg_grpc.channel_file_checks import check_files
     from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.cli.local_model_check import check_local_models
-    from umg_grpc.errors import UmgError
     from umg_grpc.routing import REMEDY, Router, unpriced_models
     from umg_grpc.store import StoreError
 

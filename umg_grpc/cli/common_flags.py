@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.time_units import SECONDS
+from umg_grpc.base.time_units import SECONDS
 
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
 DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]

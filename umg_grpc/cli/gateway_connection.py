@@ -64,7 +64,7 @@ class GrpcTarget:
 
         from grpc import ChannelConnectivity
 
-        from umg_grpc.errors import UmgError
+        from umg_grpc.base.errors import UmgError
         from umg_grpc.v1 import pb
 
         state = channel.get_state(try_to_connect=True)

@@ -14,10 +14,12 @@ import msgspec
 import structlog
 import uvloop
 
-from umg_grpc import logs
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
+from umg_grpc.base import logs
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config_loading import read
 from umg_grpc.cli.exposure_checks import check_exposure
@@ -31,8 +33,6 @@ from umg_grpc.cli.signal_handlers import Signals
 from umg_grpc.cli.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.importers.from_environment import unused_providers
-from umg_grpc.errors import UmgError
-from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router
 from umg_grpc.service_factory import PreparedConfig, Service
 from umg_grpc.store import StoreError, open_store

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from umg_grpc.base.time_units import SECONDS
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
-from umg_grpc.time_units import SECONDS
 
 app = typer.Typer(
     no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."

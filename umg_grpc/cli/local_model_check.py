@@ -1,7 +1,7 @@
 """Check that the local models in a config exist, without loading the modules that run them."""
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS
 from umg_grpc.v1 import pb
 

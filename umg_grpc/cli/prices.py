@@ -12,10 +12,12 @@ import msgspec
 import typer
 
 from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.printable_text import printable
+from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.cli.price_texts import price_text, row_text
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.price_files import changes, named, read_price_file, updated_rows
 from umg_grpc.knowledge.price_rates import describe
 from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
@@ -30,11 +32,9 @@ from umg_grpc.knowledge.shipped_prices import (
     shipped_rows,
 )
 from umg_grpc.knowledge.vendors import vendor_of
-from umg_grpc.printable_text import printable
 from umg_grpc.routing import Router, Target
 from umg_grpc.routing.model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb
-from umg_grpc.wildcard_patterns import matcher
 
 FETCH_SECONDS = 60.0
 MAX_BYTES = 64 * 1024 * 1024

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
 
 PATTERN = "reload-*.sock"
 REQUEST = b"reload\n"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from umg_grpc.printable_text import printable, printable_lines
+from umg_grpc.base.printable_text import printable, printable_lines
 
 MAX_DRAWN_ROWS = 1000
 """Most rows of a table that is drawn on a terminal with lines."""

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, parse_place
 from umg_grpc.config.built_in_config import BUILT_IN
 from umg_grpc.config.file_sections import Breaker, ConfigEntry, Cors, Limits, Log, Overload, Retries, Seconds, Tls
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
@@ -24,7 +25,6 @@ from umg_grpc.config.values import (
 )
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, Document
-from umg_grpc.egress_rules import AllowedPlace, EgressRules, parse_place
 
 BUCKET = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")

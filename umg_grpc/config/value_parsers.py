@@ -4,12 +4,12 @@ import re
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from umg_grpc.base.time_units import SECONDS
 from umg_grpc.config.address import Address
 from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.text import FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
-from umg_grpc.time_units import SECONDS
 
 UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Literal
 
+from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.config.address import Address
 from umg_grpc.config.file_sections import (
     Auth,
@@ -22,7 +23,6 @@ from umg_grpc.config.file_sections import (
     Timeout,
     Tls,
 )
-from umg_grpc.egress_rules import EgressRules
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb

@@ -10,8 +10,8 @@ from itertools import groupby
 from math import log2
 from typing import NamedTuple
 
+from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.routing.channel_target import Target
-from umg_grpc.wildcard_patterns import matcher
 
 
 def _always_healthy(target: Target) -> bool:

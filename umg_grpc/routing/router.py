@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import (

@@ -1,6 +1,6 @@
 """Resolution of the byte range of a file that a caller requests (`ByteRange`) against the file's size."""
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 

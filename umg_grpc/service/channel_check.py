@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Channel, ChannelModel
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.provider_failure import FailureKind
 from umg_grpc.routing import EMBED, GENERATE, RERANK
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models

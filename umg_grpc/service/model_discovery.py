@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
-from umg_grpc.errors import UmgError
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values

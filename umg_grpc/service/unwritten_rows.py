@@ -4,7 +4,7 @@ Each process writes the rows of an outage within seconds after it. Until then an
 object does not exist.
 """
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS
 from umg_grpc.v1 import pb
 

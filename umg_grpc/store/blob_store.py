@@ -23,7 +23,7 @@ from typing import IO, NamedTuple, Protocol, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.database_time import Clock, MachineClock
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.v1 import pb

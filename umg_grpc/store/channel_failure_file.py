@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.store.repeated_work import Background
 
 FILE_NAME = "channel_failures.json"

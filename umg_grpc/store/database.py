@@ -13,7 +13,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.v1 import pb
 
 DIRECTORY = "model-lists"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
 
 LINE_SECONDS = 1.0
 CallLater = Callable[[float, Callable[[], None]], object]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
 
 FIRST_PAUSE_SECONDS = 0.2  # back-off after a first failure, doubled after each further one
 LONGEST_PAUSE_SECONDS = 5.0

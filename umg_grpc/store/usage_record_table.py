@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
-from umg_grpc.lazy_logger import LazyLogger
+from umg_grpc.base.lazy_logger import LazyLogger
+from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_kinds import SQLITE
@@ -32,7 +33,6 @@ from umg_grpc.store.usage_sums import (
 )
 from umg_grpc.store.usage_tables import OF_KEY, SUMS, EarlierUsageRow, UsageRow
 from umg_grpc.store.usage_totals import add_totals
-from umg_grpc.time_units import time_of
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
 MAX_FOUND = 100

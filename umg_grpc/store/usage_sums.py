@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast, func, literal_column, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_partitions import days_of_partitions
 from umg_grpc.store.usage_tables import DAY, MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
-from umg_grpc.time_units import micros_of, time_of
 
 BUCKETS = (*BUCKET_MICROS, MONTH)
 """Names of the time spans by which usage can be grouped, the shortest first; they begin in UTC."""

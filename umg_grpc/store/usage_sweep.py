@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, func, select, tuple_
 
+from umg_grpc.base.time_units import time_of
 from umg_grpc.store.database import Store
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.usage_partitions import (
@@ -17,7 +18,6 @@ from umg_grpc.store.usage_partitions import (
 )
 from umg_grpc.store.usage_tables import TOTALS, UsageRow
 from umg_grpc.store.usage_totals import start_of
-from umg_grpc.time_units import time_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
 ROW_BYTES = 768

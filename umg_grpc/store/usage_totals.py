@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.inserted_rows import rows_of
 from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, OF_KEY, SUMS, TOTALS, Totals
-from umg_grpc.time_units import micros_of, time_of
 
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""

@@ -10,8 +10,8 @@ import math
 from collections import deque
 from typing import NamedTuple
 
-from umg_grpc.errors import overloaded
-from umg_grpc.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.errors import overloaded
+from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
 """Size in bytes up to which a body needs no memory from the budget; nearly all answers are smaller."""

@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 
 from aiohappyeyeballs import AddrInfoType
 
-from umg_grpc.egress_rules import (
+from umg_grpc.base.egress_rules import (
     AllowedPlace,
     EgressRules,
     IpAddress,
@@ -29,7 +29,7 @@ from umg_grpc.egress_rules import (
     check_url,
     refused,
 )
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_dns import Lookups
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange

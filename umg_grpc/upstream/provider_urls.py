@@ -4,7 +4,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from yarl import URL
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import body_path
 from umg_grpc.wire.core.json import echo

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.matryoshka_models import shortest_vector
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT

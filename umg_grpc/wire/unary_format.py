@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.beta_features import betas_without_field
 from umg_grpc.wire.core.json import echo

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from umg_grpc.errors import UmgError as GatewayError
-from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.errors import UmgError as GatewayError
+from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb, rpc
 
 KEY = "umg-test-key"

@@ -10,7 +10,7 @@ from grpclib.const import Status
 from umg_client import Client, ErrorReason, UmgError, connect, user, v1
 
 from tests.clients.python.service import KEY, Served
-from umg_grpc.errors import UmgError as GatewayError
+from umg_grpc.base.errors import UmgError as GatewayError
 from umg_grpc.v1 import pb
 
 

@@ -8,7 +8,7 @@ import pytest
 from umg_client import Client, ErrorReason, SyncClient, UmgError, connect_sync, text, user, v1
 
 from tests.clients.python.service import KEY, Served
-from umg_grpc.errors import UmgError as GatewayError
+from umg_grpc.base.errors import UmgError as GatewayError
 from umg_grpc.v1 import pb
 
 

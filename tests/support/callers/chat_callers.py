@@ -22,8 +22,8 @@ from tests.support.callers.transports import (
     open_caller,
 )
 from tests.support.gateways import KEY
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 

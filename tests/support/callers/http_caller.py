@@ -10,7 +10,7 @@ import aiohttp
 
 from tests.support.callers.requests import Json, Request, Turn
 from tests.support.callers.text_format_clients import FACES
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator

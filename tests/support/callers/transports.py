@@ -18,12 +18,17 @@ from tests.support.callers.text_format_clients import bearer
 from tests.support.databases import create_database
 from tests.support.gateways import ANY, KEY
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.base.inprocess_channel import (
+    InProcessChannel,
+    InProcessStreamMethod,
+    InProcessUnaryCall,
+    InProcessUnaryMethod,
+)
 from umg_grpc.cli.serve_options import Options
 from umg_grpc.cli.serve_process import Gateway, gateway
 from umg_grpc.config import Config, parse
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import from_rpc
-from umg_grpc.inprocess_channel import InProcessChannel, InProcessStreamMethod, InProcessUnaryCall, InProcessUnaryMethod
 from umg_grpc.service_factory import open_service
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 

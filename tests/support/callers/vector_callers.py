@@ -25,8 +25,8 @@ from tests.support.callers.transports import (
 )
 from tests.support.gateways import KEY
 from tests.support.providers.vectors import packed
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest

@@ -9,7 +9,7 @@ import pytest_asyncio
 from wordllama import WordLlamaInference
 
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, shared_model, vectors_of
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding

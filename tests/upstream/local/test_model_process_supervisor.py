@@ -16,7 +16,7 @@ import structlog
 import uvloop
 
 from tests.support import logs
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.local import TEXT_MODELS, llama_server
 from umg_grpc.upstream.local.model_process_supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
 from umg_grpc.v1 import pb

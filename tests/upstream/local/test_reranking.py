@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.upstream.vectors import SECONDS, loaded_engine, rerank_request, shared_model, vectors_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local import RERANK_MODEL as MODEL

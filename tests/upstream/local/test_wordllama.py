@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, shared_model, vectors_of
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.local import embedding_unavailable
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.engine import BATCH_COST, TEXT_COST, portion

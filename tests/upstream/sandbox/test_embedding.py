@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.upstream.sandbox.clockwork import run
 from tests.upstream.sandbox.vector_digest import digest
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, vectors_of
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL

@@ -8,7 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from jsonschema import Draft202012Validator, SchemaError
 
 from tests.upstream.sandbox.steps import MAX_CALLS, counted
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_sandbox.prompt_words import Words
 from umg_sandbox.schema_reader import NAMES

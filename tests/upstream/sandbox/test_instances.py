@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from tests.upstream.sandbox.steps import MAX_CALLS, counted
 from tests.upstream.sandbox.validity import problems
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import MAX_PATTERNS, compiled, matching_sample

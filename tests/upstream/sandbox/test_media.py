@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.upstream.sandbox.sandbox_calls import assistant, called, count, generate, make_request, refused, stream, user
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 PDF = (

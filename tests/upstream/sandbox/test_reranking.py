@@ -7,7 +7,7 @@ import pytest
 from tests.upstream.sandbox.clockwork import run
 from tests.upstream.sandbox.test_embedding import FAULTS, Fault
 from tests.upstream.vectors import SECONDS, loaded_engine, rerank_request
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.local import RERANK_MODEL
 from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
 from umg_grpc.v1 import pb

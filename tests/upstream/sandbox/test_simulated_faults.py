@@ -23,7 +23,7 @@ from tests.upstream.sandbox.sandbox_calls import (
     text,
     user,
 )
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_sandbox import SandboxText
 

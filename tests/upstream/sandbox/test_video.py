@@ -8,7 +8,7 @@ import av
 import pytest
 from PIL import Image, ImageStat
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_sandbox.video_channel import SandboxVideo

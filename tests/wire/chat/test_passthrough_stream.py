@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.linear.cost import Work, time_growth
 from tests.wire.laws import cuts
 from tests.wire.streams import decoder_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder

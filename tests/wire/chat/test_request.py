@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.wire.timing import within
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

@@ -8,7 +8,7 @@ import pytest
 from tests.wire.accumulate import accumulate
 from tests.wire.streams import decoded
 from tests.wire.timing import within
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 

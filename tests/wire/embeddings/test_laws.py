@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.wire.bodies import Bodies
 from tests.wire.embeddings import strategies as some
 from tests.wire.laws import few, members, modest
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS

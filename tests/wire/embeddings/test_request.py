@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.wire.laws import few, members, present_members, sprinkled
 from tests.wire.timing import within
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS

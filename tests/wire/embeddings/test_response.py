@@ -11,7 +11,7 @@ import pytest
 from openai.types import CreateEmbeddingResponse
 
 from tests.wire.timing import within
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.text_format import BIG_BYTES

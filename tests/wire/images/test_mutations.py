@@ -12,11 +12,11 @@ from http_facade.form_bodies import parse_form
 from tests.support.images import PNG
 from tests.wire.images.test_request import FLAT, LONG_TEXT
 from tests.wire.mutations import mutated
-from umg_grpc.errors import UmgError
-from umg_grpc.image_request_checks import check
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import MODELS, max_images, requested_pixels
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.images import IMAGE_EDITS, check_inputs
+from umg_grpc.wire.images.image_request_checks import check
 
 ROUNDS = 100
 B64 = base64.b64encode(PNG).decode()

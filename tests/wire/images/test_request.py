@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.images import GIF, JPEG, PNG, WEBP
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import DecodedForm, FormPart

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.images import PNG
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.sse import split

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, http_status
 from umg_grpc.wire.messages import MESSAGES, encode_count_error

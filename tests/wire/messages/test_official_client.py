@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from tests.wire.chat import strategies as chat
 from tests.wire.messages import strategies as some
 from tests.wire.messages.streams import ANSWERED, encoded
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.messages import MESSAGES, encode_count_error

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.wire.messages.streams import ANSWERED
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 

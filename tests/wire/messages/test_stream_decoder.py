@@ -6,7 +6,7 @@ import pytest
 from tests.wire.accumulate import accumulate
 from tests.wire.messages.streams import ANSWERED, decoded
 from tests.wire.streams import decoder_of, events_of, kinds
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 

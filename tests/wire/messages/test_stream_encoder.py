@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.wire.messages.streams import ANSWERED
 from tests.wire.timing import within
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.wire.streams import decoder_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.native.passthrough_stream import PassthroughDecoder

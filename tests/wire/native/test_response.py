@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.native import NATIVE

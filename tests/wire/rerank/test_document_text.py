@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import ranked_texts
 

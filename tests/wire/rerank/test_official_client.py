@@ -10,7 +10,7 @@ import pytest
 from cohere.types.rerank_response import RerankResponse
 from cohere.v2.types.v2rerank_response import V2RerankResponse
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.rerank import RERANK, RERANK_V2

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.wire.rerank.strategies import FORMATS
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD

@@ -6,7 +6,7 @@ import pytest
 
 from tests.wire.bodies import Bodies
 from tests.wire.rerank.strategies import Format
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.wire.rerank import RERANK, RERANK_V2, ranked_texts
 from umg_grpc.wire.rerank.document_text import PlainDocument

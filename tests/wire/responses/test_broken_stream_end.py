@@ -12,7 +12,7 @@ from openai.types.responses import ResponseError, ResponseFailedEvent, ResponseS
 from tests.wire.responses.streams import Payload, frames, payloads_of
 from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
 from tests.wire.responses.test_stream_encoder import END, REQUEST, STARTED, TEXT_EVENTS, message, stream
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder

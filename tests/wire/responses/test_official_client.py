@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from tests.wire.responses import strategies as some
 from tests.wire.responses.streams import encoded, payloads_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.responses import RESPONSES, stored_responses

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.responses import RESPONSES

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.responses import RESPONSES

@@ -5,7 +5,7 @@ import pytest
 from openai.types.responses import Response, ResponseItemList
 
 from tests.wire.responses.streams import payloads_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES, stored_responses
 

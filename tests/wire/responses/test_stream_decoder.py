@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from tests.wire.accumulate import accumulate
 from tests.wire.responses.streams import Payload, decoded, frames
 from tests.wire.streams import decoder_of
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.video import ENTRIES, video_object_caller_api

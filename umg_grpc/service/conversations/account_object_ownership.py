@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.account_object_detection import UNKNOWN, is_public

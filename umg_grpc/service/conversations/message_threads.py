@@ -15,7 +15,7 @@ from sqlalchemy import Update, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.service.unwritten_rows import unwritten

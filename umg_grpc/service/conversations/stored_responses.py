@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
 from umg_grpc.service.unwritten_rows import unwritten

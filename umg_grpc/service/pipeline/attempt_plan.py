@@ -5,7 +5,7 @@ from typing import Generic
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.resilience.channel_protection import Resilience

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from umg_grpc.access.budget_reservations import Reservation
     from umg_grpc.access.caller import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
-    from umg_grpc.attempt_progress import StreamStart
+    from umg_grpc.base.attempt_progress import StreamStart
+    from umg_grpc.base.trace_context import TraceContext
     from umg_grpc.knowledge.prices import Prices, Quantities
     from umg_grpc.service.pipeline.usage_recording import UsageInFlight
     from umg_grpc.service.resilience.load_shedding import LoadShedder
     from umg_grpc.service.telemetry.telemetry_interface import CallSpan
     from umg_grpc.store.usage_record_table import AttemptRecord
-    from umg_grpc.trace_context import TraceContext
     from umg_grpc.wire.dropped_fields_report import Report
     from umg_grpc.wire.request_notes import RequestNotes
 

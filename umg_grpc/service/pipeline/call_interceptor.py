@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.permissions import required_scopes
-from umg_grpc.errors import UmgError, internal, shutting_down
-from umg_grpc.grpc_status import DETAILS_KEY, STATUS, to_status
-from umg_grpc.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
-from umg_grpc.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.errors import UmgError, internal, shutting_down
+from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
+from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts

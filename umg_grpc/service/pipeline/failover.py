@@ -9,9 +9,9 @@ from typing import Generic
 import msgspec
 import structlog
 
-from umg_grpc.attempt_progress import ANSWER, UpstreamAnswer
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind
+from umg_grpc.base.attempt_progress import ANSWER, UpstreamAnswer
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.routing import PublicModel, model_not_found
 from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan

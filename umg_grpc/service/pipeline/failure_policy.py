@@ -4,8 +4,8 @@ caller gets.
 
 import re
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
 from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Cor
 from math import inf
 from typing import Any, TypeVar
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.failure_policy import FINAL

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Sequence
 
 from umg_grpc.access.file_links import FileLinks
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
-from umg_grpc.errors import UmgError
 from umg_grpc.knowledge.families.image import ImageRules, placed_images
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.image_call import AdmittedImages

@@ -7,8 +7,7 @@ from contextlib import aclosing
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.image_request_checks import check
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
 from umg_grpc.service.pipeline import schema_validation
@@ -25,6 +24,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
+from umg_grpc.wire.images.image_request_checks import check
 from umg_grpc.wire.request_notes import DecodedRequest
 
 HOLD_SECONDS = 60.0

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
 from umg_grpc.access.limit_subjects import LimitedModel
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.v1 import pb

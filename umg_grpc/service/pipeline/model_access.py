@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import (
     GENERATE,

@@ -2,7 +2,7 @@
 it adapted.
 """
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import ChannelQuirks
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics

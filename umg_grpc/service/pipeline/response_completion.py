@@ -10,7 +10,7 @@ import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds

@@ -10,9 +10,9 @@ from contextvars import Context as ContextVariables
 import grpc
 import structlog
 
-from umg_grpc.attempt_progress import StreamStart
+from umg_grpc.base.attempt_progress import StreamStart
+from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.config import Config
-from umg_grpc.inprocess_channel import Context, InProcessContext
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.wire.core.gateway_headers import WAITING
 

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.failover import FailoverLoop

@@ -8,7 +8,7 @@ from functools import partial
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching import prompt_cache_affinity

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations import reasoning_state

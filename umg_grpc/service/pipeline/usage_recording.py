@@ -9,8 +9,8 @@ from types import MappingProxyType
 import msgspec
 
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import STATUS
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import STATUS
 from umg_grpc.knowledge.families.image import max_images
 from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.prices import (

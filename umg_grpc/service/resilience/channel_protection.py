@@ -7,8 +7,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.config import Channel, Config
-from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 
 import structlog
 
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.config import Breaker
-from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
 from umg_grpc.v1 import pb
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from umg_grpc.errors import Failure, UmgError, overloaded
+from umg_grpc.base.errors import Failure, UmgError, overloaded
 
 MIN_SAMPLES = 8
 """Minimum number of ended calls from which the mean duration of a call is computed; with more slots, the number of

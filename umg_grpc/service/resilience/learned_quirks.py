@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.quirks import ChannelQuirks, Quirks
-from umg_grpc.lazy_logger import LazyLogger
 from umg_grpc.routing import Target
 from umg_grpc.wire.errors.refusal_mending import Mended
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import structlog
 
+from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.config import Overload
-from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.service.resilience.call_start_queue import ALWAYS, StartQueue, WarmUp
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.resilience.memory_watch import MemoryWatch

@@ -17,7 +17,7 @@ from umg_grpc.access.api_keys import DEFAULT_OVERLAP, Key, Keys
 from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.access.per_worker_limit_checks import check_key
 from umg_grpc.access.permissions import ADMIN
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
 from umg_grpc.service.servicers.call_record_report import RequestReport
@@ -30,7 +30,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
 if TYPE_CHECKING:
-    from umg_grpc.inprocess_channel import Context
+    from umg_grpc.base.inprocess_channel import Context
 
 PAGE_SIZE = 100
 

@@ -5,7 +5,7 @@ from datetime import UTC
 
 from umg_grpc.access.api_keys import Key
 from umg_grpc.access.key_settings import KeyFields, NamedKeyFields
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance
 from umg_grpc.v1 import pb

@@ -9,7 +9,8 @@ from google.protobuf.duration_pb2 import Duration
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.permissions import ADMIN
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.time_units import micros_of
 from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
@@ -17,7 +18,6 @@ from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import FOREVER
-from umg_grpc.time_units import micros_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import echo

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from google.protobuf.duration_pb2 import Duration
 
-from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State

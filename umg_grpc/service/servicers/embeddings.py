@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import Context
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.tokens import TokenCounter

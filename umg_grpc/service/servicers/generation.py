@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import Context
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.inprocess_channel import Context
+from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Router, under_name
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 
-from umg_grpc.inprocess_channel import Context
+from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.tokens import TokenCounter

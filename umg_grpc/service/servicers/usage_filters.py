@@ -5,10 +5,10 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.time_units import time_of
 from umg_grpc.service.servicers.timestamps import utc
 from umg_grpc.store.usage_sums import CallFilter
-from umg_grpc.time_units import time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token

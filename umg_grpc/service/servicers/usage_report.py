@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from umg_grpc.access.api_keys import Key
+from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.knowledge.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
 from umg_grpc.service.servicers.timestamps import timestamp, utc
@@ -15,7 +16,6 @@ from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
 from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, MONTH
 from umg_grpc.store.usage_totals import BUCKET_MICROS
-from umg_grpc.time_units import micros_of, time_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import invalid

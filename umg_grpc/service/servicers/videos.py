@@ -6,10 +6,9 @@ from contextlib import aclosing, suppress
 
 import msgspec
 
-from umg_grpc import video_request_checks
 from umg_grpc.access.caller import Caller
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess_channel import Context
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import CREATE_VIDEO, REMIX_VIDEO, PublicModel
 from umg_grpc.service.pipeline.call import Call, current
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -39,6 +38,7 @@ from umg_grpc.store.video_task_table import CANCELLED, QUEUED, SUCCEEDED, TERMIN
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.video import video_request_checks
 
 RETRY_COUNT = "x-stainless-retry-count"
 """Header of SDKs that repeat failed requests by themselves: the number of the repetition, 0 for the first request."""

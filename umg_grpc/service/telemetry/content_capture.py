@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 import structlog
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.telemetry.span_attributes import Attributes, finish_reason
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -19,14 +19,14 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from umg_grpc.errors import UmgError
-from umg_grpc.grpc_status import STATUS
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import STATUS
+from umg_grpc.base.trace_context import OUTGOING, TraceContext
 from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
 from umg_grpc.service.telemetry import span_attributes
 from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregator_of
 from umg_grpc.service.telemetry.span_attributes import Attributes
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Request, Response
-from umg_grpc.trace_context import OUTGOING, TraceContext
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import AnswerAggregator
 

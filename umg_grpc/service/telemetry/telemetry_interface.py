@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.trace_context import TraceContext
 from umg_grpc.routing import Operation, Target
-from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
 
 Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest

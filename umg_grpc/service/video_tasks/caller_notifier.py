@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks.callback_receivers import SHARE, Receivers
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.callback_outbox import Outgoing

@@ -8,7 +8,7 @@ from datetime import datetime
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage

@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.task_context import TaskContext

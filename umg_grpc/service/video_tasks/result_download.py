@@ -10,7 +10,7 @@ from typing import NamedTuple
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poller import provider_task_of

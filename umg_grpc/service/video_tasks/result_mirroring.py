@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_work import Background

@@ -2,7 +2,7 @@
 that a caller does not wait for the task's deadline, and not earlier, since the provider may still charge for the video.
 """
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.video_task_polls import Claim, Stall
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus

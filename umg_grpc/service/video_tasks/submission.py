@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts

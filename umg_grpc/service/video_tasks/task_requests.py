@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS

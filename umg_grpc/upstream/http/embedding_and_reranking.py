@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, dialect_of
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from msgspec import structs
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_connection import HttpChannel

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.image_request_sender import CallEnd, ImageExchanges
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageTasks

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 FIRST_SUSPENSION_SECONDS = 60.0

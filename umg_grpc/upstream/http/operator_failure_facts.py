@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean

@@ -18,9 +18,9 @@ from urllib.parse import quote, urlencode
 
 from msgspec import structs
 
-from umg_grpc.attempt_progress import ANSWER
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.trace_context import OUTGOING
+from umg_grpc.base.attempt_progress import ANSWER
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.trace_context import OUTGOING
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.operator_failure_facts import add_facts
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal

@@ -6,8 +6,8 @@ Only requests without TLS need it: the proxy forwards these, so that its own res
 import re
 from collections.abc import Mapping
 
-from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.connection_errors import refused_by_proxy
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider

@@ -6,7 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import structlog
 
-from umg_grpc.errors import Failure, UmgError, place_of
+from umg_grpc.base.errors import Failure, UmgError, place_of
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.split_characters import replace_invalid_utf8

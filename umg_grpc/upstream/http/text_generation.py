@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.provider_failure import ProviderRefusal
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
-from umg_grpc.provider_failure import ProviderRefusal
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import structs
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.caller_url_fetch import (
     MAX_DOWNLOAD_SECONDS,
     MAX_REDIRECTS,

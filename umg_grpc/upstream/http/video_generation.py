@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from umg_grpc.attempt_progress import ANSWER
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.attempt_progress import ANSWER
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 import aiohappyeyeballs
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
 from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected

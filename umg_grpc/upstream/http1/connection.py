@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
 from umg_grpc.upstream.http1.decompression import Inflater, inflate

@@ -6,8 +6,8 @@ import errno
 import socket
 import ssl
 
-from umg_grpc.errors import Failure, UmgError, overloaded
-from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError, overloaded
+from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import DNS, PROXY, TLS, Evidence, kind_of
 

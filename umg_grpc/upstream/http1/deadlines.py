@@ -8,7 +8,7 @@ from typing import Self
 
 import msgspec
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 TICK_SECONDS = 0.1

@@ -5,7 +5,7 @@ import itertools
 import zlib
 from collections.abc import Iterable, Iterator
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, too_large
 from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Response
 

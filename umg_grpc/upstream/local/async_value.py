@@ -3,7 +3,7 @@
 import asyncio
 from typing import Generic, TypeVar
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 Value = TypeVar("Value")

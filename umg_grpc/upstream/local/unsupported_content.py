@@ -3,7 +3,7 @@
 It is a separate module because the child process imports the package.
 """
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_calls import CALLED, CallNumbers
 from umg_grpc.wire.chat.passed_defects import chunk_with_choices, finish_chunks, is_odd, with_totals

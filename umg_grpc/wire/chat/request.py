@@ -11,7 +11,7 @@ from typing import assert_never, get_args
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.text import ANY_FIELDS, chat_words
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb

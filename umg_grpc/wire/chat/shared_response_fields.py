@@ -11,7 +11,7 @@ import msgspec
 import pybase64
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Head, choice_error, decode_head
 from umg_grpc.wire.chat.split_answers import joint_reason, wants_one

@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_frame
 from umg_grpc.wire.chat.reasoning_carriers import REASONING_SEPARATOR, State, from_canonical, put

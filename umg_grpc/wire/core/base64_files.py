@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pybase64
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import ImageHeader, read_header
 

@@ -6,7 +6,7 @@ enough. The count is exact for valid JSON and is made in steps of a fraction of 
 
 from functools import partial
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 MAX_MEMBERS = 100_000

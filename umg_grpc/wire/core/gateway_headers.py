@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 STRICT, TIMEOUT, CACHE = "x-umg-strict", "x-umg-timeout", "x-umg-cache"

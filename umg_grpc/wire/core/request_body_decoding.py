@@ -5,7 +5,7 @@ error.
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from umg_grpc.errors import UmgError, overloaded, place_of
+from umg_grpc.base.errors import UmgError, overloaded, place_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.body_limits import check_bounds
 from umg_grpc.wire.text_format import BIG_BYTES

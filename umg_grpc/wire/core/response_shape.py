@@ -4,7 +4,7 @@ cannot satisfy both.
 
 from collections.abc import Mapping
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.unary_format import ClientShape
 

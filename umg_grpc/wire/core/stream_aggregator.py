@@ -6,7 +6,7 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import suppress
 from typing import assert_never
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.text_format import TextFormat

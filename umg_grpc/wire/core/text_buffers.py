@@ -1,6 +1,6 @@
 """Buffers for texts that are received in pieces, as in the deltas of a stream."""
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 JOINED_PIECES = 256

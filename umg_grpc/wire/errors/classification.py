@@ -14,7 +14,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from umg_grpc.errors import Failure
+from umg_grpc.base.errors import Failure
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from umg_grpc.provider_failure import FailureKind
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.classification import (
     NO_MODEL,

@@ -1,6 +1,6 @@
 """HTTP status of an error for callers: that of its reason, in few cases the provider's own one or that of a format."""
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 HTTP_STATUS = {

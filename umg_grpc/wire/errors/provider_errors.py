@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.errors.classification import (

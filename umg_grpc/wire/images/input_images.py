@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pybase64
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import placed_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import check_image

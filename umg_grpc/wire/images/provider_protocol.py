@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
 from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Raw, inspect
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json import echo, parse
 from umg_grpc.wire.core.unknown_fields import MAX_PATHS
 from umg_grpc.wire.native import schema

@@ -6,7 +6,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import failed_answer
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id

@@ -10,7 +10,7 @@ import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.finish_reasons import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import Ended, finish_reason_of, own_reasons

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.chat.errors import encode_error, message_for_callers
 from umg_grpc.wire.errors import provider_errors
 

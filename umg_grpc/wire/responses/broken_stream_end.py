@@ -7,7 +7,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json import ABSENT, MEMBERS, is_present
 from umg_grpc.wire.core.split_characters import decode

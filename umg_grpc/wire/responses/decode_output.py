@@ -6,7 +6,7 @@ The structs describe the output of many providers: fields that are not needed ma
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.lenient_numbers import Count, set_time

@@ -5,7 +5,7 @@ object.
 import msgspec
 from msgspec import Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
 from umg_grpc.wire.core.sse import named_frame

@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import (

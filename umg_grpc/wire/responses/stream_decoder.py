@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core import sse

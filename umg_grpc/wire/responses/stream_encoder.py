@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses.broken_stream_end import PassedFrames
 from umg_grpc.wire.responses.echoed_request_fields import encode_echo

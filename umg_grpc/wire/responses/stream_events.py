@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.logprobs import Logprob

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo, invalid, is_present, parse
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Members

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER
 from umg_grpc.wire.core.json import JsonObject

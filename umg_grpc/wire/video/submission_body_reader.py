@@ -8,11 +8,10 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.video import DOCUMENTED
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.video_request_checks import check
 from umg_grpc.wire.core.json import (
     INT64_MAX,
     NonEmpty,
@@ -25,6 +24,7 @@ from umg_grpc.wire.core.json import (
     whole,
 )
 from umg_grpc.wire.video.input_media import decode_medium
+from umg_grpc.wire.video.video_request_checks import check
 
 Members: TypeAlias = dict[str, Raw]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageStreamDecoder
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.images.providers.dashscope_images import needs_task

@@ -7,7 +7,7 @@ from itertools import product
 import msgspec
 import pytest
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import SHARED, WORDS, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageTasks

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.images.providers.multipart import FilePart, encode_form

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.videos import submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_members import EACH, EVERY_PROTOCOL, MEMBERS, Path, paths_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.relayed_tasks import read_relayed

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.videos import submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.task_words import SHARED, Meaning, TaskWord, meaning_of
 from umg_grpc.v1 import pb

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.videos import IMAGE, image, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video import VIDEO_PROTOCOLS

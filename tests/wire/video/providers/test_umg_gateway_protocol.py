@@ -10,14 +10,14 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.videos import TASK_ID, VIDEO, image, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.video_request_checks import check
 from umg_grpc.wire.video import ENTRIES
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
 from umg_grpc.wire.video.task_errors import task_error
+from umg_grpc.wire.video.video_request_checks import check
 
 HTTP = "https://example.com/a.png"
 TEXT, IMAGES, OMNI = (

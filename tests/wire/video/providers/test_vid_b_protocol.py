@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.videos import PNG, image, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.provider_protocol import VideoProtocol

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.videos import AUDIO, IMAGE, VIDEO, image, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask

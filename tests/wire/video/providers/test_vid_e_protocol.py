@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.support.videos import PNG, TASK_ID, VIDEO, image, submission
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask

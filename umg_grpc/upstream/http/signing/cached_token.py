@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.v1 import pb

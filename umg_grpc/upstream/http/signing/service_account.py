@@ -13,8 +13,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use, unavailable
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 import msgspec
 import structlog
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb

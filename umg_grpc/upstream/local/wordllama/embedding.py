@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.text_length_limits import (
     DIMENSIONS,

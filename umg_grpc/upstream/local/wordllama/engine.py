@@ -13,7 +13,7 @@ from weakref import WeakSet
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.local import WORDLLAMA, embedding_unavailable
 from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 from umg_grpc.v1 import pb

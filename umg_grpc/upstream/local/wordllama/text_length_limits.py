@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.v1 import pb
 

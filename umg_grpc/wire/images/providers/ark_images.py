@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, any_value

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb

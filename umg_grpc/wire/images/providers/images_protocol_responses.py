@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, any_value

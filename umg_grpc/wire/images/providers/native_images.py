@@ -8,7 +8,7 @@ import msgspec
 import pybase64
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG

@@ -8,7 +8,7 @@ import pybase64
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Raw
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 from umg_grpc.wire.core.lenient_numbers import count

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import DONE, SseEvent, split
 from umg_grpc.wire.errors.provider_errors import cut_off

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.classification import DEFAULT, ProviderError, Row, Table
 from umg_grpc.wire.errors.provider_errors import from_provider

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import is_data_url, parse_data_url

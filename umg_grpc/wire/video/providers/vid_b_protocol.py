@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import count

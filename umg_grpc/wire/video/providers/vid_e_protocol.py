@@ -8,7 +8,7 @@ outcome. A query of the new API may contain several tasks.
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.errors.classification import ProviderError

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
-from umg_grpc.printable_text import printable_json, printable_lines
+from umg_grpc.base.printable_text import printable_json, printable_lines
 
 FLUSH_SECONDS = 0.05
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

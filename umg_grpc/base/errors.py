@@ -8,7 +8,7 @@ encode it for callers of HTTP.
 from enum import Enum
 from typing import Self
 
-from umg_grpc.provider_failure import ProviderFailure, ProviderRefusal
+from umg_grpc.base.provider_failure import ProviderFailure, ProviderRefusal
 from umg_grpc.v1 import pb
 
 MAX_MESSAGE_CHARACTERS = 2000

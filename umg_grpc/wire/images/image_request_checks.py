@@ -7,7 +7,7 @@ I/O and no clock.
 import math
 from collections.abc import Collection
 
-from umg_grpc.errors import UmgError
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,
     GENERAL,

@@ -1,0 +1,1 @@
+"""Errors, and small things that every layer may use."""
