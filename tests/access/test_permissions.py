@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pool import Default
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.permissions import ADMIN, EVERY_KEY, OPERATIONS, required_scopes
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import OPERATION_VALUES
 

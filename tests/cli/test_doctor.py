@@ -17,8 +17,8 @@ from tests.support.processes import run
 from tests.support.redis import RedisServer
 from umg_grpc.cli import doctor
 from umg_grpc.cli.doctor import Check, Machine, State
-from umg_grpc.cli.python_build_check import missing_optimizations
 from umg_grpc.config import Address, parse
+from umg_grpc.process.python_build_check import missing_optimizations
 from umg_grpc.store import open_store
 from umg_grpc.store.database_state import database_state
 from umg_grpc.store.schema_version import HEAD

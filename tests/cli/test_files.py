@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from umg_grpc.cli.open_file_limit import LEAST, OTHERS, max_clients, raise_file_limit
+from umg_grpc.process.open_file_limit import LEAST, OTHERS, max_clients, raise_file_limit
 
 
 def test_the_process_may_open_all_files_that_the_system_lets_it() -> None:

@@ -14,10 +14,10 @@ from tests.support.databases import Postgres
 from tests.support.forked_umg_starts import Program, start_on_terminal
 from tests.support.gateways import SANDBOX
 from tests.support.processes import Served, run, serve
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address
 from umg_grpc.config.file_schema import parse
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.serve_process import gateway
 
 CONFIG = """database: {url}
 overload: {{lag: 10}}

@@ -41,7 +41,7 @@ SLOW = {
         "umg_grpc.wire",
         "umg_grpc.config",
         "umg_grpc.service",
-        "umg_grpc.service_factory",
+        "umg_grpc.process.service_factory",
         "umg_grpc.store",
         "umg_grpc.v1",
     ),
@@ -73,8 +73,8 @@ CODECS = {
 }
 SERVING = {
     *(
-        "umg_grpc.service_factory",
-        "umg_grpc.channel_factory",
+        "umg_grpc.process.service_factory",
+        "umg_grpc.process.channel_factory",
         "http_facade.app",
         "aiohttp",
         "redis",

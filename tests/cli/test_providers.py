@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
-from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, flags
 from umg_grpc.config import parse
 from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
 
 NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDERS.values() for name in preset.keys}
 NO_KEYS |= {"OLLAMA_HOST": "", "GOOGLE_APPLICATION_CREDENTIALS": ""}

@@ -18,9 +18,9 @@ from tests.support.databases import create_database
 from tests.support.processes import UMG, Served, run, serve
 from tests.support.providers.chat_faults import TEXT, Provider, provider
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.worker_processes import Workers
 from umg_grpc.config import Address, built_in
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.worker_processes import Workers
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """

@@ -11,10 +11,10 @@ from tests.support.gateways import running
 from tests.support.providers.scripted import succeed
 from tests.support.providers.server import serve_provider
 from tests.support.providers.strict_vendor import KEY, StrictVendor
-from umg_grpc.cli.exposure_checks import check_exposure
 from umg_grpc.cli.live_check import check_live
-from umg_grpc.cli.serve_options import Options
 from umg_grpc.config import Address, ConfigError, parse
+from umg_grpc.process.exposure_checks import check_exposure
+from umg_grpc.process.serve_options import Options
 
 CHAT = "name: a, protocols: [chat], base_url: 'https://llm.example/v1', models: [m]"
 

@@ -32,7 +32,7 @@ TABLES = {
     "OWNERS": ("umg_grpc/knowledge/families/text.py",),
     "RULES": ("umg_grpc/knowledge/families/text.py",),
     "PROVIDER_QUIRKS": ("umg_grpc/knowledge/dialects.py",),
-    "SERVICES": ("umg_grpc/service_factory.py",),
+    "SERVICES": ("umg_grpc/process/service_factory.py",),
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),
     "PROGRAMS": ("tests/agents/programs.py",),

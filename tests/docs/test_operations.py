@@ -27,7 +27,7 @@ from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.model_settings import _ModelEntry
 from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
-from umg_grpc.grpc_server import STREAMS
+from umg_grpc.process.grpc_server import STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, text_generation

@@ -22,7 +22,7 @@ from umg_grpc.config import parse
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.text import FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -22,9 +22,9 @@ from structlog.testing import capture_logs
 from tests.support.gateways import ANY, SANDBOX, Running, running
 from umg_grpc.access.file_links import FileLinks
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address, parse
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.serve_process import gateway
 from umg_grpc.store.blob_store import Blob, BlobStore
 from umg_grpc.v1 import pb, rpc
 

@@ -32,7 +32,7 @@ from tests.e2e.authorisation import (
 )
 from tests.support.gateways import running
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.vid_e_v1_caller_api import KINDS

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import Default
 from http_facade.routes import ROUTES, Route, Shape
 from tests.fuzz.hostile_values import HEADER_VALUES, JSON_VALUES
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 
 CONFIG = """
 channels:

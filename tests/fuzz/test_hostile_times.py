@@ -16,7 +16,7 @@ from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX, running
 from tests.support.video_calls import AUTHORIZED
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.v1 import pb
 
 TIME_TYPES = {"google.protobuf.Timestamp", "google.protobuf.Duration"}

@@ -23,7 +23,7 @@ from tests.support.gateways import KEY
 from tests.support.processes import serve
 from tests.support.providers.hostile_model_ids import HOSTILE_IDS, SERVED
 from tests.support.serving import serving
-from umg_grpc.cli.pasted_lines import shell_json, shell_word
+from umg_grpc.base.pasted_lines import shell_json, shell_word
 
 INPUT = "it's \\ \n"
 ASSETS = Path(__file__).parents[2] / "http_facade" / "assets"

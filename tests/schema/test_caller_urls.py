@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pool import Default
 from tests.support.gateways import KEY, running
 from tests.support.refused_urls import REFUSED_URLS
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.v1 import pb, rpc
 
 NAME = re.compile(r"(?:.*_)?ur[li]s?")

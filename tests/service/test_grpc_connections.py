@@ -4,7 +4,7 @@ import asyncio
 
 import grpc
 
-from umg_grpc.grpc_server import _options
+from umg_grpc.process.grpc_server import _options
 
 LIMIT = 3
 

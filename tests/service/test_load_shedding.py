@@ -16,12 +16,12 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
+from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.service.resilience.call_start_queue import ALWAYS
 from umg_grpc.service.resilience.load_shedding import BEHIND, FULL, LoadShedder, uses_model
-from umg_grpc.service_factory import SERVICES
 from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb, rpc
 

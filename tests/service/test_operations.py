@@ -12,10 +12,10 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address, parse
-from umg_grpc.service_factory import SERVICES
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.serve_process import gateway
+from umg_grpc.process.service_factory import SERVICES
 
 CONFIG = "channels: [{name: dead, protocols: [chat], base_url: 'http://127.0.0.1:1', api_key: x, models: [m]}]"
 PROTO = Path(__file__).parents[2] / "proto"

@@ -35,12 +35,17 @@ from prometheus_client import values
 from umg_grpc import cli
 
 MODULES = (
-    *("commands", "gateway_processes", "chat", "image", "video_client", "keys", "models", "usage", "request_records"),
+    *("commands", "chat", "image", "video_client", "keys", "models", "usage", "request_records"),
     *("circuit_breaker_states", "http_admin_client", "undelivered_callbacks"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (
-    *("umg_grpc.config.aliases", "umg_grpc.config.built_in_config", "umg_grpc.config.file_schema"),
+    *(
+        "umg_grpc.process.gateway_processes",
+        "umg_grpc.config.aliases",
+        "umg_grpc.config.built_in_config",
+        "umg_grpc.config.file_schema",
+    ),
     *("umg_grpc.config.model_settings", "umg_sandbox", "re2"),
 )
 """Modules that most gateways of tests import when they start."""
@@ -260,7 +265,7 @@ def main() -> None:
     gc.freeze()  # children share the memory of objects that their collections do not visit
     listener = socket.socket(fileno=int(sys.argv[1]))
     address = Path(listener.getsockname())
-    vars(import_module("umg_grpc.cli.worker_processes"))["start_worker"] = partial(_start_worker, str(address))
+    vars(import_module("umg_grpc.process.worker_processes"))["start_worker"] = partial(_start_worker, str(address))
     waiting: dict[int, socket.socket] = {}
     ended, its_end = socket.socketpair()  # wakes `select`, which does not notice a signal just before it
     its_end.setblocking(False)

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from tests.support.databases import create_database
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.base.errors import UmgError
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.serve_process import gateway
 from umg_grpc.config import Address, Config, parse
-from umg_grpc.service_factory import Service
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.serve_process import gateway
+from umg_grpc.process.service_factory import Service
 from umg_grpc.store.database_kinds import SQLITE
 
 KEY = "sk-umg-end-to-end"

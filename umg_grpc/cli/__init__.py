@@ -1,6 +1,4 @@
-"""Command line program `umg`, with one module for each command. The only package that imports both gRPC services and
-HTTP.
-"""
+"""Command line program `umg`, with one module for each command."""
 
 import gc
 

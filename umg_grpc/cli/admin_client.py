@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.config_loading import load_storage
+from umg_grpc.process.config_loading import load_storage
 from umg_grpc.v1 import pb
 
 VARIABLE = "UMG_ADMIN_KEY"

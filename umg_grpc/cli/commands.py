@@ -82,10 +82,10 @@ def serve(
     ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
-    from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, load
-    from umg_grpc.cli.gateway_processes import run
-    from umg_grpc.cli.serve_options import FACES, Options
     from umg_grpc.config import Address
+    from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
+    from umg_grpc.process.gateway_processes import run
+    from umg_grpc.process.serve_options import FACES, Options
 
     if from_env and config is not None:
         raise typer.BadParameter("expected either --config or --from-env", param_hint="--from-env")
@@ -129,9 +129,9 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
-    from umg_grpc.cli.config_loading import load
     from umg_grpc.cli.doctor import Machine, examine
     from umg_grpc.config import Address
+    from umg_grpc.process.config_loading import load
 
     try:
         addresses = Address.parse(http), Address.parse(grpc)
@@ -167,7 +167,7 @@ def health(
 @app.command()
 def reload(data: DataFlag = DATA) -> None:
     """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
-    from umg_grpc.cli.reload_command import reload_all
+    from umg_grpc.process.reload_sockets import reload_all
 
     raise typer.Exit(reload_all(data))
 
@@ -183,10 +183,10 @@ def check(
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.base.errors import UmgError
-    from umg_grpc.channel_file_checks import check_files
-    from umg_grpc.cli.config_loading import FROM_ENVIRONMENT, load
-    from umg_grpc.cli.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
-    from umg_grpc.cli.local_model_check import check_local_models
+    from umg_grpc.process.channel_file_checks import check_files
+    from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
+    from umg_grpc.process.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
+    from umg_grpc.process.local_model_check import check_local_models
     from umg_grpc.routing import REMEDY, Router, unpriced_models
     from umg_grpc.store import StoreError
 
@@ -229,7 +229,7 @@ def _certificate_problem(files: "Tls") -> str:
     """Return the reason why clients would reject the configured certificate; "" if it is valid. Raise UmgError for
     unusable files.
     """
-    from umg_grpc.tls_certificates import load as load_certificate
+    from umg_grpc.process.tls_certificates import load as load_certificate
 
     return load_certificate(files).problem
 
@@ -260,7 +260,7 @@ def models(
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
     from umg_grpc.cli import models as commands
     from umg_grpc.cli.circuit_breaker_states import states
-    from umg_grpc.cli.config_loading import load
+    from umg_grpc.process.config_loading import load
     from umg_grpc.routing import PROTOCOLS
 
     faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))

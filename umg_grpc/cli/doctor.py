@@ -13,11 +13,11 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 
-from umg_grpc.cli import port_checks
 from umg_grpc.cli.health import connection_to
-from umg_grpc.cli.open_file_limit import LEAST, MAX_FILES, OTHERS, max_clients
-from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.config import Address, Config
+from umg_grpc.process import port_checks
+from umg_grpc.process.open_file_limit import LEAST, MAX_FILES, OTHERS, max_clients
+from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.store.database_kinds import READY_SECONDS
 
 WAIT_SECONDS = 3.0

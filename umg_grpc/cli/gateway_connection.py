@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
-from umg_grpc.cli.pasted_lines import shell_word
+from umg_grpc.base.pasted_lines import shell_word
 
 if TYPE_CHECKING:
     import grpc

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 import structlog
 import uvloop
 
-from umg_grpc.channel_factory import ChannelFactory
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
+from umg_grpc.process.channel_factory import ChannelFactory
 from umg_grpc.service.channel_check import CheckResult, check_channels
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 from sqlalchemy import select
 
-from umg_grpc.cli.config_loading import load_storage
 from umg_grpc.cli.text_tables import print_table
+from umg_grpc.process.config_loading import load_storage
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.tables import MediaTask, TaskCallback
 

@@ -19,9 +19,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.base.pasted_lines import shell_word
 from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
-from umg_grpc.cli.pasted_lines import shell_word
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.families.video import RULES, Rules
 from umg_grpc.v1 import pb, rpc

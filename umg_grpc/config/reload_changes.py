@@ -1,6 +1,6 @@
 """Comparison of two configs: the changed settings that a reload applies, and the ones that need a restart.
 
-It changes nothing: `umg_grpc.service_factory.Service.reload` applies the changes.
+It changes nothing: `umg_grpc.process.service_factory.Service.reload` applies the changes.
 """
 
 from dataclasses import dataclass, fields, is_dataclass

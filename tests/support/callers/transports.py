@@ -26,10 +26,10 @@ from umg_grpc.base.inprocess_channel import (
     InProcessUnaryCall,
     InProcessUnaryMethod,
 )
-from umg_grpc.cli.serve_options import Options
-from umg_grpc.cli.serve_process import Gateway, gateway
 from umg_grpc.config import Config, parse
-from umg_grpc.service_factory import open_service
+from umg_grpc.process.serve_options import Options
+from umg_grpc.process.serve_process import Gateway, gateway
+from umg_grpc.process.service_factory import open_service
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 

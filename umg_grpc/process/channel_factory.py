@@ -8,7 +8,6 @@ from typing import Protocol, assert_never
 
 from umg_grpc.base.egress_rules import place_of
 from umg_grpc.base.errors import UmgError
-from umg_grpc.channel_file_checks import service_account, tls_context
 from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,
@@ -23,6 +22,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.knowledge.embedding_dialects import dialects_at
+from umg_grpc.process.channel_file_checks import service_account, tls_context
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels

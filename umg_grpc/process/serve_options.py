@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.cli.config_loading import ConfigSource
 from umg_grpc.config.address import Address
+from umg_grpc.process.config_loading import ConfigSource
 
 HTTP, GRPC = "http", "grpc"
 FACES = (HTTP, GRPC)

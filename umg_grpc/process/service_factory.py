@@ -21,14 +21,11 @@ from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
-from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.config.reload_changes import Changes, changes
-from umg_grpc.routing import EMBED, RERANK, Router
-from umg_grpc.service.caching.cache_lookup import CacheLookup
-from umg_grpc.service.caching.response_cache import ResponseCache
-from umg_grpc.service.component_factory import (
+from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
+from umg_grpc.process.component_factory import (
     closed,
     open_authenticator,
     open_blob_store,
@@ -37,6 +34,9 @@ from umg_grpc.service.component_factory import (
     open_usage_log,
     started,
 )
+from umg_grpc.routing import EMBED, RERANK, Router
+from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations

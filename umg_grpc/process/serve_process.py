@@ -16,14 +16,16 @@ from http_facade.readiness import Readiness
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from http_facade.settings import Drain, Settings
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
-from umg_grpc.channel_factory import LocalSource
-from umg_grpc.cli import port_checks
-from umg_grpc.cli.local_model_check import check_local_models
-from umg_grpc.cli.open_file_limit import max_clients, raise_file_limit
-from umg_grpc.cli.port_checks import check_free, holder, taken
-from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Channel, Config
-from umg_grpc.grpc_server import GrpcFace
+from umg_grpc.process import port_checks
+from umg_grpc.process.channel_factory import LocalSource
+from umg_grpc.process.grpc_server import GrpcFace
+from umg_grpc.process.local_model_check import check_local_models
+from umg_grpc.process.open_file_limit import max_clients, raise_file_limit
+from umg_grpc.process.port_checks import check_free, holder, taken
+from umg_grpc.process.serve_options import GRPC, HTTP, Options
+from umg_grpc.process.service_factory import Service, open_service
+from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.service.metric_gauges import (
     CALLS_IN_FLIGHT,
     CALLS_QUEUED,
@@ -38,8 +40,6 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.resilience.memory_watch import MemoryWatch, memory_limit
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
-from umg_grpc.service_factory import Service, open_service
-from umg_grpc.tls_certificates import Certificates
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.cli.serve_options import GRPC, Options
 from umg_grpc.config import Address, Channel, CommandAuth, Config, ServiceAccountAuth
+from umg_grpc.process.serve_options import GRPC, Options
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.v1 import pb
 

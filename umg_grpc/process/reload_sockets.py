@@ -1,7 +1,7 @@
 """Command `umg reload`, and the sockets by which it makes running gateways read their configs again.
 
 A gateway listens on the Unix socket `DATA/reload-ID.sock`. It answers the line `reload` with one line of JSON, the
-outcome in each of its processes. `umg_grpc.service_factory.Service.reload` applies the new config.
+outcome in each of its processes. `umg_grpc.process.service_factory.Service.reload` applies the new config.
 """
 
 import asyncio

@@ -20,12 +20,12 @@ import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.cli import port_checks
-from umg_grpc.cli.config_loading import flags
-from umg_grpc.cli.port_checks import check_free, claim, taken
-from umg_grpc.cli.reload_command import Outcome
-from umg_grpc.cli.serve_options import GRPC, HTTP, Options
 from umg_grpc.config import Address, Config
+from umg_grpc.process import port_checks
+from umg_grpc.process.config_loading import flags
+from umg_grpc.process.port_checks import check_free, claim, taken
+from umg_grpc.process.reload_sockets import Outcome
+from umg_grpc.process.serve_options import GRPC, HTTP, Options
 from umg_grpc.service.metrics import SHARED_FOLDER
 from umg_grpc.upstream.local.async_value import AsyncValue
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel

@@ -19,26 +19,26 @@ from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.base import logs
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.pasted_lines import shell_json, shell_word
 from umg_grpc.base.printable_text import printable
-from umg_grpc.channel_factory import LocalSource
-from umg_grpc.cli.config_loading import read
-from umg_grpc.cli.exposure_checks import check_exposure
-from umg_grpc.cli.open_file_limit import raise_file_limit
-from umg_grpc.cli.pasted_lines import shell_json, shell_word
-from umg_grpc.cli.python_build_check import REMEDY, missing_optimizations
-from umg_grpc.cli.reload_command import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
-from umg_grpc.cli.serve_options import GRPC, Options
-from umg_grpc.cli.serve_process import Gateway, drain_delay, gateway, local_model, served_part
-from umg_grpc.cli.signal_handlers import Signals
-from umg_grpc.cli.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.importers.from_environment import unused_providers
+from umg_grpc.process.channel_factory import LocalSource
+from umg_grpc.process.config_loading import read
+from umg_grpc.process.exposure_checks import check_exposure
+from umg_grpc.process.open_file_limit import raise_file_limit
+from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
+from umg_grpc.process.reload_sockets import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
+from umg_grpc.process.serve_options import GRPC, Options
+from umg_grpc.process.serve_process import Gateway, drain_delay, gateway, local_model, served_part
+from umg_grpc.process.service_factory import PreparedConfig, Service
+from umg_grpc.process.signal_handlers import Signals
+from umg_grpc.process.tls_certificates import Certificates
+from umg_grpc.process.tls_certificates import load as load_certificate
+from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.routing import Router
-from umg_grpc.service_factory import PreparedConfig, Service
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.repeated_work import Background
-from umg_grpc.tls_certificates import Certificates
-from umg_grpc.tls_certificates import load as load_certificate
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 from umg_grpc.v1 import pb
 

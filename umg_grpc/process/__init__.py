@@ -1,0 +1,1 @@
+"""Processes of `umg serve`: config, ports, workers, reloads and certificates, and the factories of their parts."""
