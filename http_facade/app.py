@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import grpc
 from aiohttp import web
 
-from http_facade.connections import Connections
 from http_facade.dispatcher import Dispatcher
-from http_facade.handlers import MakeHandler, handler
-from http_facade.listener import Listener
-from http_facade.malformed_requests import HttpProtocol
+from http_facade.exchange.settings import Settings
+from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.routes import ROUTES, Route
-from http_facade.settings import Settings
+from http_facade.server.connections import Connections
+from http_facade.server.listener import Listener
+from http_facade.server.malformed_requests import HttpProtocol
 
 LAST_WORDS_SECONDS = 0.1
 KEEPALIVE_SECONDS = 620.0  # longer than a load balancer's, so that it does not reuse a connection just closed by us

@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 import grpc
 from aiohttp import HttpVersion11, hdrs, web
 
-from http_facade import credentials
-from http_facade.connect_protocol import CONNECT
-from http_facade.connections import Connection
-from http_facade.cors import Cors
-from http_facade.error_responses import error_response, explain, log
-from http_facade.grpc_calls import check_key, response_headers
-from http_facade.grpc_web import GRPC_WEB, is_grpc_web
-from http_facade.handlers import MakeHandler, handler
-from http_facade.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
-from http_facade.json_response import WholeResponse
-from http_facade.request_bodies import declared_bytes
-from http_facade.request_headers import check_headers
-from http_facade.response_head import SentResponse, begin_response
+from http_facade.connect.connect_protocol import CONNECT
+from http_facade.connect.grpc_web import GRPC_WEB, is_grpc_web
+from http_facade.exchange import credentials
+from http_facade.exchange.cors import Cors
+from http_facade.exchange.error_responses import error_response, explain, log
+from http_facade.exchange.grpc_calls import check_key, response_headers
+from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
+from http_facade.exchange.json_response import WholeResponse
+from http_facade.exchange.request_bodies import declared_bytes
+from http_facade.exchange.request_headers import check_headers
+from http_facade.exchange.response_head import SentResponse, begin_response
+from http_facade.exchange.settings import Settings
+from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.router import Router
 from http_facade.routes import Route, error_format
-from http_facade.settings import Settings
+from http_facade.server.connections import Connection
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 from umg_grpc.base.request_ids import request_id_of

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 from aiohttp import web
 from yarl import URL
 
-from http_facade.handlers import Handler
+from http_facade.handlers.route_handlers import Handler
 from http_facade.path_spellings import canonical_path
 from http_facade.routes import Route
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from google.protobuf.descriptor_pool import Default
 from msgspec import Struct
 
-from http_facade.admin_rpc_table import METHODS
+from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.openapi.error_responses import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route, Shape

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from http_facade.credentials import key_headers, key_parameter
+from http_facade.exchange.credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Answers
 from http_facade.openapi.error_responses import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from http_facade.admin_rpc_table import METHODS
+from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.routes import Shape
 
 KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)

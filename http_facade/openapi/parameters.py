@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from http_facade.admin_rpc_table import METHODS
+from http_facade.handlers.admin_rpc_table import METHODS
+from http_facade.handlers.video_download_handler import VARIANTS
+from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
-from http_facade.video_download_handler import VARIANTS
-from http_facade.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire import face_of
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT

@@ -6,7 +6,7 @@ The operations of all other HTTP paths are built by `document` from the table in
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
-from http_facade.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
+from http_facade.connect.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
 from http_facade.openapi.error_responses import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route

@@ -12,15 +12,15 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from http_facade.app import make_app, make_runner
-from http_facade.connect_protocol import code_status
-from http_facade.handlers import Handler
-from http_facade.http_exchange import Exchange
-from http_facade.readiness import Readiness
+from http_facade.connect.connect_protocol import code_status
+from http_facade.connect.rpc_message_envelopes import Pairs
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.settings import Settings
+from http_facade.handlers.route_handlers import Handler
+from http_facade.handlers.rpc_handler import STREAM_TYPES, ConnectHandler
+from http_facade.handlers.rpc_metadata import CallMetadata, FailedCall, RpcMetadata
 from http_facade.routes import Route, Shape
-from http_facade.rpc_handler import STREAM_TYPES, ConnectHandler
-from http_facade.rpc_message_envelopes import Pairs
-from http_facade.rpc_metadata import CallMetadata, FailedCall, RpcMetadata
-from http_facade.settings import Settings
 from umg_grpc.base.grpc_status import DETAILS_KEY
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 

@@ -12,8 +12,9 @@ from aiohttp import ClientSession
 from msgspec.structs import fields
 from prometheus_client.parser import text_string_to_metric_families
 
-from http_facade import connections, request_bodies
-from http_facade.settings import Settings
+from http_facade.exchange import request_bodies
+from http_facade.exchange.settings import Settings
+from http_facade.server import connections
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES

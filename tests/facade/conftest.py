@@ -12,9 +12,9 @@ import pytest
 import structlog
 
 from http_facade.app import Runner, make_app, make_runner
-from http_facade.error_responses import log
-from http_facade.readiness import Readiness
-from http_facade.settings import Settings
+from http_facade.exchange.error_responses import log
+from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.settings import Settings
 from tests.support import logs
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from http_facade.malformed_requests import HttpProtocol
+from http_facade.server.malformed_requests import HttpProtocol
 
-WHERE = "aiohttp has changed: look at http_facade/malformed_requests.py"
+WHERE = "aiohttp has changed: look at http_facade/server/malformed_requests.py"
 ROOT = Path(__file__).parents[2] / "http_facade"
 
 
@@ -27,7 +27,7 @@ def test_a_protocol_takes_the_server_and_the_options_of_ours() -> None:
 
 
 def test_no_private_name_of_aiohttp_is_used() -> None:
-    modules = {path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("*.py")}
+    modules = {path.name: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
     assert [
         name for name, text in modules.items() if "SLF001" in text or re.search(r"aiohttp\S* import .*\b_", text)
     ] == []

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 import uvloop
 
-from http_facade import connections
 from http_facade.app import make_app, make_runner
+from http_facade.server import connections
 from tests.facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer

@@ -16,7 +16,7 @@ from itertools import product
 import pytest
 from structlog.testing import capture_logs
 
-from http_facade import key_check
+from http_facade.exchange import key_check
 from http_facade.routes import MODEL_CALL_SHAPES, ROUTES
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError

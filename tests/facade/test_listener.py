@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from http_facade import listener as listening_sockets
-from http_facade.listener import Listener
+from http_facade.server import listener as listening_sockets
+from http_facade.server.listener import Listener
 
 CLIENTS = 20
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
-from http_facade.settings import Drain
+from http_facade.exchange.settings import Drain
 from tests.facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.base.errors import UmgError

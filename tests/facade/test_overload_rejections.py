@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from http_facade.overload_rejections import Refusals, parse_model_call
+from http_facade.exchange.overload_rejections import Refusals, parse_model_call
 from umg_grpc.base.errors import overloaded
 
 BODY = b'{"model": "m"}'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_facade.request_framing import RequestFraming, split_request
+from http_facade.server.request_framing import RequestFraming, split_request
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 SIZED = b"POST / HTTP/1.1\r\nContent-Length:  7 \r\nhost: x\r\n\r\n{\r\n\r\n}\n"

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
-from http_facade.text_stream_encoding import EncodedStream
+from http_facade.exchange.text_stream_encoding import EncodedStream
 from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget

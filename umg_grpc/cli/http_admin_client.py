@@ -25,7 +25,7 @@ from urllib.request import (
 import msgspec
 from google.protobuf.message import Message
 
-from http_facade.admin_rpc_table import METHODS, SELF
+from http_facade.handlers.admin_rpc_table import METHODS, SELF
 from http_facade.routes import ROUTES
 from umg_grpc.cli.admin_client import VARIABLE, CommandError, ResponseT, method_name
 from umg_grpc.config import Address

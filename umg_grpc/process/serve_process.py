@@ -12,9 +12,9 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import App, Runner, make_app, make_runner
-from http_facade.readiness import Readiness
+from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.settings import Drain, Settings
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
-from http_facade.settings import Drain, Settings
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.process import port_checks

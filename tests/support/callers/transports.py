@@ -12,8 +12,8 @@ import grpc
 from google.protobuf.message import Message
 
 from http_facade.app import make_app, make_runner
-from http_facade.readiness import Readiness
-from http_facade.settings import Settings
+from http_facade.exchange.readiness import Readiness
+from http_facade.exchange.settings import Settings
 from tests.support.callers.text_format_clients import bearer
 from tests.support.databases import create_database
 from tests.support.gateways import ANY, KEY

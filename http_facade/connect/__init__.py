@@ -1,0 +1,1 @@
+"""Messages and errors of the Connect and gRPC-Web protocols."""

@@ -1,0 +1,154 @@
+"""Streamed HTTP responses: server-sent events, or one JSON array that is sent in parts."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+from aiohttp import HttpVersion11, hdrs, web
+from multidict import CIMultiDict
+
+from http_facade.exchange.grpc_calls import Pairs, response_headers
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.response_head import SENT_LAST, encode_head
+from http_facade.exchange.settings import Settings
+from umg_grpc.base.errors import UmgError, shutting_down
+from umg_grpc.wire.core.stream_memory_limits import Reservation
+
+PART_BYTES = 128 << 10
+NOTHING = memoryview(b"")
+EVENTS = "text/event-stream; charset=utf-8"
+HEADERS = {
+    hdrs.CACHE_CONTROL: "no-cache",
+    "x-accel-buffering": "no",  # keeps nginx from buffering the events
+}
+
+
+class EncodedAnswer(Protocol):
+    """Interface of the encoder of a streamed answer by which `EventStream` ends the answer at a shutdown."""
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the encoded events that end the answer with the error; the encoder returns nothing after that."""
+        ...
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """Memory that is reserved for the answer and released at its end; None if none is reserved."""
+        ...
+
+
+class EventStream(msgspec.Struct, eq=False):
+    """One streamed response: writes encoded events at once, and sends a heartbeat after each pause in the stream."""
+
+    exchange: Exchange
+    encoded: EncodedAnswer
+    """Returns the events that end an incomplete answer at a shutdown."""
+    content_type: str
+    heartbeat: bytes
+    """Event or comment of the format that keeps an idle connection open."""
+    settings: Settings
+    is_ended: bool = False
+    last_chunk: bytes = b"0\r\n\r\n"
+    """End of the body; empty for a client of HTTP/1.0, which gets no chunks and sees the end by the close of the
+    connection.
+    """
+    unsent: memoryview = NOTHING
+    """Rest of the events that `write_large` sends."""
+    sent_at: float = 0.0
+    """Time of the last write."""
+    timer: asyncio.TimerHandle | None = None
+    response: web.StreamResponse = SENT_LAST
+    """Response for aiohttp, once it was sent."""
+
+    async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
+        """Send the status line, the headers and the first events `frames`. After that, a failure can only be sent as an
+        event.
+        """
+        head = self._begin(headers)
+        await self.exchange.connection.write(head, self._chunk(frames))
+
+    def begin_early(self, metadata: Pairs) -> None:
+        """Send the status line, the headers and a heartbeat, because the first events are late; `begin` must not
+        follow. `metadata`: initial metadata of the call so far.
+        """
+        self.begin_now(response_headers(metadata))
+
+    def begin_now(self, headers: Mapping[str, str]) -> None:
+        """Send the status line, the headers and a heartbeat without waiting; do nothing if they were sent."""
+        if not (self.exchange.is_begun or self.is_ended):
+            head = self._begin(headers)
+            self.exchange.connection.write_now(head + self._chunk(self.heartbeat))
+
+    def _begin(self, headers: Mapping[str, str]) -> bytes:
+        """Return the encoded status line and headers, and start the timer of the heartbeats."""
+        exchange, own = self.exchange, CIMultiDict({hdrs.CONTENT_TYPE: self.content_type, **HEADERS})
+        own.extend(headers)  # metadata may have a name several times
+        head, self.response = encode_head(exchange, own, None)
+        if exchange.request.version < HttpVersion11:
+            self.last_chunk = b""
+        exchange.is_begun = True
+        exchange.cut_off = self.cut_off
+        self.sent_at = time.monotonic()
+        seconds = self.settings.heartbeat_seconds
+        self.timer = asyncio.get_running_loop().call_later(seconds, self._check_pause)
+        return head
+
+    async def write(self, frames: bytes) -> None:
+        """Write encoded events; wait while the write buffer is full."""
+        self.sent_at = time.monotonic()
+        if not self.is_ended:
+            await self.exchange.connection.write(self._chunk(frames))
+
+    async def write_large(self, frames: bytes) -> None:
+        """Write many encoded events in parts: the transport would copy all bytes that the socket does not accept at
+        once.
+        """
+        self.unsent = memoryview(frames)
+        while part := bytes(self.unsent[:PART_BYTES]):
+            self.unsent = self.unsent[PART_BYTES:]
+            await self.write(part)
+
+    def cut_off(self) -> None:
+        """End the stream at once with a shutdown error; later writes of the handler send nothing."""
+        if not self.is_ended:
+            self.is_ended = True
+            # the error must not be inside another event; a write that waits for the client has handed over its part
+            frames = bytes(self.unsent) + self.encoded.cut(shutting_down())
+            self.exchange.connection.write_now(self._chunk(frames) + self.last_chunk)
+
+    def _chunk(self, frames: bytes) -> bytes:
+        """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk
+        would end the body.
+        """
+        if not (frames and self.last_chunk):
+            return frames
+        return b"%x\r\n%b\r\n" % (len(frames), frames)
+
+    def _check_pause(self) -> None:
+        transport, pause = self.exchange.request.transport, time.monotonic() - self.sent_at
+        if self.is_ended or transport is None or transport.is_closing():
+            return
+        seconds = self.settings.heartbeat_seconds
+        if pause >= seconds:
+            if not transport.get_write_buffer_size():  # a client with unread bytes needs no heartbeat
+                transport.write(self._chunk(self.heartbeat))
+            pause = 0.0
+            self.sent_at = time.monotonic()
+        self.timer = asyncio.get_running_loop().call_later(seconds - pause, self._check_pause)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        was_cut, self.is_ended = self.is_ended, True
+        self.exchange.cut_off = None
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.encoded.reservation is not None:
+            self.encoded.reservation.release()
+        if kind is None:
+            await self.exchange.connection.write(b"" if was_cut else self.last_chunk)

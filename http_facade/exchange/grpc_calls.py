@@ -1,0 +1,235 @@
+"""Calls of the gRPC services for HTTP requests: metadata of the call, and response headers from its answer."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import grpc
+from multidict import istr
+
+from http_facade.exchange.acknowledgement import acknowledge
+from http_facade.exchange.credentials import credentials
+from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
+from umg_grpc.wire.inprocess_attachment import Attachment
+from umg_grpc.wire.request_notes import RequestNotes
+
+STRICT_HEADER, CACHE_HEADER = istr(STRICT), istr(CACHE)
+RESPONSE_HEADER_PREFIXES = (
+    "x-umg-",
+    "retry-after",
+    "openai-poll-after",
+    *{codec.rate_limit_prefix for codec in FORMATS.values()},
+)
+"""Prefixes of the initial metadata that becomes response headers."""
+
+MIN_TIMEOUT_SECONDS = 0.001
+"""Shortest timeout that the service accepts, in seconds."""
+
+Call = TypeVar("Call", bound=grpc.aio.Call)
+Method = TypeVar("Method")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
+
+
+class InitialMetadata(Protocol):
+    """Interface of a call that has its initial metadata once its answer, or the first message of its stream, has
+    arrived.
+    """
+
+    on_early_metadata: Callable[[Pairs], None] | None
+    """Function that a streaming call calls with the initial metadata if it arrives early, because the first message is
+    late; None for no early metadata.
+    """
+
+    @property
+    def initial(self) -> Pairs:
+        """Initial metadata of the call."""
+        ...
+
+
+OpenedStream: TypeAlias = tuple[AsyncGenerator[Response, None], InitialMetadata]
+Opened = TypeVar("Opened")
+OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], tuple[Opened, InitialMetadata]]
+"""Call of a method in this process, which returns its answer or its messages."""
+
+
+def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
+    """Return `method` with calls that pass Python objects beside the request to a service in this process, which saves
+    work.
+
+    `notes`: findings of the decoder about the caller's body; `known_key`: the validated API key, from
+    `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again. It is
+    for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by themselves.
+    """
+    with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
+    return method if with_attachment is None else with_attachment(Attachment(notes, known_key))
+
+
+async def call_unary(
+    method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
+    request: Request,
+    exchange: Exchange,
+    face: str,
+    notes: RequestNotes | None,
+) -> tuple[Response, dict[str, str]]:
+    """Call a unary method of a service for an HTTP request. Return its response and the HTTP response headers.
+
+    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
+    Raise the RPC error of the service, or UmgError for a header with an invalid value.
+    """
+    pairs = metadata(exchange, face)
+    open_in_process: OpenInProcess[Request, Awaitable[Response]] | None = getattr(method, "open", None)
+    if open_in_process is not None:
+        answer, opened_call = open_in_process(request, pairs, Attachment(notes, exchange.known_key))
+        return await answer, response_headers(opened_call.initial)
+    call = method(request, metadata=pairs)  # a service in another process takes no attachment
+    return await call, await initial_headers(call)
+
+
+def open_stream(
+    method: "grpc.aio.UnaryStreamMultiCallable[Request, Response]",
+    request: Request,
+    exchange: Exchange,
+    face: str,
+    notes: RequestNotes | None,
+) -> OpenedStream[Response]:
+    """Call a streaming method of a service for an HTTP request. Return the generator of its messages and its metadata.
+
+    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
+    The generator must be closed, so that no provider works for a disconnected caller; it raises the RPC error of the
+    service. Raise UmgError for a header with an invalid value.
+    """
+    pairs = metadata(exchange, face)
+    open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
+    if open_in_process is not None:
+        return open_in_process(request, pairs, Attachment(notes, exchange.known_key))
+    call = SocketStream(method(request, metadata=pairs))
+    return call.messages(), call
+
+
+class SocketStream(Generic[Response]):
+    """Call of a streaming method of a service in another process, over a gRPC socket."""
+
+    def __init__(self, call: "grpc.aio.UnaryStreamCall[Any, Response]") -> None:
+        self._call = call
+        self.initial: Pairs = ()
+        self.on_early_metadata: Callable[[Pairs], None] | None = None
+
+    async def messages(self) -> AsyncGenerator[Response, None]:
+        """Yield the messages of the call, and cancel it when the caller stops."""
+        async with opened(self._call):
+            self.initial = await self._call.initial_metadata() or ()
+            if self.on_early_metadata is not None and _is_early(self.initial):
+                self.on_early_metadata(self.initial)
+            async for message in self._call:
+                yield message
+
+
+async def expect_early_metadata(call: grpc.aio.Call, use: Callable[[Pairs], None]) -> None:
+    """Pass the initial metadata of a streaming call to `use` if it arrives early, because the first message is late.
+    Return when that is known or, for a call in this process, at once.
+    """
+    expect: Callable[[Callable[[Pairs], None]], None] | None = getattr(call, "expect_early_metadata", None)
+    if expect is not None:
+        expect(use)
+    elif _is_early(initial := await call.initial_metadata() or ()):
+        use(initial)
+
+
+def _is_early(initial: Pairs) -> bool:
+    return any(name == WAITING for name, _ in initial)
+
+
+def opened(call: Call) -> AbstractAsyncContextManager[object]:
+    """Return the context manager in which a streaming call is read. Its exit cancels the call, so that no provider
+    works for a disconnected caller.
+    """
+    # a call in this process is closed: that waits until its upstream resources are released
+    return aclosing(call) if hasattr(call, "aclose") else _cancelling(call)
+
+
+@asynccontextmanager
+async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        call.cancel()
+
+
+def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
+    """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
+
+    With `key_only` it is only the ids of the request and of its format, and the API key; else the call is acknowledged
+    to a proxy. Raises UmgError for a header with an invalid value, and ConnectionResetError if the proxy has left.
+    """
+    headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
+    authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
+    if authorization is not None:
+        pairs.append(("authorization", authorization))
+    if key_only:
+        return pairs
+    if STRICT_HEADER in headers and is_strict(headers[STRICT_HEADER]):
+        pairs.append((STRICT, "true"))
+    if (cache := headers.get(CACHE_HEADER)) is not None:
+        cache_seconds(cache)
+        pairs.append((CACHE, cache.strip()))
+    if TIMEOUT_HEADER in headers:  # the time left: the caller's timeout began with the request
+        pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
+    if TRACEPARENT_HEADER in headers and (trace := exchange.trace_context) is not None:
+        pairs += trace.pairs
+    acknowledge(exchange)
+    exchange.is_called = True
+    return pairs
+
+
+def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
+    """Return the gRPC metadata of the call for a request whose path is signed: without an API key, even if it has
+    one.
+    """
+    acknowledge(exchange)
+    exchange.is_called = True
+    trace = exchange.trace_context
+    return [
+        ("x-request-id", exchange.request_id),
+        ("x-umg-face", face),
+        *(trace.pairs if trace is not None else ()),
+    ]
+
+
+async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
+    """Call the service to validate the API key of the request, which is in the wire format `face`.
+
+    Raise the RPC error of the service if the key is invalid. A valid key without permission to list models passes. The
+    service logs a rejected request; a request with a valid key is logged later.
+    """
+    pairs = metadata(exchange, face, key_only=True)
+    exchange.is_called = True
+    try:
+        await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)
+    except grpc.aio.AioRpcError as error:
+        if error.code() != grpc.StatusCode.PERMISSION_DENIED:
+            raise
+    exchange.is_called = False
+
+
+async def initial_headers(call: grpc.aio.Call) -> dict[str, str]:
+    """Return the HTTP response headers that the service sent as the initial metadata of a call."""
+    sent: Pairs | None = getattr(call, "sent_metadata", None)  # of a call in this process, not copied
+    return response_headers(await call.initial_metadata() if sent is None else sent)
+
+
+def response_headers(metadata: Pairs | None) -> dict[str, str]:
+    """Return the HTTP response headers in gRPC metadata: the initial metadata or, after a failure, the trailing
+    metadata.
+
+    Empty for None. Only documented headers are copied.
+    """
+    headers = dict[str, str]()
+    for key, value in metadata or ():
+        if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES):
+            headers[key] = value
+    return headers

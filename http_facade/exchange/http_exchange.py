@@ -1,0 +1,79 @@
+"""State of one HTTP request, from its headers to the end of its response."""
+
+import time
+from collections.abc import Callable, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+from multidict import istr
+
+from http_facade.exchange.cors import Cors
+from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
+
+if TYPE_CHECKING:
+    from http_facade.server.connections import Connection
+
+REQUEST_ID_HEADER = istr("x-request-id")
+REQUEST_ID_HEADERS = (
+    REQUEST_ID_HEADER,
+    *(istr(codec.request_id_header) for codec in FORMATS.values() if codec.request_id_header),
+)
+"""Response headers with the request id, of which clients of each format read theirs."""
+TIMEOUT_HEADER = istr(TIMEOUT)
+TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
+
+EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
+"""Key of a request whose handler or answer has failed."""
+
+
+class Exchange(msgspec.Struct, eq=False):
+    """One HTTP request and the state of its handling, from its headers to the end of its response.
+
+    An attribute keeps its default until its value is known.
+    """
+
+    request: web.BaseRequest
+    connection: "Connection"
+    request_id: str  # sent with every answer and call
+    body: bytes | None  # if it came with the headers and was not read elsewhere
+    began_at: float = msgspec.field(default_factory=time.monotonic)
+    parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
+    cors: Cors | None = None  # rules for pages of other origins, where any may call
+    cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
+    authorization: str | None = None  # its credentials, once they were checked
+    known_key: object = None  # its key, if a service in this process has validated it
+    admitted: bool = False  # whether the load shedder has a slot for it, released when the answer is written
+    rejected: bool = False  # whether it was rejected unread, which is not logged
+    is_begun: bool = False  # whether a part of its response was sent
+    is_called: bool = False  # whether the service was called for it, or has refused its key: the service then logs it
+    may_retry: bool = True  # whether its failure may be followed by the same request, without double costs
+    failure: str | None = None  # name of the reason, for the access log
+    is_body_unread: bool = False  # whether a part of its body was left unread: its connection is not reused
+
+    @property
+    def model(self) -> str:
+        """Model id in the path of the request, without the prefix `models/` that some SDKs add; "" if the path has
+        none.
+        """
+        return self.parameters.get("model", "").removeprefix("models/")
+
+    @property
+    def trace_context(self) -> TraceContext | None:
+        """Trace context (W3C `traceparent`) that the caller sent; None if the request has no valid one."""
+        headers = self.request.headers
+        if TRACEPARENT_HEADER not in headers:
+            return None
+        return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it; infinite
+        without the header. Raise UmgError(INVALID_FIELD) for an invalid one.
+        """
+        if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
+            return inf
+        return timeout_seconds(given) - (time.monotonic() - self.began_at)

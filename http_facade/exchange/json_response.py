@@ -1,0 +1,29 @@
+"""Successful JSON responses of model calls, written directly to the connection for speed."""
+
+from typing import ClassVar
+
+import msgspec
+from aiohttp import hdrs
+
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.response_head import SentResponse, encode_head
+
+JSON = "application/json"
+
+
+class WholeResponse(msgspec.Struct, eq=False):
+    """Successful JSON response to a model call, with its headers and its complete body."""
+
+    headers: dict[str, str]
+    """Headers of its own, without the common ones of all responses."""
+    body: bytes
+    status: ClassVar[int] = 200
+
+    async def send(self, exchange: Exchange) -> SentResponse:
+        """Send the response, and wait until the client has read nearly all of it or is disconnected. Return the
+        response for aiohttp.
+        """
+        head, sent = encode_head(exchange, {hdrs.CONTENT_TYPE: JSON, **self.headers}, len(self.body))
+        exchange.is_begun = True
+        await exchange.connection.write(head, self.body)
+        return sent

@@ -1,0 +1,123 @@
+"""Settings of the HTTP server, and the interface of the load shedder that it uses."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from http_facade.exchange.readiness import Readiness
+from umg_grpc.base.errors import UmgError
+from umg_grpc.wire.core.stream_memory_limits import Budget
+
+
+class LoadShedder(Protocol):
+    """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
+
+    def admits(self) -> bool:
+        """Return whether a new call would be admitted now, without taking a slot; `enter` takes the slot of an admitted
+        call.
+        """
+
+    def refusal(self) -> UmgError:
+        """Count a rejection, and return the error UNAVAILABLE for the rejected call."""
+
+    def check(self) -> None:
+        """Raise UmgError(UNAVAILABLE), and count a rejection, if a new call would not be admitted now."""
+
+    async def enter(self, seconds: float) -> None:
+        """Take a slot for an admitted call, and wait up to `seconds` for a free one. Raises UmgError(UNAVAILABLE) after
+        that.
+
+        The caller releases the slot by `leave`.
+        """
+
+    def leave(self) -> None:
+        """Release the slot of a call that ended."""
+
+    def refused(self, reason: str) -> None:
+        """Count a call that the HTTP server rejected by itself, for example because of its connection limit (`reason`:
+        `connections`).
+        """
+
+
+class NoLoadShedder:
+    """Load shedder without a limit, which admits all calls."""
+
+    def admits(self) -> bool:
+        """Return True: all calls are admitted."""
+        return True
+
+    def refusal(self) -> UmgError:
+        """Raise NotImplementedError: no call is rejected."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Do nothing: all calls are admitted."""
+
+    async def enter(self, seconds: float) -> None:
+        """Return at once: the number of calls is not limited."""
+
+    def leave(self) -> None:
+        """Do nothing: no slots are counted."""
+
+    def refused(self, reason: str) -> None:
+        """Do nothing: rejected calls are not counted."""
+
+
+@dataclass
+class Drain:
+    """Flag, shared by the servers of a process, whether the shutdown of the process was announced."""
+
+    is_announced: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the HTTP server: limits, timeouts, and the functions and objects of the process by which it reads
+    readiness, metrics and keys.
+    """
+
+    ready: Callable[[], Awaitable[Readiness] | Readiness]
+    """Returns whether calls are served, for `/readyz`."""
+    metrics: Callable[[], tuple[bytes, str]]
+    """Returns the body and the content type of `/metrics`."""
+    metrics_key: str | None = field(default=None, repr=False)
+    """Bearer token that `/metrics` requires; None requires none."""
+    body_limit_bytes: int = 64 * 2**20
+    """Largest request body in bytes, before and after decompression."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call the gateway; `*` allows all."""
+    pages: bool = True
+    """Whether the home page is served to browsers."""
+    heartbeat_seconds: float = 15
+    """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
+    drain_seconds: float = 30
+    """Seconds that answers in flight may still take at a shutdown."""
+    drain: Drain = field(default_factory=Drain)
+    """Whether a shutdown was announced: answers then have `connection: close`."""
+    write_timeout_seconds: float = 600
+    """Seconds for which a client may read nothing of its answer before it is disconnected."""
+    calls_are_logged: bool = False
+    """Whether the service logs each call in the same log, so that the face does not."""
+    find_key: Callable[[str], object] = lambda _authorization: None
+    """Returns the key in this `authorization` if a service in the same process has recently validated it, else None;
+    never raises and never waits. The key is passed on to the service, which does not look for it again.
+    """
+    valid_caller: Callable[[object], object] = lambda _key: None
+    """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
+    key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
+    """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
+    budget: Budget = field(default_factory=Budget)
+    """Memory budget of the streams in flight for the text that their last events repeat."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Turn to encode a piece of a large answer."""
+    load_shedder: LoadShedder = field(default_factory=NoLoadShedder)
+    """Load shedder for model calls."""
+    connections: int = 8192
+    """Connection limit; beyond it only routes that need no key are served."""
+    silent_seconds: float = 60
+    """Seconds in which a new connection must send its first byte."""
+    head_seconds: float = 10
+    """Seconds in which the headers of a request must be complete, from their first byte on."""
+    upload_seconds: float = 60
+    """Seconds for which an upload may send nothing, and seconds for a whole body besides one for each 16 KiB."""

@@ -1,0 +1,56 @@
+"""Handlers of the administration API over HTTP: API keys, usage, records of past requests, and channels."""
+
+from collections.abc import Awaitable, Callable
+
+import grpc
+import msgspec
+from aiohttp import hdrs, web
+from google.protobuf.message import Message
+
+from http_facade.exchange.grpc_calls import metadata
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.settings import Settings
+from http_facade.handlers.admin_rpc_table import METHODS, SELF, Method
+from http_facade.routes import Shape
+from umg_grpc.v1 import rpc
+from umg_grpc.wire.protobuf_json import from_query, to_json
+
+
+class AdminHandlers:
+    """Handlers of the administration API: API keys, usage, records of past requests, and channels."""
+
+    def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = face
+        self._stub = rpc.AdminServiceStub(channel)
+        self._bodies = BodyReader(face, (), channel, settings)
+
+    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+        """Return the handler of an administration operation, which calls the RPC in the operation's row of `METHODS`.
+
+        Raise KeyError for a kind of operation that is not in this table.
+        """
+        method = METHODS[shape]
+
+        async def handle(exchange: Exchange) -> web.StreamResponse:
+            message = await self._read(exchange, method)
+            for name, value in exchange.parameters.items():
+                setattr(message, name, "" if (name, value) == ("key_id", SELF) else value)
+            response = await getattr(self._stub, method.name)(message, metadata=metadata(exchange, self._face))
+            return _json(msgspec.json.encode(to_json(response)))
+
+        return handle
+
+    async def _read(self, exchange: Exchange, method: Method) -> Message:
+        """Return the request message of an RPC, from the JSON body or, for an RPC without a body, from the query.
+
+        Fields whose values are in the path, for example `key_id`, are still unset.
+        """
+        if (decode := method.decode) is None:
+            return from_query(method.request, exchange.request.query.items())
+        return await self._bodies.read(exchange, lambda body, *_: decode(body))
+
+
+def _json(body: bytes) -> web.Response:
+    """Return a JSON response with the header `Cache-Control: no-store`, because the body may contain a secret."""
+    return web.Response(headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-store"}, body=body)

@@ -1,0 +1,58 @@
+"""Handler of embeddings and rerankings, the operations with one request and one response."""
+
+import asyncio
+from typing import Generic, TypeVar
+
+import grpc
+from aiohttp import web
+from google.protobuf.message import Message
+
+from http_facade.exchange.grpc_calls import call_unary
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.json_response import WholeResponse
+from http_facade.exchange.large_json_response import answer_in_pieces
+from http_facade.exchange.request_bodies import BodyReader
+from http_facade.exchange.settings import Settings
+from http_facade.routes import Route
+from umg_grpc.wire.core.response_shape import client_shape
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import UnaryFormat
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class UnaryHandler(Generic[Request, Response]):
+    """Handler of one path for embeddings or rerankings in one wire format, whose codec it is given."""
+
+    def __init__(
+        self,
+        route: Route,
+        codec: UnaryFormat[Request, Response],
+        method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
+        channel: grpc.aio.Channel,
+        settings: Settings,
+    ) -> None:
+        self._face = route.format
+        self._codec = codec
+        self._method = method
+        self._settings = settings
+        self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+        """Decode the body, call the service, and return the encoded response.
+
+        Its form depends on the caller's SDK, which is recognized by the request's headers. Large responses are sent in
+        pieces.
+        """
+        canonical, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        shape = client_shape(exchange.request.headers)
+        answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
+        if self._codec.encode_pieces is not None:
+            pieces = self._codec.encode_pieces(answer, canonical, shape)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+        if answer.ByteSize() < BIG_BYTES:
+            body = self._codec.encode_response(answer, canonical, shape)
+        else:
+            body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
+        return WholeResponse(headers, body)

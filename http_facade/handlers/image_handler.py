@@ -1,0 +1,157 @@
+"""Handler of image generation and editing: returns one answer, or a stream if the body selects it."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import NamedTuple
+
+import grpc
+from aiohttp import hdrs, web
+from msgspec.structs import replace
+
+from http_facade.exchange.error_responses import explain, with_body_paths
+from http_facade.exchange.event_stream import EVENTS, EventStream
+from http_facade.exchange.form_bodies import parse_form
+from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.json_response import WholeResponse
+from http_facade.exchange.large_json_response import answer_in_pieces
+from http_facade.exchange.request_bodies import BodyReader
+from http_facade.exchange.settings import Settings
+from http_facade.routes import Route
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import IMAGE_FORMATS
+from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
+from umg_grpc.wire.core.response_shape import HEADER, client_shape
+from umg_grpc.wire.image_format import ImageStreamEncoder
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.unary_format import ClientShape
+
+VARY = f"{hdrs.USER_AGENT}, {HEADER}"
+"""Request headers by which the shape of an answer is selected."""
+
+
+class ImageRequest(NamedTuple):
+    """Decoded body of an image request: the canonical request, the decoder's findings about the body (`notes`), and the
+    form in which the caller selected the answer.
+    """
+
+    canonical: pb.GenerateImageRequest
+    notes: RequestNotes
+    stream: bool
+    shape: ClientShape
+
+
+class GenerateImage:
+    """Handler of one path for image generation or editing in one wire format."""
+
+    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = route.format
+        self._codec = IMAGE_FORMATS[route.format]
+        self._stub = rpc.ImageServiceStub(channel)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
+        self._settings = settings
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+        """Return the images in one body, or stream them as events."""
+        request = await self._read(exchange)
+        try:
+            if request.stream:
+                return await self._stream(exchange, request)
+            return await self._answer_whole(exchange, request)
+        except grpc.aio.AioRpcError as failure:
+            raise with_body_paths(failure, request.notes.opaque_paths) from None
+
+    async def _answer_whole(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
+        """Return all images in one JSON body. If the caller gets base64, the provider's base64 text is copied
+        unchanged.
+        """
+        files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
+        try:
+            notes = replace(request.notes, files=files)
+            answer, headers = await call_unary(self._stub.GenerateImage, request.canonical, exchange, self._face, notes)
+            if self._codec.shape is None:
+                headers[hdrs.VARY] = VARY
+            pieces = self._codec.encode_pieces(answer, request.canonical, request.shape, files)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+        finally:
+            files.clear()
+
+    async def _read(self, exchange: Exchange) -> ImageRequest:
+        codec, headers = self._codec, exchange.request.headers
+
+        def decode(body: bytes, source_headers: Mapping[str, str], _: str) -> ImageRequest:
+            canonical, notes = codec.decode_request(body, source_headers)
+            return ImageRequest(canonical, notes, codec.wants_stream(body), codec.shape or client_shape(headers))
+
+        def decode_form(body: bytes, content_type: str) -> ImageRequest:
+            if codec.decode_form is None:
+                raise ValueError(f"{codec.name} has no forms")
+            (canonical, notes), stream = codec.decode_form(parse_form(body, content_type))
+            return ImageRequest(canonical, notes, stream, codec.shape or client_shape(headers))
+
+        return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
+
+    async def _stream(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse:
+        """Stream the images. The response begins with the first message of the service, so that an earlier failure is
+        returned as a JSON error with its own HTTP status.
+        """
+        encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
+        message = pb.StreamGenerateImageRequest(request=request.canonical)
+        parts, call = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
+        events = EventStream(exchange, encoder, EVENTS, self._codec.heartbeat, self._settings)
+        call.on_early_metadata = events.begin_early
+        async with aclosing(parts), events:
+            try:
+                async for part in parts:
+                    frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
+                    if not exchange.is_begun:
+                        await events.begin(response_headers(call.initial))
+                    await events.write_large(frames)
+                if not exchange.is_begun:
+                    raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
+                await events.write_large(encoder.close())
+            except Exception as failure:
+                if not exchange.is_begun:
+                    raise
+                await events.write_large(self._end_failed(exchange, encoder, failure))
+        return events.response
+
+    def _end_failed(self, exchange: Exchange, encoder: "ImageEvents", failure: Exception) -> bytes:
+        """Return the events that end a stream with an error.
+
+        It is a separate function so that no variable of the caller keeps the exception, and with it the images, in
+        memory.
+        """
+        error = explain(failure, exchange, self._face)
+        exchange.failure = error.name
+        return encoder.error(error)
+
+
+class ImageEvents:
+    """Encoder of one stream of images, which a shutdown can end with an error."""
+
+    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
+
+    def __init__(self, encoder: ImageStreamEncoder) -> None:
+        self._encoder = encoder
+        self._is_cut = False
+
+    def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
+        """Return the encoded events of one message of the service."""
+        return self._encoder.feed(message)
+
+    def close(self) -> bytes:
+        """Return the events that end a complete answer; empty if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.close()
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the events that end a failed answer; empty if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.error(error)
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the events that end the answer at once with a shutdown error."""
+        self._is_cut = True
+        return self._encoder.error(error)

@@ -1,0 +1,237 @@
+"""Handlers of HTTP operations: decode the body into a `umg.v1` request, call the gRPC service, encode its answer.
+
+Handlers of text generation, token counts, health checks and metrics are here; those of other operations are in modules
+of their own. No handler depends on one format: the route names it.
+"""
+
+import hmac
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Literal, TypeAlias, assert_never
+
+import grpc
+from aiohttp import hdrs, web
+
+from http_facade.exchange.error_responses import explain
+from http_facade.exchange.event_stream import EVENTS, EventStream
+from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.json_response import WholeResponse
+from http_facade.exchange.readiness import readiness_response
+from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.settings import Settings
+from http_facade.exchange.text_stream_encoding import EncodedStream
+from http_facade.handlers.admin_handlers import AdminHandlers
+from http_facade.handlers.embedding_and_rerank_handler import UnaryHandler
+from http_facade.handlers.image_handler import GenerateImage
+from http_facade.handlers.model_handlers import ModelHandlers
+from http_facade.handlers.result_file_handlers import FileHandlers
+from http_facade.handlers.rpc_handler import ConnectHandler
+from http_facade.handlers.stored_response_handlers import StoredResponseHandlers
+from http_facade.handlers.video_handlers import VideoHandlers
+from http_facade.handlers.web_page_handlers import PageHandlers
+from http_facade.routes import Route, Shape
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
+from umg_grpc.wire.request_notes import RequestNotes
+
+Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
+MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
+
+
+def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:  # noqa: PLR0912  one case a shape
+    """Return the handler of a route, selected by the route's kind of operation."""
+    match route.shape:
+        case Shape.GENERATE:
+            return Generate(route, channel, settings).answer
+        case Shape.COUNT_TOKENS:
+            return CountTokens(route, channel, settings).answer
+        case Shape.EMBED:
+            embed = rpc.EmbeddingServiceStub(channel).Embed
+            return UnaryHandler(route, EMBEDDING_FORMATS[route.format], embed, channel, settings).answer
+        case Shape.RERANK:
+            rerank = rpc.RerankServiceStub(channel).Rerank
+            return UnaryHandler(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
+        case Shape.GENERATE_IMAGE:
+            return GenerateImage(route, channel, settings).answer
+        case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
+            return StoredResponseHandlers(route.format, channel).handler(route.shape)
+        case Shape.LIST_MODELS | Shape.GET_MODEL:
+            return ModelHandlers(route.format, channel).handler(route.shape)
+        case (
+            Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
+        ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
+            return AdminHandlers(route.format, channel, settings).handler(route.shape)
+        case (
+            Shape.CREATE_VIDEO
+            | Shape.GET_VIDEO
+            | Shape.LIST_VIDEOS
+            | Shape.DELETE_VIDEO
+            | Shape.REMIX_VIDEO
+            | Shape.GET_VIDEO_CONTENT
+            | Shape.RECEIVE_VIDEO_CALLBACK
+        ):
+            return VideoHandlers(route, channel, settings).handler(route.shape)
+        case Shape.GET_FILE:
+            return FileHandlers(route.format, channel).get
+        case Shape.CALL_METHOD:
+            return ConnectHandler(route, channel, settings).answer
+        case Shape.ALIVE | Shape.READY | Shape.METRICS:
+            return _probe(route.shape, settings)
+        case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
+            return PageHandlers(pages=settings.pages).handler(route.shape)
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Settings) -> Handler:
+    """Return the handler of the liveness check, the readiness check or the metrics, which need no API key of a
+    caller.
+    """
+    match shape:
+        case Shape.ALIVE:
+            return alive
+        case Shape.READY:
+            return Ready(settings).answer
+        case Shape.METRICS:
+            return Metrics(settings).answer
+        case unhandled:
+            assert_never(unhandled)
+
+
+class Generate:
+    """Handler of text generation in one wire format: one JSON answer, or a stream if the body or the path selects
+    it.
+    """
+
+    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = route.format
+        self._codec = FORMATS[route.format]
+        self._path_streams = route.stream
+        self._stub = rpc.GenerationServiceStub(channel)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
+        self._settings = settings
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+        """Return the answer as one body of the format, or stream it as events of the format."""
+        canonical, stream, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        if stream if self._path_streams is None else self._path_streams:
+            return await self._stream(exchange, canonical, notes)
+        answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
+        return WholeResponse(headers, self._codec.encode_response(answer, canonical))
+
+    async def _stream(
+        self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes
+    ) -> web.StreamResponse:
+        """Stream the answer to the canonical request. `notes`: findings of the decoder about the caller's body.
+
+        The response begins with the first message of the service, so that an earlier failure is returned as a JSON
+        error with its own HTTP status. If that message is late, the service sends the headers early, and a failure is
+        an event of the stream.
+        """
+        encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
+        if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
+            encoder, content_type = self._codec.array_encoder(canonical), JSON
+        request = pb.StreamGenerateRequest(request=canonical)
+        messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
+        encoded = EncodedStream(encoder, self._settings.budget)
+        events = EventStream(exchange, encoded, content_type, self._codec.heartbeat, self._settings)
+        call.on_early_metadata = events.begin_early
+        async with aclosing(messages), events:
+            try:
+                async for message in messages:
+                    frames = encoder.feed(message)
+                    if encoder.retained_bytes > FREE_BYTES:
+                        encoded.reserve()
+                    if exchange.is_begun:
+                        await events.write(frames)
+                    else:
+                        await events.begin(response_headers(call.initial), frames)
+                if not exchange.is_begun:
+                    raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
+                await encoded.close(events.write_large)
+            except Exception as failure:
+                if not exchange.is_begun:
+                    raise
+                await events.write_large(await self._end_failed(exchange, encoded, failure))
+        return events.response
+
+    async def _end_failed(self, exchange: Exchange, encoded: EncodedStream, failure: Exception) -> bytes:
+        """Return the events that end a stream with an error.
+
+        It is a separate function because a variable of `_stream` with the exception would be in a reference cycle with
+        its traceback, which would keep all bytes of the stream in memory.
+        """
+        error = explain(failure, exchange, self._face)
+        exchange.failure = error.name
+        return await encoded.error(error)
+
+
+class CountTokens:
+    """Handler that counts the input tokens of a prompt in one format."""
+
+    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = route.format
+        self._codec = FORMATS[route.format]
+        self._stub = rpc.GenerationServiceStub(channel)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the number of input tokens of the prompt in the body."""
+        count, encode = self._codec.decode_count, self._codec.encode_count
+        if count is None or encode is None:
+            raise ValueError(f"{self._face} has no call that counts tokens")
+        canonical, notes = await self._bodies.read(exchange, count)
+        count_request = pb.CountTokensRequest(request=canonical)
+        counted, _ = await call_unary(self._stub.CountTokens, count_request, exchange, self._face, notes)
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
+
+
+async def alive(_: Exchange) -> web.StreamResponse:
+    """Return 200, the answer of the liveness check."""
+    return web.json_response({"status": "alive"})
+
+
+class Ready:
+    """Handler of the readiness check `/readyz`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._ready = settings.ready
+
+    async def answer(self, _: Exchange) -> web.StreamResponse:
+        """Return 200, or 503 with the reasons while the gateway cannot serve calls, for example at its start or while
+        it drains.
+        """
+        ready = self._ready()
+        if inspect.isawaitable(ready):
+            ready = await ready
+        return readiness_response(ready)
+
+
+class Metrics:
+    """Handler of the Prometheus metrics."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._metrics = settings.metrics
+        self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
+        self._check_key(exchange.request.headers.get(hdrs.AUTHORIZATION))
+        body, content_type = self._metrics()
+        return web.Response(headers={hdrs.CONTENT_TYPE: content_type}, body=body)
+
+    def _check_key(self, authorization: str | None) -> None:
+        if self._key is None:
+            return
+        if authorization is None:
+            message = "send the key of the metrics (`metrics.key` of the config) as `Authorization: Bearer KEY`"
+            raise UmgError(pb.ERROR_REASON_MISSING_KEY, message)
+        scheme, _, key = authorization.partition(" ")
+        sent = key.strip().encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(sent, self._key) or scheme.lower() != "bearer":  # compared in constant time
+            message = "this is not the key of the metrics; send `Authorization: Bearer` and `metrics.key` of the config"
+            raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)

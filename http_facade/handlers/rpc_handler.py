@@ -1,0 +1,243 @@
+"""Handler of RPCs over HTTP: the methods of one gRPC service, called by the Connect protocol or by gRPC-Web."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+import grpc
+from aiohttp import hdrs, web
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from multidict import CIMultiDict
+
+from http_facade.connect import connect_protocol, grpc_web
+from http_facade.connect.rpc_message_envelopes import (
+    ENVELOPE,
+    IDENTITY,
+    EnvelopedProtocol,
+    Pairs,
+    envelope,
+    opened_message,
+)
+from http_facade.connect.rpc_status import status_of
+from http_facade.decompression import WINDOWS
+from http_facade.exchange.event_stream import EventStream
+from http_facade.exchange.grpc_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.request_bodies import BodyReader, essence_of
+from http_facade.exchange.settings import Settings
+from http_facade.handlers.rpc_metadata import CallMetadata
+from http_facade.handlers.rpc_methods import Method, methods_of
+from http_facade.routes import Route
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import echo
+
+STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.STREAMS, **grpc_web.CALLS}
+"""Protocols of a stream by the content type."""
+WEB_TYPES: dict[str, EnvelopedProtocol] = {**grpc_web.CALLS}
+"""Protocols with envelopes of a unary method by the content type."""
+OK = Status()
+
+
+class Frames:
+    """Encoder of the envelope with an error by which `EventStream` ends a stream of messages at a shutdown."""
+
+    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
+
+    def __init__(self, protocol: EnvelopedProtocol) -> None:
+        self._protocol = protocol
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the envelope that ends the stream with the error."""
+        return self._protocol.end(status_of(error), ())
+
+
+class ConnectHandler:
+    """Handler of the route of one gRPC service, for the Connect protocol and gRPC-Web.
+
+    The path names the method (`/umg.v1.ModelService/ListModels`), the content type the protocol and the encoding.
+    """
+
+    def __init__(
+        self, route: Route, channel: grpc.aio.Channel, settings: Settings, metadata: CallMetadata | None = None
+    ) -> None:
+        """Create a handler that calls the route's service over `channel`.
+
+        `metadata` converts headers to and from the metadata of a call; None for the default converter.
+        """
+        self._service = route.path.split("/")[1]
+        self._needs_key = route.needs_key
+        self._bodies = BodyReader(route.format, (), channel, settings)
+        self._settings = settings
+        self._metadata = CallMetadata() if metadata is None else metadata
+        self._methods = methods_of(self._service, channel)
+
+    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+        """Call the method in the path. Return its answer, or stream its answers."""
+        name = exchange.parameters["rpc"]
+        if (method := self._methods.get(name)) is None:
+            message = f"{self._service} has no such method; it has {', '.join(self._methods)}"
+            raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
+        kind = essence_of(exchange.request.headers.get(hdrs.CONTENT_TYPE, ""))
+        enveloped = STREAM_TYPES if method.is_stream else WEB_TYPES
+        if (protocol := enveloped.get(kind)) is not None:
+            return await self._stream(exchange, method, protocol, kind)
+        kind, accepted = kind or connect_protocol.JSON, (*connect_protocol.UNARY_TYPES, *WEB_TYPES)
+        if method.is_stream or kind not in connect_protocol.UNARY_TYPES:
+            return _unsupported_type(kind, STREAM_TYPES if method.is_stream else accepted)
+        try:
+            return await self._unary(exchange, method, kind)
+        except ConnectionError:  # of the client; that of a provider is an RPC error
+            raise
+        except Exception as failure:
+            return self._unary_failed(exchange, failure)
+
+    async def _unary(self, exchange: Exchange, method: Method, kind: str) -> web.Response:
+        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the response.
+
+        `kind`: content type of both bodies, JSON or protobuf.
+        """
+        sent = exchange.request.headers
+        encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
+        if encoding not in {"", IDENTITY, *WINDOWS}:
+            message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
+            raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
+        body = await self._bodies.receive(exchange, connect_protocol.UNARY_TYPES, needs_key=self._needs_key)
+        in_json = kind == connect_protocol.JSON
+        connect_protocol.check_version(sent)
+        timeout = _timeout(exchange, connect_protocol.TIMEOUT_HEADER, connect_protocol.timeout_seconds)
+        call = self._call(exchange, method, await method.parse(body, in_json=in_json), timeout)
+        answer = await call
+        headers = self._metadata.headers(await call.initial_metadata())
+        trailers = self._metadata.trailers(await call.trailing_metadata())
+        encoded = await method.encode(answer, in_json=in_json)
+        return web.Response(headers=_with_trailers(headers, trailers, kind), body=encoded)
+
+    def _unary_failed(self, exchange: Exchange, failure: Exception) -> web.Response:
+        failed = self._metadata.failed(failure, exchange)
+        headers = _with_trailers(failed.headers, failed.trailers, connect_protocol.JSON)
+        body = connect_protocol.encode_status(failed.status)
+        response = web.Response(status=failed.http_status, headers=headers, body=body)
+        if exchange.is_body_unread:
+            response.force_close()
+        return response
+
+    async def _stream(
+        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, kind: str
+    ) -> web.StreamResponse:
+        """Call a method and stream its answers in the envelopes of `protocol`. `kind`: content type of both bodies.
+
+        A failure is sent in the last envelope, with HTTP status 200, as both protocols demand.
+        """
+        events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
+        async with events:
+            headers: Pairs = ()
+            try:
+                trailers = await self._send(exchange, method, protocol, events)
+                end = protocol.end(OK, trailers)
+            except ConnectionError:  # of the client; that of a provider is an RPC error
+                raise
+            except Exception as failure:
+                headers, end = self._end_failed(exchange, protocol, failure)
+            if not exchange.is_begun:
+                await events.begin(CIMultiDict(headers))
+            await events.write(end)
+        return events.response
+
+    async def _send(
+        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, events: EventStream
+    ) -> Pairs:
+        """Call the method with the message in the body, and send each answer in an envelope of `events`. Return the
+        trailers of the call.
+        """
+        sent = exchange.request.headers
+        if isinstance(protocol, connect_protocol.ConnectStream):
+            connect_protocol.check_version(sent)
+        body = await self._bodies.receive(
+            exchange, STREAM_TYPES, needs_key=self._needs_key, envelope_bytes=ENVELOPE.size
+        )
+        encoding = sent.get(protocol.encoding_header, IDENTITY)
+        message = await opened_message(body, encoding, protocol.encoding_header, self._settings.body_limit_bytes)
+        request = await method.parse(message, in_json=protocol.in_json)
+        timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)
+        call = self._call(exchange, method, request, timeout)
+        async with _answers(method, call) as answers:
+            if method.is_stream:
+                convert = self._metadata.headers
+                await expect_early_metadata(call, lambda initial: events.begin_now(CIMultiDict(convert(initial))))
+            async for answer in answers:
+                if not exchange.is_begun:
+                    await self._begin(events, call)
+                await events.write_large(envelope(await method.encode(answer, in_json=protocol.in_json)))
+            if not exchange.is_begun:
+                await self._begin(events, call)
+            return self._metadata.trailers(await call.trailing_metadata())
+
+    async def _begin(self, events: EventStream, call: grpc.aio.Call) -> None:
+        await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
+
+    def _call(self, exchange: Exchange, method: Method, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `Method.call`
+        """Start the RPC of the method. Return the grpc call object. `timeout`: seconds; None for no deadline of the
+        caller.
+
+        Raise UmgError for a header with an invalid value.
+        """
+        pairs = self._metadata.request(exchange, needs_key=self._needs_key)
+        return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
+
+    def _end_failed(self, exchange: Exchange, protocol: EnvelopedProtocol, failure: Exception) -> tuple[Pairs, bytes]:
+        """Return the response headers and the last envelope of a call that failed with the exception `failure`.
+
+        It is a separate function so that no variable of the caller keeps the exception in memory.
+        """
+        failed = self._metadata.failed(failure, exchange)
+        return failed.headers, protocol.end(failed.status, failed.trailers)
+
+
+def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
+    """Return the response 415 to the content type `kind`, whose text lists the `accepted` types.
+
+    Its body is plain text, which no client of these protocols takes for a message.
+    """
+    message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(kind)}"
+    return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
+
+
+def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> float | None:
+    """Return the seconds left of the timeout in the request header `header`, parsed by `parse`; None without the
+    header.
+
+    Raise UmgError(INVALID_FIELD) for an invalid value.
+    """
+    if (given := exchange.request.headers.get(header)) is None:
+        return None
+    return max(MIN_TIMEOUT_SECONDS, parse(given) - (time.monotonic() - exchange.began_at))
+
+
+def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[str]:
+    """Return the headers of a unary response of the content type `kind`: `headers`, and the trailers with the prefix
+    `trailer-` of the Connect protocol.
+    """
+    prefixed = ((connect_protocol.TRAILER_PREFIX + name, value) for name, value in trailers)
+    return CIMultiDict([(hdrs.CONTENT_TYPE, kind), *headers, *prefixed])
+
+
+@asynccontextmanager
+async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
+    """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
+    method.
+
+    Its exit cancels the call of a stream.
+    """
+    if method.is_stream:
+        async with opened(call):
+            yield call
+    else:
+        yield _single(call)
+
+
+async def _single(call: Any) -> AsyncIterator[Message | bytes]:  # noqa: ANN401  as `Method.call`
+    yield await call

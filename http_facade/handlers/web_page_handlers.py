@@ -1,0 +1,145 @@
+"""Handlers of the web pages (home page, API reference), of their scripts and styles, and of the OpenAPI document."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Literal, NamedTuple, assert_never
+
+from aiohttp import hdrs, web
+
+from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.request_bodies import JSON
+from http_facade.routes import Shape
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import echo
+
+DISTRIBUTION = "unified-model-gateway"
+CACHE_CONTROL = "no-cache"
+"""Caches keep a page, and check before each use whether it has changed."""
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+DIRECTIVES = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data: blob:",  # images that a model made
+    "media-src 'self' blob:",  # and videos
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+)
+SAFE = {
+    "content-security-policy": "; ".join(DIRECTIVES),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+"""Headers by which a browser runs no script but those of the pages, and sends nothing to other hosts."""
+
+
+class File(NamedTuple):
+    """Static file of the web pages, with its content type and entity tag."""
+
+    body: bytes
+    content_type: str
+    etag: str
+
+
+class PageHandlers:
+    """Handlers of the web pages, their assets and the OpenAPI document."""
+
+    def __init__(self, *, pages: bool) -> None:
+        """Create handlers. `pages`: whether browsers get web pages; without them, `/` is only a health check in
+        JSON.
+        """
+        self._pages = pages
+
+    async def home(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the home page to a browser; a JSON state of the process to any other client."""
+        if not self._pages:
+            return web.json_response({"status": "alive"})
+        if "text/html" not in exchange.request.headers.get(hdrs.ACCEPT, ""):
+            return web.json_response({"status": "alive"}, headers={hdrs.VARY: hdrs.ACCEPT})
+        page = await self._send(exchange, "home.html")
+        page.headers[hdrs.VARY] = hdrs.ACCEPT
+        return page
+
+    async def docs(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the web page of the API reference."""
+        return await self._send(exchange, "docs.html")
+
+    async def asset(self, exchange: Exchange) -> web.StreamResponse:
+        """Return a script, style or icon of the web pages. Raise UmgError(PATH_NOT_FOUND) for an unknown file name."""
+        return await self._send(exchange, exchange.parameters["name"])
+
+    async def openapi(self, exchange: Exchange) -> web.StreamResponse:
+        """Return the OpenAPI document, which is generated at its first request."""
+        return _respond(exchange, await asyncio.to_thread(_document))
+
+    async def _send(self, exchange: Exchange, name: str) -> web.Response:
+        file = (await asyncio.to_thread(_read)).get(name)
+        if file is None:
+            message = f"the pages have no part {echo(name)}; they begin at /"
+            raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
+        return _respond(exchange, file)
+
+    def handler(
+        self, shape: Literal[Shape.HOME, Shape.DOCS, Shape.ASSET, Shape.OPENAPI]
+    ) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+        """Return the handler method for a web page, an asset or the OpenAPI document."""
+        match shape:
+            case Shape.HOME:
+                return self.home
+            case Shape.DOCS:
+                return self.docs
+            case Shape.ASSET:
+                return self.asset
+            case Shape.OPENAPI:
+                return self.openapi
+            case unhandled:
+                assert_never(unhandled)
+
+
+def _respond(exchange: Exchange, file: File) -> web.Response:
+    """Return a static file, or 304 if the client's copy is current."""
+    headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE}
+    if any(tag.value in (file.etag, "*") for tag in exchange.request.if_none_match or ()):
+        response = web.Response(status=304, headers=headers)
+    else:
+        response = web.Response(headers={hdrs.CONTENT_TYPE: file.content_type, **headers}, body=file.body)
+    response.etag = file.etag
+    return response
+
+
+def _file(body: bytes, content_type: str) -> File:
+    return File(body, content_type, hashlib.blake2b(body, digest_size=16).hexdigest())
+
+
+@cache
+def _read() -> Mapping[str, File]:
+    """Read the static files of the web pages, insert the gateway's version, and return them by file name."""
+    found = {}
+    for path in files("http_facade").joinpath("assets").iterdir():
+        suffix = path.name[path.name.rfind(".") :]
+        body = path.read_bytes().replace(b"{{version}}", version(DISTRIBUTION).encode())
+        found[path.name] = _file(body, TYPES[suffix])
+    return found
+
+
+@cache
+def _document() -> File:
+    from http_facade.openapi.document import document_json  # it takes half a second, which the start does not have
+
+    return _file(document_json(), JSON)

@@ -1,0 +1,1 @@
+"""The server: connections and their bytes, before a request has a route."""
