@@ -113,7 +113,7 @@ class Dispatcher:
         valid, was checked before, or is not needed.
         """
         is_form = isinstance(failure, UmgError) and failure.reason in FORM_REASONS
-        was_checked = exchange.is_called or exchange.authorization is not None
+        was_checked = exchange.is_called or exchange.is_key_checked or exchange.authorization
         if not is_form or route is None or not route.needs_key or was_checked:
             return None
         try:

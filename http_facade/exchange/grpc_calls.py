@@ -207,7 +207,7 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
     service logs a rejected request; a request with a valid key is logged later.
     """
     pairs = metadata(exchange, face, key_only=True)
-    exchange.is_called = True
+    exchange.is_called = exchange.is_key_checked = True
     try:
         await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)
     except grpc.aio.AioRpcError as error:
