@@ -5,9 +5,9 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
-from sqlalchemy import ColumnElement, String, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, String, bindparam, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -198,7 +198,7 @@ class Keys:
         expired keys are listed only with `include_ended`. Raise UmgError(INVALID_FIELD) if there is no key `after`.
         """
         async with self._store.read() as session:
-            query = select(ApiKey).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
+            query = select(*COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
             if not include_ended:
                 query = query.where(self._is_live())
             if after:
@@ -208,17 +208,15 @@ class Keys:
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="page_token")
                 is_older = (ApiKey.create_time == created) & (ApiKey.key_id < after)
                 query = query.where(or_(ApiKey.create_time < created, is_older))
-            keys = [_key_of(row) for row in await session.scalars(query)]
+            keys = [_key_of(row) for row in await session.execute(query)]
         return keys[:size], keys[size - 1].key_id if len(keys) > size else ""
 
     @repeated
     async def list(self) -> list[Key]:
         """Return all keys, including revoked ones, oldest first."""
         async with self._store.read() as session:
-            return [
-                _key_of(row)
-                for row in await session.scalars(select(ApiKey).order_by(ApiKey.create_time, ApiKey.key_id))
-            ]
+            query = select(*COLUMNS).order_by(ApiKey.create_time, ApiKey.key_id)
+            return [_key_of(row) for row in await session.execute(query)]
 
     def _is_live(self) -> ColumnElement[bool]:
         return ApiKey.revoke_time.is_(None) & or_(
@@ -411,7 +409,10 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
     raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
-def _key_of(row: ApiKey) -> Key:
+COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects
+
+
+def _key_of(row: ApiKey | Row[Any]) -> Key:
     return Key(
         key_id=row.key_id,
         prefix=row.prefix,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+import msgspec
 from sqlalchemy import URL, Connection, NullPool, event, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
@@ -314,7 +315,9 @@ def _sqlite_engine(data_dir: Path, connector: Connector) -> AsyncEngine:
     except OSError as error:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
-    engine = create_async_engine(url, async_creator=connector.connect, hide_parameters=True)
+    engine = create_async_engine(
+        url, async_creator=connector.connect, json_deserializer=msgspec.json.decode, hide_parameters=True
+    )
 
     @event.listens_for(engine.sync_engine, "begin")
     def begin(connection: Connection) -> None:
@@ -345,6 +348,7 @@ def _postgresql_engine(url: URL, *, pooled: bool = True) -> AsyncEngine:
     engine = create_async_engine(
         url,
         connect_args=connect_args,
+        json_deserializer=msgspec.json.decode,
         pool_pre_ping=True,  # after an outage the pool has broken connections
         pool_timeout=CONNECT_SECONDS,
         hide_parameters=True,  # errors are logged, and the parameters are callers' content
