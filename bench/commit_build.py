@@ -41,11 +41,11 @@ async def built(commit: str, name: str, root: Path = ROOT) -> AsyncGenerator[Bui
 
 def _remove(folder: Path, root: Path) -> None:
     """Remove a worktree. Nothing is awaited, so that a second signal cannot cancel it."""
-    for command in (["remove", "--force", str(folder)], ["prune"]):
+    shutil.rmtree(folder, ignore_errors=True)
+    for command in (["unlock", str(folder)], ["prune"]):  # git locks a worktree while it makes it, and may be killed
         subprocess.run(
             ["git", "worktree", *command], cwd=root, capture_output=True, check=False, start_new_session=True
         )
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def commit_id(commit: str, root: Path = ROOT) -> str:

@@ -105,6 +105,13 @@ def test_a_signal_ends_it_without_a_worktree() -> None:
     assert not _worktrees()
 
 
+async def test_a_worktree_that_git_was_making_is_removed() -> None:
+    async with built("HEAD", "that") as build:
+        assert build.folder is not None
+        _git("worktree", "lock", "--reason", "initializing", str(build.folder))
+    assert not _worktrees()
+
+
 @dataclass(frozen=True)
 class Judgement:
     """Figures of the rounds of two builds, and whether this build is slower."""

@@ -97,7 +97,7 @@ class GrpcFace:
             await self._health.set(name, states.SERVING if self._is_fit else states.NOT_SERVING)
 
 
-def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
+def _options(message_limit: int, share_port: bool, connections: int = CONNECTIONS) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
@@ -107,5 +107,5 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.server_handshake_timeout_ms", 10_000),
-        ("grpc.max_allowed_incoming_connections", CONNECTIONS),  # those whose handshake never ends too
+        ("grpc.max_allowed_incoming_connections", connections),  # those whose handshake never ends too
     ]

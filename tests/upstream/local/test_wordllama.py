@@ -390,7 +390,7 @@ def test_no_text_is_refused_by_its_size_that_could_be_short_enough() -> None:
 
 LOADING = """
 import logging, sys
-from umg_grpc import logs
+from umg_grpc.base import logs
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 assert not {"numpy", "wordllama", "tokenizers"} & set(sys.modules), "they come with the first call"
 if "configured" in sys.argv:
