@@ -33,7 +33,7 @@ async def run(url: str, directory: Path, filling: Filling, page_size: int) -> li
         sys.stdout.write(f"{filling.rows} records of {filling.keys} keys in {time.perf_counter() - began:.0f} s\n")
         async with store.read() as session:  # the pool uses one connection, since there is one report at a time
             process = await session.scalar(text("SELECT pg_backend_pid()")) or 0
-        usage, found = UsageReport(UsageRecords(store)), list[Measured]()
+        usage, found = UsageReport(UsageRecords(store), store.clock), list[Measured]()
         for report in reports(filling.end):
             runs = [await measure(usage, report, page_size, process) for _ in range(2)]
             found.append(min(runs, key=lambda each: max(each.processor_seconds)))

@@ -12,7 +12,7 @@ def printable(text: str) -> str:
 
 def printable_lines(text: str) -> str:
     """Return a text of several lines with the same escapes, except of line ends."""
-    return "\n".join(map(printable, text.split("\n")))
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def printable_json(text: str) -> str:

@@ -23,6 +23,8 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class AdminClient(Protocol):
     """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
+    keys_per_page: int
+
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the RPC of `umg.v1.AdminService` whose request type is that of `request`, and return its response.
 
@@ -116,6 +118,8 @@ class LocalAdmin:
     """Administration client that runs the service in the process of the command, with the permissions of an
     administrator.
     """
+
+    keys_per_page = 10_000
 
     def __init__(self, administration: object) -> None:
         self._administration = administration

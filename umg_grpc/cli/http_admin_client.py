@@ -49,6 +49,8 @@ class RemoteAdmin:
     It uses the standard library, whose import takes a tenth of the time of aiohttp's.
     """
 
+    keys_per_page = 1000  # as many as earlier versions of a gateway allow
+
     def __init__(self, opener: OpenerDirector, gateway: str, key: str) -> None:
         self._opener = opener
         self._gateway = gateway

@@ -1,7 +1,7 @@
 """Implementation of `umg keys`: create, list, change, rotate and revoke API keys, in a database or at a gateway."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,6 @@ from umg_grpc.wire import administration_json as bodies
 from umg_grpc.wire.administration_json import OPERATION_NAMES, PERIOD_NAMES
 
 ONCE = "the key is shown only now; keep it:"
-PAGE_SIZE = 1000
 
 Fields = Mapping[str, object]
 """Settings of a key under their names in JSON, see `umg_grpc/wire/administration_json.py`."""
@@ -82,7 +81,7 @@ async def all_keys(admin: AdminClient) -> list[pb.Key]:
     """Return all keys, including revoked ones, oldest first."""
     found, token = list[pb.Key](), ""
     while True:
-        request = pb.ListKeysRequest(page_size=PAGE_SIZE, page_token=token, include_ended=True)
+        request = pb.ListKeysRequest(page_size=admin.keys_per_page, page_token=token, include_ended=True)
         page = await admin.call(request, pb.ListKeysResponse)
         found.extend(page.keys)
         if not (token := page.next_page_token):
@@ -148,46 +147,19 @@ def _print(keys: Sequence[pb.Key]) -> None:
         *("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "last used"),
         "state",
     )
-    rows = []
-    for key in keys:
-        shown = dict(_lines(key))
-        rows.append(tuple(shown[title] for title in titles))
-    print_table(titles, rows)
+    texts = [TEXTS[title] for title in titles]
+    print_table(titles, [[text(key) for text in texts] for key in keys])
 
 
 def _print_lines(key: pb.Key) -> None:
-    for name, value in _lines(key):
-        print(f"{name:<13}{value}")
+    for title, text in (TEXTS | OPTIONAL_TEXTS).items():
+        if value := text(key):
+            print(f"{title:<13}{value}")
 
 
-def _lines(key: pb.Key) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a key as pairs of title and text."""
-    settings = key.settings
-    operations = [OPERATION_NAMES[operation] for operation in settings.operations]
-    scopes = [*(operations or ["all"]), *(["admin"] if settings.administrator else [])]
-    yield "id", key.key_id
-    yield "name", settings.name
-    yield "key", f"{key.prefix}…"
-    yield "state", _state(key)
-    yield "models", ", ".join(settings.model_patterns) or "all"
-    yield "operations", ", ".join(scopes)
-    yield "channels", ", ".join(settings.channels) or "all"
-    yield "rpm", str(settings.requests_per_minute or "no limit")
-    yield "tpm", str(settings.tokens_per_minute or "no limit")
-    yield "concurrency", str(settings.concurrent_requests or "no limit")
-    yield "budget", _budget(settings)
-    if settings.HasField("budget_micro_credits"):
-        yield "spent", f"{credits_text(key.spent_micro_credits)} credits"
-    yield "route", "shown" if settings.show_route else "hidden"
-    yield "owner", settings.owner or "none"
-    yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(settings.tags.items())) or "none"
-    yield "created", time_text(key.create_time)
-    yield "last used", time_text(key.last_use_time) if key.HasField("last_use_time") else "never"
-    yield "expires", time_text(settings.expire_time) if settings.HasField("expire_time") else "never"
-    if key.HasField("revoke_time"):
-        yield "revoked", time_text(key.revoke_time)
-    if key.previous_prefix:
-        yield "former key", f"{key.previous_prefix}…, valid until {time_text(key.previous_expire_time)}"
+def _operations(key: pb.Key) -> str:
+    operations = [OPERATION_NAMES[operation] for operation in key.settings.operations] or ["all"]
+    return ", ".join([*operations, "admin"] if key.settings.administrator else operations)
 
 
 def _budget(settings: pb.KeySettings) -> str:
@@ -197,8 +169,46 @@ def _budget(settings: pb.KeySettings) -> str:
     return f"{amount} a {PERIOD_NAMES[settings.budget_period]}" if settings.budget_period else amount
 
 
+def _spent(key: pb.Key) -> str:
+    has_budget = key.settings.HasField("budget_micro_credits")
+    return f"{credits_text(key.spent_micro_credits)} credits" if has_budget else ""
+
+
+def _former(key: pb.Key) -> str:
+    until = time_text(key.previous_expire_time)
+    return f"{key.previous_prefix}…, valid until {until}" if key.previous_prefix else ""
+
+
 def _state(key: pb.Key) -> str:
     if key.HasField("revoke_time"):
         return "revoked"
     expires = key.settings.expire_time.ToDatetime(UTC) if key.settings.HasField("expire_time") else None
     return "expired" if expires is not None and expires <= datetime.now(UTC) else "live"
+
+
+TEXTS: dict[str, Callable[[pb.Key], str]] = {
+    "id": lambda key: key.key_id,
+    "name": lambda key: key.settings.name,
+    "key": lambda key: f"{key.prefix}…",
+    "state": _state,
+    "models": lambda key: ", ".join(key.settings.model_patterns) or "all",
+    "operations": _operations,
+    "channels": lambda key: ", ".join(key.settings.channels) or "all",
+    "rpm": lambda key: str(key.settings.requests_per_minute or "no limit"),
+    "tpm": lambda key: str(key.settings.tokens_per_minute or "no limit"),
+    "concurrency": lambda key: str(key.settings.concurrent_requests or "no limit"),
+    "budget": lambda key: _budget(key.settings),
+    "route": lambda key: "shown" if key.settings.show_route else "hidden",
+    "owner": lambda key: key.settings.owner or "none",
+    "tags": lambda key: ", ".join(f"{name}={value}" for name, value in sorted(key.settings.tags.items())) or "none",
+    "created": lambda key: time_text(key.create_time),
+    "last used": lambda key: time_text(key.last_use_time) if key.HasField("last_use_time") else "never",
+    "expires": lambda key: time_text(key.settings.expire_time) if key.settings.HasField("expire_time") else "never",
+}
+"""Settings of a key as texts, by their titles."""
+OPTIONAL_TEXTS: dict[str, Callable[[pb.Key], str]] = {
+    "spent": _spent,
+    "revoked": lambda key: time_text(key.revoke_time) if key.HasField("revoke_time") else "",
+    "former key": _former,
+}
+"""Settings that some keys have; "" for others."""

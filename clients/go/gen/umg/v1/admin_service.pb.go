@@ -220,7 +220,7 @@ func (x *GetKeyResponse) GetKey() *Key {
 // Request of `ListKeys`.
 type ListKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Maximum number of keys on a page, [1, 1000]; unset means 100.
+	// Maximum number of keys on a page, [1, 10000]; unset means 100.
 	PageSize *int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
 	// A page token of an earlier response; empty requests the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
