@@ -220,12 +220,14 @@ async def test_a_certificate_of_an_authority_of_its_own_is_accepted_by_its_file(
 
 
 async def test_ctrl_c_does_not_wait_for_a_gateway_that_does_not_answer() -> None:
-    called, closed = asyncio.Event(), asyncio.Event()
+    called, closed, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         called.set()
         await closed.wait()
         writer.close()
+        await writer.wait_closed()
+        left.set()
 
     server = await asyncio.start_server(hold, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -236,6 +238,7 @@ async def test_ctrl_c_does_not_wait_for_a_gateway_that_does_not_answer() -> None
         assert await process.wait() == 130
     closed.set()
     server.close()
+    await left.wait()
 
 
 REMOTE = """
