@@ -2,9 +2,9 @@
 
 import gc
 
-START_THRESHOLD = 100_000
-"""Objects after which the youngest are collected during a start: imports leave no garbage, and with the default of 700
-collections would take a sixth of the time of a start. `umg serve` sets its own values once it serves.
+START_THRESHOLD = 1_000_000
+"""Objects after which the youngest are collected during a start: imports and lists of keys leave no garbage, and with
+the default of 700 collections would take a sixth of a start. `umg serve` sets its own values once it serves.
 """
 
 
