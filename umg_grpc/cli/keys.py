@@ -152,7 +152,7 @@ def _print(keys: Sequence[pb.Key]) -> None:
 
 
 def _print_lines(key: pb.Key) -> None:
-    for title, text in (TEXTS | OPTIONAL_TEXTS).items():
+    for title, text in TEXTS.items():
         if value := text(key):
             print(f"{title:<13}{value}")
 
@@ -186,7 +186,7 @@ def _state(key: pb.Key) -> str:
     return "expired" if expires is not None and expires <= datetime.now(UTC) else "live"
 
 
-TEXTS: dict[str, Callable[[pb.Key], str]] = {
+TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
     "id": lambda key: key.key_id,
     "name": lambda key: key.settings.name,
     "key": lambda key: f"{key.prefix}…",
@@ -198,17 +198,14 @@ TEXTS: dict[str, Callable[[pb.Key], str]] = {
     "tpm": lambda key: str(key.settings.tokens_per_minute or "no limit"),
     "concurrency": lambda key: str(key.settings.concurrent_requests or "no limit"),
     "budget": lambda key: _budget(key.settings),
+    "spent": _spent,
     "route": lambda key: "shown" if key.settings.show_route else "hidden",
     "owner": lambda key: key.settings.owner or "none",
     "tags": lambda key: ", ".join(f"{name}={value}" for name, value in sorted(key.settings.tags.items())) or "none",
     "created": lambda key: time_text(key.create_time),
     "last used": lambda key: time_text(key.last_use_time) if key.HasField("last_use_time") else "never",
     "expires": lambda key: time_text(key.settings.expire_time) if key.settings.HasField("expire_time") else "never",
-}
-"""Settings of a key as texts, by their titles."""
-OPTIONAL_TEXTS: dict[str, Callable[[pb.Key], str]] = {
-    "spent": _spent,
     "revoked": lambda key: time_text(key.revoke_time) if key.HasField("revoke_time") else "",
     "former key": _former,
 }
-"""Settings that some keys have; "" for others."""
+"""Settings of a key as texts, by their titles; "" for one that the key does not have."""
