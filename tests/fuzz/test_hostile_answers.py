@@ -13,10 +13,11 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 
+from tests.fuzz.hostile_gateway import gateway_of
 from tests.fuzz.hostile_values import JSON_VALUES, URLS
 from tests.fuzz.test_hostile_providers import CHAT
 from tests.fuzz.test_hostile_requests import SAMPLES, SEED
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running
 from tests.support.providers.raw import LINE, Link, provider, sized
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "input_tokens": 1, "output_tokens": 1}
@@ -179,19 +180,10 @@ class World:
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
     hostile = Hostile()
     async with provider(hostile.handle) as made:
-        base = made.url.removesuffix("/v1/x")
-        channels = "".join(
-            f"- {{name: {name}, protocols: [{name}], base_url: '{base}/v1', api_key: k-channel, models: [m-{name}]}}\n"
-            for name in WHOLE
-        )
-        config = (
-            f"retries: {{repeats: 0}}\nbreaker: {{failures: 100000}}\negress: {{allow: [127.0.0.1], http: true}}\n"
-            f"channels:\n{channels}"
-        )
-        async with (
-            running(config, tmp_path_factory.mktemp("gateway")) as gateway,
-            ClientSession(headers=gateway.headers) as session,
-        ):
+        base_url = made.url.removesuffix("/x")
+        protocols = {name: name for name in WHOLE}
+        async with gateway_of(protocols, base_url, "k-channel", tmp_path_factory.mktemp("gateway")) as running:
+            gateway, session = running
             yield World(gateway, hostile, session)
 
 

@@ -12,8 +12,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 
+from tests.fuzz.hostile_gateway import gateway_of
 from tests.fuzz.hostile_values import HEADER_VALUES, URLS
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running
 from tests.support.providers.raw import Link, provider, sized
 from tests.support.video_calls import eventually
 from umg_grpc.upstream.http.video_generation import HttpVideo
@@ -115,18 +116,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worl
     async with provider(hostile.handle) as made:
         protocols = {"chat": "chat", "messages": "messages", "embed": "embeddings", "rerank": "rerank"}
         names = {**protocols, "images": "images", "videos": "vidA"}
-        channels = "".join(
-            f"- {{name: {name}, protocols: [{protocol}], base_url: '{made.url}/v1', api_key: k, models: [m-{name}]}}\n"
-            for name, protocol in names.items()
-        )
-        config = (
-            f"retries: {{repeats: 0}}\nbreaker: {{failures: 100000}}\negress: {{allow: [127.0.0.1], http: true}}\n"
-            f"channels:\n{channels}"
-        )
-        async with (
-            running(config, tmp_path_factory.mktemp("gateway")) as gateway,
-            ClientSession(headers=gateway.headers) as session,
-        ):
+        async with gateway_of(names, f"{made.url}/v1", "k", tmp_path_factory.mktemp("gateway")) as running:
+            gateway, session = running
             videos = gateway.service._channels.videos["videos"]
             assert isinstance(videos, HttpVideo)
             videos._protocol = replace(videos._protocol, first_poll_seconds=0.05, poll_seconds=0.05)
