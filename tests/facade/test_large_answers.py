@@ -173,7 +173,7 @@ async def test_unread_large_answers_are_not_buffered(make_face: MakeFace) -> Non
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 2 * JSON_BYTES  # ten answers, with both ends of their connections
+    assert peak < 10 * JSON_BYTES / 3  # ten answers; how much of each piece leaves at once is the kernel's choice
 
 
 async def test_other_calls_are_answered_while_a_large_answer_is_encoded(make_face: MakeFace) -> None:
