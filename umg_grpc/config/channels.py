@@ -14,7 +14,7 @@ from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import Channel, ChannelModel
+from umg_grpc.config.values import SIMULATED, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
@@ -32,7 +32,7 @@ from umg_grpc.wire.provider_protocols import (
     key_header,
 )
 
-OWN_PROTOCOLS = ("local", "sandbox")
+OWN_PROTOCOLS = ("local", SIMULATED)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
 REMIX_PROTOCOLS = ("vidA", "umg_video")
 """Video protocols of providers that change a finished video."""
@@ -154,11 +154,10 @@ def _check_keys(
 ) -> None:
     """Report keys of a channel that none of its protocols uses.
 
-    `own`: the channel's protocol if it is one inside the gateway (`local`, `sandbox`), which has no network settings;
-    else None.
+    `own`: the channel's protocol if it is one of `OWN_PROTOCOLS`, which have no network settings; else None.
     """
-    if entry.pace is not None and own != "sandbox":
-        document.problem((*path, "pace"), "expected only of a `sandbox` channel")
+    if entry.pace is not None and own != SIMULATED:
+        document.problem((*path, "pace"), f"expected only of a `{SIMULATED}` channel")
     if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
         document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
     if entry.prompt_caching is not None and protocols and not any(map(has_cache_marks, protocols)):

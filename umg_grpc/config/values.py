@@ -27,6 +27,9 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
 
+SIMULATED = "sandbox"
+"""Protocol of the channels that the simulated provider serves."""
+
 
 @dataclass(frozen=True)
 class ChannelModel:
@@ -97,6 +100,11 @@ class Channel:
     """Prices of its models that have none; empty if they remain without, None for those of the config."""
     price_region: str = ""
     """Region of its public prices, where its address does not state it; "" for the one that the address states."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the simulated provider serves the channel: a call fails there only if its caller demands it."""
+        return SIMULATED in self.protocols
 
 
 @dataclass(frozen=True, kw_only=True)

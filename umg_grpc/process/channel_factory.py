@@ -110,7 +110,7 @@ class ChannelFactory:
         for channel in config.channels:
             if "local" in channel.protocols:
                 self._add_local(channels, channel, config)
-            elif "sandbox" in channel.protocols:
+            elif channel.is_simulated:
                 self._add_sandbox(channels, channel, config)
             else:
                 self._add_http(channels, channel)

@@ -124,5 +124,5 @@ def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[p
 
 
 def _owner(channel: Channel) -> str:
-    """Return the name of the channel as the owner in the list of models, marked as simulated for a sandbox."""
-    return f"{channel.name} (simulated)" if "sandbox" in channel.protocols else channel.name
+    """Return the name of the channel as the owner in the list of models, marked if it is simulated."""
+    return f"{channel.name} (simulated)" if channel.is_simulated else channel.name

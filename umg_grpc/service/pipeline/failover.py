@@ -173,7 +173,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if unknown:  # the channel serves the model by a pattern, whose names callers choose
             error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
         self._end(attempt, error.failure.value if error.failure else "refused", error)
-        if "sandbox" in channel.protocols:  # it fails only on the caller's demand
+        if channel.is_simulated:  # it fails only on the caller's demand
             shared.health.cancelled(channel.name, model, attempt.generation)
         else:
             shared.health.end(channel.name, model, error, attempt.generation)
