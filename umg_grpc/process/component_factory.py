@@ -19,7 +19,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.metric_gauges import BLOB_STORE
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.store import Store
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import BlobStore

@@ -53,16 +53,16 @@ from umg_grpc.service.metric_gauges import (
 )
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
+from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.image.image_delivery import ImageDelivery
+from umg_grpc.service.operations.image.image_generation import ImagePipeline
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
-from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.pipeline.image_delivery import ImageDelivery
-from umg_grpc.service.pipeline.image_generation import ImagePipeline
 from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
-from umg_grpc.service.pipeline.text_generation import GenerationPipeline
-from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks

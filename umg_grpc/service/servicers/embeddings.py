@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Target
-from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import Context
+from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.conversation_stores import ConversationStores
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.text_generation import GenerationPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.dropped_fields_report import foreign

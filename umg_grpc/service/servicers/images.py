@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from umg_grpc.base.inprocess_channel import Context
-from umg_grpc.service.pipeline.image_generation import ImagePipeline
+from umg_grpc.service.operations.image.image_generation import ImagePipeline
 from umg_grpc.v1 import pb, rpc
 
 

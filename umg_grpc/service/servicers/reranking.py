@@ -5,7 +5,7 @@ import secrets
 
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.unary_pipeline import UnaryPipeline
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid

@@ -14,8 +14,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
-from umg_grpc.service.pipeline.conversation_stores import ConversationStores
-from umg_grpc.service.pipeline.text_request_encoder import GenerationAttempt, GenerationCall
+from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb

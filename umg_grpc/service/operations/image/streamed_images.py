@@ -1,8 +1,8 @@
 """Streamed image responses: completes each event for the caller, and records the usage."""
 
 from umg_grpc.config import Channel
-from umg_grpc.service.pipeline.image_call import AdmittedImages, account, complete
-from umg_grpc.service.pipeline.image_delivery import ImageDelivery
+from umg_grpc.service.operations.image.image_call import AdmittedImages, account, complete
+from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.v1 import pb
 
 

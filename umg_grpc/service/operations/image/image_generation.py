@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
+from umg_grpc.service.operations.image.image_call import AdmittedImages, complete
+from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_bytes
+from umg_grpc.service.operations.image.streamed_images import StreamedImages, is_without_image
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.hedged_requests import first_stream
-from umg_grpc.service.pipeline.image_call import AdmittedImages, complete
-from umg_grpc.service.pipeline.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.streamed_images import StreamedImages, is_without_image
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE

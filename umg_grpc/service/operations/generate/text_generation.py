@@ -15,23 +15,23 @@ from umg_grpc.service.caching import prompt_cache_affinity
 from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import Continued
-from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
-from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.conversation_stores import ConversationStores
-from umg_grpc.service.pipeline.first_output_detection import is_without_output
-from umg_grpc.service.pipeline.hedged_requests import first_stream
-from umg_grpc.service.pipeline.refusal_healing import RefusalHealing
-from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.response_completion import Answer
-from umg_grpc.service.pipeline.streamed_responses import StreamedAnswer
-from umg_grpc.service.pipeline.text_request_encoder import (
+from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.operations.generate.first_output_detection import is_without_output
+from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
+from umg_grpc.service.operations.generate.response_completion import Answer
+from umg_grpc.service.operations.generate.streamed_responses import StreamedAnswer
+from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
     GenerationCall,
     GenerationEncoder,
     find_origin,
 )
-from umg_grpc.service.pipeline.tool_choice_validation import check_tool_choice
+from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
+from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT

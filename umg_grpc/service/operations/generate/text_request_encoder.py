@@ -16,9 +16,9 @@ from umg_grpc.service.conversations.account_object_ownership import AccountObjec
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
+from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
-from umg_grpc.service.pipeline.refusal_healing import RefusalHealing
 from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb

@@ -1,0 +1,1 @@
+"""Additions of each operation to the steps of the pipeline, one room an operation."""

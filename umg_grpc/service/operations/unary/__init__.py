@@ -1,0 +1,1 @@
+"""Operations with one request and one response, which is never streamed."""
