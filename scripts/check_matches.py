@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ("umg_grpc", "umg_sandbox", "http_facade", "clients/python/src/umg_client", "bench", "scripts")
+CHECKED = (
+    "umg_grpc",
+    "umg_sandbox",
+    "http_facade",
+    "clients/python/src",
+    "clients/conformance/src",
+    "bench",
+    "scripts",
+)
 
 
 def findings(text: str) -> Iterator[int]:

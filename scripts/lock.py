@@ -63,12 +63,16 @@ class Pin:
 
 def python_locks(root: Path) -> list[PythonLock]:
     """Return the locks for pip, each after the lock that it is `within`."""
-    gateway, client = (_toml(root / folder / "pyproject.toml") for folder in (".", "clients/python"))
+    gateway, client, kit = (
+        _toml(root / folder / "pyproject.toml") for folder in (".", "clients/python", "clients/conformance")
+    )
     groups = gateway["dependency-groups"]
     project = gateway["project"]
     extras = [line for name in ("local", "otel", "blobs") for line in project["optional-dependencies"][name]]
-    serve = (*project["dependencies"], *extras, *groups["weights"])
-    build = (*gateway["build-system"]["requires"], *client["build-system"]["requires"], EDITABLE)
+    needed = [line for line in project["dependencies"] if Requirement(line).name != kit["project"]["name"]]
+    serve = (*needed, *kit["project"]["dependencies"], *extras, *groups["weights"])
+    builds = [requirement for each in (gateway, client, kit) for requirement in each["build-system"]["requires"]]
+    build = (*builds, EDITABLE)
     tools = (*groups["check"], *groups["test"], *groups["release"], *client["project"]["dependencies"])
     apart = (root / "tests/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
+from umg_conformance import report
+from umg_conformance.command import Target, check
 
 from tests.conformance import page
 from tests.conformance.peers import EMBEDDING, IMAGE, KEY, PEERS, RERANK, TEXT, Peer, Provider, install, started
 from tests.conformance.test_conformance import FAULTS
 from tests.spec.conftest import CONFIG
 from tests.support.gateways import running
-from umg_grpc.conformance import report
-from umg_grpc.conformance.command import Target, check
 
 MODELS = (TEXT, f"embeddings={EMBEDDING}", f"rerank={RERANK}", f"images={IMAGE}")
 

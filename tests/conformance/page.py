@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from umg_grpc.conformance.check_runner import Result
-from umg_grpc.conformance.report import summaries, verdict
+from umg_conformance.check_runner import Result
+from umg_conformance.report import summaries, verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 MARK = "<!-- results: written by `make conformance` -->\n"

@@ -12,14 +12,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from typer.testing import CliRunner
+from umg_conformance import report
+from umg_conformance.check_runner import Outcome, Result
+from umg_conformance.command import Target, check
+from umg_conformance.http_calls import UnreachableError
+from umg_conformance.model_choice import KeyRefusedError
 
 from tests.support.serving import serving
 from umg_grpc.cli.commands import app
-from umg_grpc.conformance import report
-from umg_grpc.conformance.check_runner import Outcome, Result
-from umg_grpc.conformance.command import Target, check
-from umg_grpc.conformance.http_calls import UnreachableError
-from umg_grpc.conformance.model_choice import KeyRefusedError
 
 KEY = "sk-broken"
 CALL = {"index": 0, "id": None, "type": "function", "function": {"name": "get_weather", "arguments": "no JSON"}}

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from umg_grpc.conformance.check_files import CheckFileError, read, read_folder
-from umg_grpc.conformance.command import Target, UsageError, selected
+from umg_conformance.check_files import CheckFileError, read, read_folder
+from umg_conformance.command import Target, UsageError, selected
 
 GOOD = """face: chat
 title: Chat

@@ -6,13 +6,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import pytest_asyncio
+from umg_conformance import report
+from umg_conformance.check_files import FOLDER, read_folder
+from umg_conformance.check_runner import Outcome, Result
+from umg_conformance.command import Target, check, listing
 
 from tests.spec.conftest import CONFIG
 from tests.support.gateways import Running, running
-from umg_grpc.conformance import report
-from umg_grpc.conformance.check_files import FOLDER, read_folder
-from umg_grpc.conformance.check_runner import Outcome, Result
-from umg_grpc.conformance.command import Target, check, listing
 
 FAULTS = {"cut_prompt": "Tell me [[fail:mid]]", "limit_prompt": "[[fail:429]]", "failure_prompt": "[[fail]]"}
 """Prompts with which the simulated provider fails."""

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from umg_grpc.conformance import expectations
-from umg_grpc.conformance.answers import Answer, server_sent_events
-from umg_grpc.conformance.check_files import SUBJECTS, Expectation
+from umg_conformance import expectations
+from umg_conformance.answers import Answer, server_sent_events
+from umg_conformance.check_files import SUBJECTS, Expectation
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 import re
 
 import typer
+from umg_conformance.check_files import FOLDER, Expectation, Request, read_folder
+from umg_conformance.model_choice import kinds
 
 from tests.conformance.page import MARK, PAGE
 from tests.conformance.peers import PEERS
 from umg_grpc.cli.commands import app
-from umg_grpc.conformance.check_files import FOLDER, Expectation, Request, read_folder
-from umg_grpc.conformance.model_choice import kinds
 
 TEXT, _, RESULTS = PAGE.read_text(encoding="utf-8").partition(MARK)
 WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", TEXT))))

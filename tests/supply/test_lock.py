@@ -12,8 +12,13 @@ import pytest
 from scripts import lock
 
 ROOT = Path(__file__).parents[2]
-INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "tests/sdk/apart/requirements.txt"]
-INPUTS += ["tests/vendors/sdk.txt", "tests/sdk/node/package.json", lock.READ_PACKAGES]
+INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "clients/conformance/pyproject.toml"]
+INPUTS += [
+    "tests/sdk/apart/requirements.txt",
+    "tests/vendors/sdk.txt",
+    "tests/sdk/node/package.json",
+    lock.READ_PACKAGES,
+]
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,12 @@ CHANGES = [
         "clients/python/pyproject.toml",
         lambda text: text.replace('"googleapis-common-protos>=1.70"', '"googleapis-common-protos>=1.71"'),
         f"requirements/build.lock {OTHER}.",
+    ),
+    Change(
+        "a higher bound of the conformance kit",
+        "clients/conformance/pyproject.toml",
+        lambda text: text.replace('"PyYAML>=6.0.2"', '"PyYAML>=99"'),
+        "but >=99 is required.",
     ),
     Change(
         "another package of a client that is tested apart",

@@ -3,24 +3,19 @@
 It does not import gRPC, since a list of the checks makes no calls.
 """
 
-from google.protobuf import descriptor_pool, json_format, message_factory
+from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
-from google.rpc import error_details_pb2
-from grpc_health.v1 import health_pb2
 
-from umg_grpc.conformance.check_files import CheckFileError, Request
-from umg_grpc.v1 import pb
-
-BUILT_IN = (pb.GenerateRequest, health_pb2.HealthCheckRequest, error_details_pb2.ErrorInfo)
-"""Messages whose import puts their schemas into the pool."""
+from umg_conformance.check_files import CheckFileError, Request
+from umg_conformance.schema import POOL
 
 
 def method(name: str) -> MethodDescriptor:
     """Return the descriptor of the RPC `package.Service/Method`. Raise CheckFileError if the schema lacks it."""
     service, _, rpc = name.partition("/")
     try:
-        return descriptor_pool.Default().FindServiceByName(service).methods_by_name[rpc]
+        return POOL.FindServiceByName(service).methods_by_name[rpc]
     except KeyError:
         raise CheckFileError(f"the schema has no method {name}") from None
 
@@ -32,7 +27,7 @@ def encoded(request: Request) -> tuple[MethodDescriptor, Message]:
     found = method(request.grpc)
     message = message_factory.GetMessageClass(found.input_type)()
     try:
-        json_format.ParseDict(request.message, message)
+        json_format.ParseDict(request.message, message, descriptor_pool=POOL)
     except json_format.ParseError as error:
         raise CheckFileError(f"{request.grpc}: {error}") from None
     return found, message

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from umg_grpc.conformance.check_files import Request
-from umg_grpc.conformance.http_calls import HttpCaller
+from umg_conformance.check_files import Request
+from umg_conformance.http_calls import HttpCaller
 
 KINDS_FILE = Path(__file__).with_name("kinds.yaml")
 

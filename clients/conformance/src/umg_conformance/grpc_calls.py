@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 import grpc
-from google.protobuf import descriptor_pool, json_format, message_factory
+from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import status_pb2
 
-from umg_grpc.conformance.answers import Answer
-from umg_grpc.conformance.check_files import Request
-from umg_grpc.conformance.grpc_messages import encoded
-from umg_grpc.conformance.http_calls import WRONG_KEY, UnreachableError
+from umg_conformance.answers import Answer
+from umg_conformance.check_files import Request
+from umg_conformance.grpc_messages import encoded
+from umg_conformance.http_calls import WRONG_KEY, UnreachableError
+from umg_conformance.schema import POOL
 
 RECEIVED = (("grpc.max_receive_message_length", -1),)
 DETAILS = "grpc-status-details-bin"
@@ -77,7 +78,7 @@ class GrpcCaller:
 
 def _plain(message: Message) -> object:
     plain: object = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=False
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=False, descriptor_pool=POOL
     )
     return plain
 
@@ -107,7 +108,7 @@ def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
         for detail in status_pb2.Status.FromString(value).details:
             kind = detail.type_url.rpartition("/")[2]
             try:
-                unpacked = message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(kind))()
+                unpacked = message_factory.GetMessageClass(POOL.FindMessageTypeByName(kind))()
             except KeyError:
                 continue
             detail.Unpack(unpacked)

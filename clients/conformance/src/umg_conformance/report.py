@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from umg_grpc.conformance.check_runner import Outcome, Result
+from umg_conformance.check_runner import Outcome, Result
 
 
 @dataclass(frozen=True)

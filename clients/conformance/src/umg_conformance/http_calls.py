@@ -9,8 +9,8 @@ import aiohttp
 from msgspec import UNSET
 from yarl import URL
 
-from umg_grpc.conformance.answers import Answer, enveloped, envelopes, json_or_text, server_sent_events
-from umg_grpc.conformance.check_files import FilePart, Request
+from umg_conformance.answers import Answer, enveloped, envelopes, json_or_text, server_sent_events
+from umg_conformance.check_files import FilePart, Request
 
 WRONG_KEY = "sk-umg-conformance-wrong"
 EVENT_STREAM = "text/event-stream"

@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from umg_grpc.conformance import answer_paths, event_order
-from umg_grpc.conformance.answers import Answer
-from umg_grpc.conformance.check_files import Expectation
+from umg_conformance import answer_paths, event_order
+from umg_conformance.answers import Answer
+from umg_conformance.check_files import Expectation
 
 Document = Mapping[str, object]
 Problem = str | None

@@ -1,4 +1,6 @@
-"""Command `umg conformance` and its flags. The docstring of the function is the help text that users see."""
+"""Command `umg-conformance`, also `umg conformance` of the gateway, and its flags. The docstring of the function is the
+help text that users see.
+"""
 
 import sys
 from pathlib import Path
@@ -6,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+PROGRAM = "umg-conformance"
+
 
 def conformance(
+    context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="Base URL without a path, such as http://127.0.0.1:8080.")],
     *,
     key: Annotated[str, typer.Option(envvar="UMG_API_KEY", help="Key of the gateway or provider.")] = "",
@@ -29,13 +34,13 @@ def conformance(
     listed: Annotated[bool, typer.Option("--list", help="List the checks without calling anything.")] = False,
 ) -> None:
     """Check the wire formats of any gateway or provider: fields, events and their order, errors, tools, limits."""
-    # imported here: no other command needs the kit
+    # imported here: help texts and the other commands of the gateway need none of them
     import uvloop
 
-    from umg_grpc.conformance import command, report
-    from umg_grpc.conformance.check_files import FOLDER, CheckFileError
-    from umg_grpc.conformance.http_calls import UnreachableError
-    from umg_grpc.conformance.model_choice import KeyRefusedError
+    from umg_conformance import command, report
+    from umg_conformance.check_files import FOLDER, CheckFileError
+    from umg_conformance.http_calls import UnreachableError
+    from umg_conformance.model_choice import KeyRefusedError
 
     pairs = [value.partition("=") for value in values or ()]
     if any(not separator for _, separator, _ in pairs):
@@ -54,24 +59,32 @@ def conformance(
         values={name: value for name, _, value in pairs},
         seconds=timeout,
     )
+    program = context.obj or "umg"
     try:
         if listed:
             print(command.listing(target), end="")
             return
         results = uvloop.run(command.check(target))
     except (CheckFileError, KeyRefusedError, UnreachableError, command.UsageError) as error:
-        print(f"umg: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     print(report.table(results), end="")
     if junit is not None:
-        _write(junit, report.junit(results))
+        _write(junit, report.junit(results), program)
     raise typer.Exit(1 if any(result.fails_run for result in results) else 0)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes, program: str) -> None:
     """Write bytes to a file. If that fails, print the error and exit."""
     try:
         path.write_bytes(content)
     except OSError as error:
-        print(f"umg: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{program}: {error.filename}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(2) from None
+
+
+def main() -> None:
+    """Run the command in the program's arguments, and exit with its exit code."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command()(conformance)
+    app(prog_name=PROGRAM, obj=PROGRAM)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from umg_grpc.conformance import answer_paths, expectations
-from umg_grpc.conformance.answers import Answer
-from umg_grpc.conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
-from umg_grpc.conformance.http_calls import HttpCaller, UnreachableError
-from umg_grpc.conformance.variables import UnsetError, replaced
+from umg_conformance import answer_paths, expectations
+from umg_conformance.answers import Answer
+from umg_conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
+from umg_conformance.http_calls import HttpCaller, UnreachableError
+from umg_conformance.variables import UnsetError, replaced
 
 if TYPE_CHECKING:
-    from umg_grpc.conformance.grpc_calls import GrpcCaller
+    from umg_conformance.grpc_calls import GrpcCaller
 
 NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 """Statuses of a first call that show that a face is not served."""

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, UnsetType
 
-from umg_grpc.conformance import answer_paths, event_order
+from umg_conformance import answer_paths, event_order
 
 FOLDER = Path(__file__).with_name("checks")
 """Folder of the checks of this package."""
