@@ -200,7 +200,7 @@ conformance: $(VENV)/.installed ## install two other gateways, run the conforman
 	$(BIN)/python -m tests.conformance $(conformance_args)
 
 chain: $(VENV)/.installed ## run the specification's tests through a gateway behind a gateway
-	UMG_SPEC_CHAIN=1 $(BIN)/python -m pytest tests/spec $(chain_args)
+	UMG_SPEC_CHAIN=1 $(BIN)/python -m pytest tests/documents/spec $(chain_args)
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
 	$(BIN)/python -m tests.fuzz $(fuzz_args)

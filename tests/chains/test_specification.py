@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PART = ("tests/spec/test_messages.py", "tests/spec/test_rerank.py")
+PART = ("tests/documents/spec/test_messages.py", "tests/documents/spec/test_rerank.py")
 
 
 def test_the_specification_holds_through_two_gateways() -> None:

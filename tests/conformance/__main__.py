@@ -18,7 +18,7 @@ from umg_conformance.command import Target, check
 from tests.conformance import page
 from tests.conformance.peers import EMBEDDING, IMAGE, KEY, PEERS, RERANK, TEXT, Peer, Provider, install, started
 from tests.conformance.test_conformance import FAULTS
-from tests.spec.conftest import CONFIG
+from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import running
 
 MODELS = (TEXT, f"embeddings={EMBEDDING}", f"rerank={RERANK}", f"images={IMAGE}")

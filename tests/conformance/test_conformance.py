@@ -11,7 +11,7 @@ from umg_conformance.check_files import FOLDER, read_folder
 from umg_conformance.check_runner import Outcome, Result
 from umg_conformance.command import Target, check, listing
 
-from tests.spec.conftest import CONFIG
+from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import Running, running
 
 FAULTS = {"cut_prompt": "Tell me [[fail:mid]]", "limit_prompt": "[[fail:429]]", "failure_prompt": "[[fail]]"}

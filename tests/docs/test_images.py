@@ -7,7 +7,7 @@ import pytest
 
 from http_facade.routes import ROUTES, Shape
 from tests.docs.tables import DOCS, quoted, rows
-from tests.spec.callers import frames_of
+from tests.documents.spec.callers import frames_of
 from tests.support.callers.api import ApiClient
 from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,

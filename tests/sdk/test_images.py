@@ -13,8 +13,7 @@ from google import genai
 from google.genai import types
 from openai import AsyncOpenAI
 
-from tests.sdk.node_runner import Node
-from tests.spec.image_callers import (
+from tests.documents.spec.image_callers import (
     A3,
     A40,
     D_EDIT,
@@ -30,6 +29,7 @@ from tests.spec.image_callers import (
     pixels_of,
     structured,
 )
+from tests.sdk.node_runner import Node
 from tests.support.gateways import Running, running
 from tests.support.images import mask_of
 from umg_grpc.knowledge.families.image import MODELS

@@ -11,8 +11,8 @@ import pytest_asyncio
 from aiohttp import web
 from openai.types.responses import Response
 
-from tests.spec.callers import Chat, Face, Frame, Messages, Native, Responses, lasting
-from tests.spec.test_chat import message_of, reasoning_tokens, searched
+from tests.documents.spec.callers import Chat, Face, Frame, Messages, Native, Responses, lasting
+from tests.documents.spec.test_chat import message_of, reasoning_tokens, searched
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, serve_provider

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.spec.video_callers import (
+from tests.documents.spec.video_callers import (
     B_3_FAST,
     D_1_5,
     D_2,

@@ -1,5 +1,5 @@
 """Every row and rule of the text, image and video documents, and the readings of them, with the tests that check them
-against the running service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
+against the running service. `python -m tests.documents.spec.rows` runs them and prints the number of rows that hold.
 """
 
 import sys
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.spec.image_rows import IMAGE_ROWS
-from tests.spec.video_rows import VIDEO_ROWS
+from tests.documents.spec.image_rows import IMAGE_ROWS
+from tests.documents.spec.video_rows import VIDEO_ROWS
 
 HERE = Path(__file__).parent
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from tests.spec.bodies import changed
-from tests.spec.callers import NO_ARRAYS, NO_BOOLEANS, NO_INTEGERS, NO_STRINGS
-from tests.spec.vector_callers import BEST, CAT, DOCUMENTS, QUERY, Rerank, RerankV2
+from tests.documents.spec.bodies import changed
+from tests.documents.spec.callers import NO_ARRAYS, NO_BOOLEANS, NO_INTEGERS, NO_STRINGS
+from tests.documents.spec.vector_callers import BEST, CAT, DOCUMENTS, QUERY, Rerank, RerankV2
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from PIL import Image
 
-from tests.spec.callers import Frame, frames_of
+from tests.documents.spec.callers import Frame, frames_of
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.images import picture
 from umg_grpc.knowledge.families.image import MODELS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.spec.callers import Chat, Messages, Native, Responses
+from tests.documents.spec.callers import Chat, Messages, Native, Responses
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import NO_BOOLEANS, NO_NUMBERS, NO_OBJECTS, NO_STRINGS, PNG, WEATHER, Messages, lasting
+from tests.documents.spec.callers import (
+    NO_BOOLEANS,
+    NO_NUMBERS,
+    NO_OBJECTS,
+    NO_STRINGS,
+    PNG,
+    WEATHER,
+    Messages,
+    lasting,
+)
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.spec.callers import NO_INTEGERS, NO_STRINGS
-from tests.spec.vector_callers import BANK, CAT, DIMENSIONS, FIXED, KITTEN, Embeddings, from_base64, near
+from tests.documents.spec.callers import NO_INTEGERS, NO_STRINGS
+from tests.documents.spec.vector_callers import BANK, CAT, DIMENSIONS, FIXED, KITTEN, Embeddings, from_base64, near
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,12 +8,12 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from tests.spec.callers import Chat, Messages, Native, Responses
-from tests.spec.image_callers import CHANNEL, Images
-from tests.spec.second_gateway import EXCEPTIONS, IS_CHAINED, front_config
-from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
-from tests.spec.video_callers import CHANNEL as VIDEO_CHANNEL
-from tests.spec.video_callers import Videos
+from tests.documents.spec.callers import Chat, Messages, Native, Responses
+from tests.documents.spec.image_callers import CHANNEL, Images
+from tests.documents.spec.second_gateway import EXCEPTIONS, IS_CHAINED, front_config
+from tests.documents.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
+from tests.documents.spec.video_callers import CHANNEL as VIDEO_CHANNEL
+from tests.documents.spec.video_callers import Videos
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, Running, running
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import NO_STRINGS, PNG, QUESTION, WEATHER, Messages, Native, Responses
+from tests.documents.spec.callers import NO_STRINGS, PNG, QUESTION, WEATHER, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY
 from umg_grpc.access.api_keys import Keys

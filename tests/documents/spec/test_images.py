@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.spec.callers import NO_BOOLEANS, NO_INTEGERS, NO_NUMBERS, NO_STRINGS
-from tests.spec.image_callers import (
+from tests.documents.spec.callers import NO_BOOLEANS, NO_INTEGERS, NO_NUMBERS, NO_STRINGS
+from tests.documents.spec.image_callers import (
     A3,
     A40,
     A45,

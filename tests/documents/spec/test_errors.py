@@ -9,8 +9,8 @@ from random import Random
 import aiohttp
 import pytest
 
-from tests.spec.bodies import BODIES, changed
-from tests.spec.callers import Chat, Face, Messages, Native, Responses
+from tests.documents.spec.bodies import BODIES, changed
+from tests.documents.spec.callers import Chat, Face, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import SANDBOX, running
 from umg_grpc.access.api_keys import Keys

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from tests.spec.callers import PDF, PNG, WEATHER
+from tests.documents.spec.callers import PDF, PNG, WEATHER
 
 Path = tuple[str | int, ...]
 

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.spec.video_callers import (
+from tests.documents.spec.video_callers import (
     ADDRESS,
     B_3,
     B_3_FAST,

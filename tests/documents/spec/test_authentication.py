@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import frames_of
+from tests.documents.spec.callers import frames_of
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, revoke
 from umg_grpc.access.api_keys import Keys

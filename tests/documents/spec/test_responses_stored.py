@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.spec.callers import WEATHER, Responses, lasting
+from tests.documents.spec.callers import WEATHER, Responses, lasting
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, running
 from umg_grpc.access.api_keys import Keys

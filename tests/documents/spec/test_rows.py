@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from tests.spec.rows import HERE, ROWS
+from tests.documents.spec.rows import HERE, ROWS
 
 OWN = "test_rows.py"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import (
+from tests.documents.spec.callers import (
     NO_ARRAYS,
     NO_BOOLEANS,
     NO_NUMBERS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.spec.callers import PNG, Chat, Messages, Native, Responses, frames_of, lasting
+from tests.documents.spec.callers import PNG, Chat, Messages, Native, Responses, frames_of, lasting
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

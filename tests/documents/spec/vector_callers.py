@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.spec.callers import Face, Native, openai_error
+from tests.documents.spec.callers import Face, Native, openai_error
 from tests.support.callers.api import Reply
 
 DIMENSIONS = {

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.spec.callers import NO_BOOLEANS, NO_NUMBERS, NO_OBJECTS, NO_STRINGS, PNG, WEATHER, Native, frames_of
+from tests.documents.spec.callers import (
+    NO_BOOLEANS,
+    NO_NUMBERS,
+    NO_OBJECTS,
+    NO_STRINGS,
+    PNG,
+    WEATHER,
+    Native,
+    frames_of,
+)
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import PDF, Chat, Frame, lasting
-from tests.spec.test_chat import (
+from tests.documents.spec.callers import PDF, Chat, Frame, lasting
+from tests.documents.spec.test_chat import (
     TOOL_QUESTION,
     TOOLS,
     addresses,

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from tests.spec.image_callers import (
+from tests.documents.spec.image_callers import (
     A3,
     A40,
     D_EDIT,

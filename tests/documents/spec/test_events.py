@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import WEATHER, Chat, Frame, Messages, Native, Responses
+from tests.documents.spec.callers import WEATHER, Chat, Frame, Messages, Native, Responses
 from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

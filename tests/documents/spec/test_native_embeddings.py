@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.spec.bodies import changed
-from tests.spec.callers import NO_INTEGERS, NO_STRINGS
-from tests.spec.vector_callers import (
+from tests.documents.spec.bodies import changed
+from tests.documents.spec.callers import NO_INTEGERS, NO_STRINGS
+from tests.documents.spec.vector_callers import (
     BANK,
     CAT,
     DIMENSIONS,
