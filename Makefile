@@ -194,10 +194,10 @@ errors: $(VENV)/.installed ## write docs/provider-errors.md: statuses and words 
 	$(BIN)/python -m scripts.reference.provider_errors
 
 agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
-	$(BIN)/python -m tests.agents $(agents_args)
+	$(BIN)/python -m tests.world.agents $(agents_args)
 
 conformance: $(VENV)/.installed ## install two other gateways, run the conformance kit, and write docs/conformance.md
-	$(BIN)/python -m tests.conformance $(conformance_args)
+	$(BIN)/python -m tests.world.conformance $(conformance_args)
 
 chain: $(VENV)/.installed ## run the specification's tests through a gateway behind a gateway
 	UMG_SPEC_CHAIN=1 $(BIN)/python -m pytest tests/documents/spec $(chain_args)
@@ -209,7 +209,7 @@ openapi: $(VENV)/.installed ## call every operation of /openapi.json with a hund
 	$(BIN)/python -m tests.openapi $(openapi_args)
 
 clients: $(VENV)/.installed ## run the scenarios of the clients in all languages: some minutes
-	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/clients $(clients_args)
+	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/world/clients $(clients_args)
 
 docs: $(VENV)/.docs ## build the website of the documents in build/site; a broken link is an error
 	@$(BIN)/python -m scripts.docs_site build/site-pages

@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.agents.versions import LIBRARIES, MANIFEST, PYPI  # noqa: E402  the path above makes it importable
+from tests.world.agents.versions import LIBRARIES, MANIFEST, PYPI  # noqa: E402  the path above makes it importable
 
 EDITABLE = "editables>=0.5"  # needed by hatchling when it builds an editable wheel
 READ_PACKAGES = "umg_grpc/knowledge/data/packages.json"  # whose data `make knowledge` reads
@@ -74,7 +74,7 @@ def python_locks(root: Path) -> list[PythonLock]:
     builds = [requirement for each in (gateway, client, kit) for requirement in each["build-system"]["requires"]]
     build = (*builds, EDITABLE)
     tools = (*groups["check"], *groups["test"], *groups["release"], *client["project"]["dependencies"])
-    apart = (root / "tests/sdk/apart/requirements.txt").read_text().splitlines()
+    apart = (root / "tests/world/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))
     sdks = (root / "tests/vendors/sdk.txt").read_text().splitlines()
     walked = tuple(line for line in sdks if not line.startswith("#"))
@@ -89,11 +89,13 @@ def python_locks(root: Path) -> list[PythonLock]:
         PythonLock(
             "requirements/knowledge.lock", tuple(f"{row['name']}=={row['version']}" for row in read), oldest, alone=True
         ),
-        PythonLock("tests/sdk/apart/requirements.lock", wanted, oldest),
+        PythonLock("tests/world/sdk/apart/requirements.lock", wanted, oldest),
         PythonLock("tests/vendors/sdk.lock", walked, oldest, alone=True),
         *(
             PythonLock(
-                f"tests/agents/{name}.lock", tuple(f"{name}=={version}" for name, version in pinned.items()), oldest
+                f"tests/world/agents/{name}.lock",
+                tuple(f"{name}=={version}" for name, version in pinned.items()),
+                oldest,
             )
             for name, pinned in (("aider", PYPI), ("libraries", LIBRARIES))
         ),
@@ -102,10 +104,10 @@ def python_locks(root: Path) -> list[PythonLock]:
 
 def npm_locks(root: Path) -> list[NpmLock]:
     """Return the locks for npm."""
-    sdks = json.loads((root / "tests/sdk/node/package.json").read_text())
+    sdks = json.loads((root / "tests/world/sdk/node/package.json").read_text())
     return [
-        NpmLock("tests/sdk/node/package-lock.json", sdks),
-        NpmLock("tests/agents/package-lock.json", MANIFEST),
+        NpmLock("tests/world/sdk/node/package-lock.json", sdks),
+        NpmLock("tests/world/agents/package-lock.json", MANIFEST),
     ]
 
 
@@ -183,13 +185,13 @@ def _write_python(root: Path, lock: PythonLock, resolver: Mapping[str, Any], *, 
 
 
 def _write_npm(root: Path, lock: NpmLock, *, upgrade: bool) -> None:
-    from tests.sdk.node_runner import NODE, NPM  # needs Node, which checking does not
+    from tests.world.sdk.node_runner import NODE, NPM  # needs Node, which checking does not
 
     path = root / lock.path
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder)
         (target / "package.json").write_text(json.dumps(lock.manifest))
-        (target / ".npmrc").write_bytes((root / "tests/sdk/node/.npmrc").read_bytes())
+        (target / ".npmrc").write_bytes((root / "tests/world/sdk/node/.npmrc").read_bytes())
         if path.exists() and not upgrade:
             (target / "package-lock.json").write_bytes(path.read_bytes())
         subprocess.run([str(NODE), str(NPM), "install", "--package-lock-only"], cwd=target, check=True)

@@ -7,9 +7,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from scripts.knowledge import packages as data_packages
-from tests.agents import install as agents
-from tests.connect.browser_bundle import bundle
-from tests.sdk import apart_runner, node_runner
+from tests.world.agents import install as agents
+from tests.world.connect.browser_bundle import bundle
+from tests.world.sdk import apart_runner, node_runner
 
 INSTALLATIONS = (agents.installed, node_runner.installed, apart_runner.installed, data_packages.installed, bundle)
 

@@ -5,7 +5,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.sdk.runner import installer, packages
+from tests.world.sdk.runner import installer, packages
 from umg_grpc.knowledge.packages import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]

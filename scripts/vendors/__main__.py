@@ -25,7 +25,7 @@ from scripts.vendors.downloads import (
 )
 from scripts.vendors.findings import Finding, as_text, ignored_rows, unhandled
 from scripts.vendors.python_types import PackageTypes, of_folder, of_wheel
-from tests.agents.versions import NPM, PYPI
+from tests.world.agents.versions import NPM, PYPI
 
 Step = Callable[[], Iterator[Finding]]
 

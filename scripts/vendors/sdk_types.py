@@ -2,7 +2,7 @@
 
 A member or value is new if no source file of the format has its word. Members that only other formats of ours have are
 therefore new, and a word that a format uses for something else is not: top-level members of requests are compared
-exactly by `tests/sdk_types/test_lists.py`.
+exactly by `tests/world/sdk_types/test_lists.py`.
 """
 
 import re

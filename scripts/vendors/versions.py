@@ -8,12 +8,12 @@ import msgspec
 
 from scripts.vendors.downloads import ROOT
 from scripts.vendors.findings import Finding
-from tests.agents.versions import NPM, PYPI
+from tests.world.agents.versions import NPM, PYPI
 
 DEVELOP_LOCK = ROOT / "requirements" / "develop.lock"
-NODE_LOCK = ROOT / "tests" / "sdk" / "node" / "package-lock.json"
+NODE_LOCK = ROOT / "tests" / "world" / "sdk" / "node" / "package-lock.json"
 RAISE_LOCKS = "make lock lock_args=--upgrade"
-RAISE_AGENTS = "tests/agents/versions.py, then make lock"
+RAISE_AGENTS = "tests/world/agents/versions.py, then make lock"
 
 
 def pinned_of_pypi(name: str, lock: Path = DEVELOP_LOCK) -> str:

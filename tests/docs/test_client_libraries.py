@@ -1,11 +1,11 @@
-"""Page of the client libraries: its examples are the programs that `tests/clients/test_languages.py` runs."""
+"""Page of the client libraries: its examples are the programs that `tests/world/clients/test_languages.py` runs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.clients.test_languages import TOOLS
+from tests.world.clients.test_languages import TOOLS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "client-libraries.md").read_text()

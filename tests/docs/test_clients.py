@@ -1,4 +1,4 @@
-"""Page on clients: it has the settings that `tests/agents` runs, and the harness can read all of it."""
+"""Page on clients: it has the settings that `tests/world/agents` runs, and the harness can read all of it."""
 
 import json
 import re
@@ -7,9 +7,9 @@ import tomllib
 import pytest
 import yaml
 
-from tests.agents.document import ADDRESS, BLOCK, KEY, MODEL, PAGE, ROOTS, Settings, libraries, settings
-from tests.agents.programs import PROGRAMS
 from tests.support.gateways import SANDBOX
+from tests.world.agents.document import ADDRESS, BLOCK, KEY, MODEL, PAGE, ROOTS, Settings, libraries, settings
+from tests.world.agents.programs import PROGRAMS
 from umg_grpc.config import parse
 
 TEXT = PAGE.read_text(encoding="utf-8")

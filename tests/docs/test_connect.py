@@ -1,4 +1,4 @@
-"""Page on the Connect protocol: its commands run unchanged. Its page of a browser runs in `tests/connect`."""
+"""Page on the Connect protocol: its commands run unchanged. Its page of a browser runs in `tests/world/connect`."""
 
 import asyncio
 import os

@@ -35,7 +35,7 @@ TABLES = {
     "SERVICES": ("umg_grpc/process/service_factory.py",),
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),
-    "PROGRAMS": ("tests/agents/programs.py",),
+    "PROGRAMS": ("tests/world/agents/programs.py",),
     "GROWTHS": ("tests/linear/events.py",),
 }
 """Table -> the files that have it according to the page."""

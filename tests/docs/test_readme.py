@@ -14,10 +14,10 @@ from http_facade.routes import ROUTES
 from tests.recording.picture import PAGE as RECORDING
 from tests.recording.picture import steps_of
 from tests.recording.session import Step, session, shape, shown
-from tests.sdk.node_runner import NODE, installed
-from tests.sdk.runner import installed_or_skipped
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
+from tests.world.sdk.node_runner import NODE, installed
+from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.config import parse
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.text import FAMILIES

@@ -5,7 +5,7 @@ import sys
 from scripts.knowledge import packages
 from scripts.knowledge.__main__ import LICENCES
 from scripts.knowledge.data_files import changes, generated, licences
-from tests.sdk.runner import installed_or_skipped
+from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import FOLDER, read_rows
 from umg_grpc.knowledge.models import GeneratedRow
 from umg_grpc.knowledge.packages import PACKAGES

@@ -8,7 +8,7 @@ import msgspec
 
 from scripts.knowledge import packages
 from scripts.knowledge.data_files import public_prices
-from tests.sdk.runner import installed_or_skipped
+from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.models import GeneratedRow
 from umg_grpc.knowledge.presets import PROVIDERS

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scripts.knowledge import packages
-from tests.sdk.runner import installed_or_skipped
+from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.price_rates import Terms, prices_at
 from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT

@@ -14,9 +14,9 @@ from scripts import lock
 ROOT = Path(__file__).parents[2]
 INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "clients/conformance/pyproject.toml"]
 INPUTS += [
-    "tests/sdk/apart/requirements.txt",
+    "tests/world/sdk/apart/requirements.txt",
     "tests/vendors/sdk.txt",
-    "tests/sdk/node/package.json",
+    "tests/world/sdk/node/package.json",
     lock.READ_PACKAGES,
 ]
 
@@ -92,15 +92,15 @@ CHANGES = [
     ),
     Change(
         "another package of a client that is tested apart",
-        "tests/sdk/apart/requirements.txt",
+        "tests/world/sdk/apart/requirements.txt",
         lambda text: text + "langchain-of-another-name\n",
-        "tests/sdk/apart/requirements.lock lacks langchain-of-another-name.",
+        "tests/world/sdk/apart/requirements.lock lacks langchain-of-another-name.",
     ),
     Change(
         "another package of npm",
-        "tests/sdk/node/package.json",
+        "tests/world/sdk/node/package.json",
         lambda text: text.replace('"zod": ">=4.6.7"', '"zod": ">=4.6.8"'),
-        f"tests/sdk/node/package-lock.json {OTHER}.",
+        f"tests/world/sdk/node/package-lock.json {OTHER}.",
     ),
     Change(
         "pins without hashes",
@@ -116,15 +116,15 @@ CHANGES = [
     ),
     Change(
         "a registry's host in npm's",
-        "tests/sdk/node/package-lock.json",
+        "tests/world/sdk/node/package-lock.json",
         _with_host,
-        "tests/sdk/node/package-lock.json names the host of node_modules/zod, which ties it to one registry.",
+        "tests/world/sdk/node/package-lock.json names the host of node_modules/zod, which ties it to one registry.",
     ),
     Change(
         "npm's without a hash",
-        "tests/sdk/node/package-lock.json",
+        "tests/world/sdk/node/package-lock.json",
         _without_integrity,
-        "tests/sdk/node/package-lock.json has no hash for node_modules/zod.",
+        "tests/world/sdk/node/package-lock.json has no hash for node_modules/zod.",
     ),
 ]
 
@@ -154,10 +154,10 @@ def test_a_change_without_the_lock_is_found(change: Change, copied: Path) -> Non
 
 def test_a_missing_lock_is_found(copied: Path) -> None:
     (copied / "requirements/build.lock").unlink()
-    (copied / "tests/agents/package-lock.json").unlink()
+    (copied / "tests/world/agents/package-lock.json").unlink()
     assert lock.problems(copied) == [
         "requirements/build.lock is missing.",
-        "tests/agents/package-lock.json is missing.",
+        "tests/world/agents/package-lock.json is missing.",
     ]
 
 

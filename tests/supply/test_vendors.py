@@ -17,7 +17,7 @@ from scripts.vendors.public_data import model_ids, of_ai_sdk, of_cost_map
 from scripts.vendors.python_types import PackageTypes, Vocabulary, of_folder
 from scripts.vendors.sdk_types import PACKAGES, ROOTS, compared
 from scripts.vendors.versions import of_agent, of_sdk, pinned_of_node, pinned_of_pypi
-from tests.agents.versions import NPM
+from tests.world.agents.versions import NPM
 from umg_grpc.knowledge.data_files import FOLDER
 
 ROOT = Path(__file__).parents[2]

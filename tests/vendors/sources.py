@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.json import decode
 
 from scripts.knowledge import packages as data_packages
-from tests.sdk.runner import installer, packages
 from tests.vendors.wheel_types import WheelTypes
+from tests.world.sdk.runner import installer, packages
 
 HERE = Path(__file__).parent
 LOCK = HERE / "sdk.lock"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.runner import installed_or_skipped
 from tests.vendors import sources
 from tests.vendors.calls import RecordedCall, recorded
 from tests.vendors.judge import refusal
+from tests.world.sdk.runner import installed_or_skipped
 
 HERE = Path(__file__).parent
 CALLS = recorded(HERE / "cases" / "calls.jsonl")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.runner import installed_or_skipped
 from tests.vendors import calls, report, sources
 from tests.vendors.features import FACES, TEXT_FEATURES
 from tests.vendors.gateway import Model, Sent
 from tests.vendors.runner import Result, embedding_matrix, embedding_models, judged, matrix, models
+from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.losses import LOSSES
 
 CALLS = Path(__file__).parent / "cases" / "calls.jsonl"

@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.sdk.runner import installed_or_skipped
 from tests.support.gateways import Running, running
 from tests.support.providers.server import serve_provider
 from tests.vendors import gateway, sources
 from tests.vendors.features import BASES, TEXT_FEATURES
 from tests.vendors.runner import STREAMED, Result, matrix, models
 from tests.vendors.server import Vendors
+from tests.world.sdk.runner import installed_or_skipped
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
