@@ -145,10 +145,10 @@ bench: $(VENV)/.installed ## measure against a bare pass-through, as a table (ag
 	$(BIN)/python -m bench $(if $(against),--against $(against)) $(bench_args)
 
 usage: $(VENV)/.installed ## measure reports of usage over five million records on PostgreSQL: some minutes
-	$(BIN)/python -m tests.usage_scale $(usage_args)
+	$(BIN)/python -m tests.proofs.usage_scale $(usage_args)
 
 soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled calls and overload
-	$(BIN)/python -m tests.soak $(soak_args)
+	$(BIN)/python -m tests.proofs.soak $(soak_args)
 
 overload: $(VENV)/.plot ## offer half to three times the capacity, and write docs/overload.md
 	$(BIN)/python -m bench.overload $(overload_args)
@@ -160,13 +160,13 @@ reload: $(VENV)/.installed ## measure for how long a reload to 10,000 models hol
 	$(BIN)/python -m bench.config_reload $(reload_args)
 
 ledger: $(VENV)/.installed ## prove that every served call is charged once, through faults and kills: some minutes
-	$(BIN)/python -m tests.ledger $(ledger_args)
+	$(BIN)/python -m tests.proofs.ledger $(ledger_args)
 
 holders: $(VENV)/.installed ## let up to 1,000 simulated processes spend one budget: ten minutes
-	$(BIN)/python -m tests.ledger.budget_holders $(holders_args)
+	$(BIN)/python -m tests.proofs.ledger.budget_holders $(holders_args)
 
 crash: $(VENV)/.installed ## kill gateways at random while video tasks are in flight: some minutes
-	$(BIN)/python -m tests.crash $(crash_args)
+	$(BIN)/python -m tests.proofs.crash $(crash_args)
 
 deploycheck: $(VENV)/.installed ## install helm, kubeconform and its schemas by Go, and check deploy/: some minutes
 	GOBIN=$(CURDIR)/build/tools go install helm.sh/helm/v3/cmd/helm@v3.17.3
@@ -175,17 +175,17 @@ deploycheck: $(VENV)/.installed ## install helm, kubeconform and its schemas by 
 	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=$(CURDIR)/build/kubernetes $(BIN)/pytest tests/deploy
 
 rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
-	$(BIN)/python -m tests.rolling $(rolling_args)
+	$(BIN)/python -m tests.proofs.rolling $(rolling_args)
 
 restarts: $(VENV)/.installed ## restart PostgreSQL under the calls of two gateways: a minute
-	$(BIN)/python -m tests.restarts $(restarts_args)
+	$(BIN)/python -m tests.proofs.restarts $(restarts_args)
 
 chaos: $(VENV)/.installed ## kill, stop, freeze and lose gateways, disks and stores behind Envoy and nginx: half an hour
-	$(BIN)/python -m tests.chaos $(chaos_args)
+	$(BIN)/python -m tests.proofs.chaos $(chaos_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
-	$(BIN)/python -m tests.memory
-	$(BIN)/python -m tests.memory.images
+	$(BIN)/python -m tests.proofs.memory
+	$(BIN)/python -m tests.proofs.memory.images
 
 fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity
@@ -203,10 +203,10 @@ chain: $(VENV)/.installed ## run the specification's tests through a gateway beh
 	UMG_SPEC_CHAIN=1 $(BIN)/python -m pytest tests/documents/spec $(chain_args)
 
 fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
-	$(BIN)/python -m tests.fuzz $(fuzz_args)
+	$(BIN)/python -m tests.proofs.fuzz $(fuzz_args)
 
 openapi: $(VENV)/.installed ## call every operation of /openapi.json with a hundred valid and invalid requests each
-	$(BIN)/python -m tests.openapi $(openapi_args)
+	$(BIN)/python -m tests.proofs.openapi $(openapi_args)
 
 clients: $(VENV)/.installed ## run the scenarios of the clients in all languages: some minutes
 	UMG_CLIENTS=go,typescript,java,rust $(BIN)/pytest tests/world/clients $(clients_args)

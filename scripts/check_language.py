@@ -18,7 +18,14 @@ CHECKED = (
     *("umg_grpc", "umg_sandbox", "http_facade", "clients", "bench", "scripts", "tests", "hatch_build.py"),
     *("proto/umg", "docs", "README.md", "CHANGELOG.md"),
 )
-GENERATED = ("umg_client/v1", "migrations/versions", "node_modules", "java/target", "rust/target", "tests/fuzz/corpus")
+GENERATED = (
+    "umg_client/v1",
+    "migrations/versions",
+    "node_modules",
+    "java/target",
+    "rust/target",
+    "tests/proofs/fuzz/corpus",
+)
 
 BANNED = {
     r"what(?:ever)?": "name the thing",

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.restarts.run import KINDS, Plan, run
+from tests.proofs.restarts.run import KINDS, Plan, run
 from tests.support.databases import Postgres
 
 CONFIG = """

@@ -36,7 +36,7 @@ TABLES = {
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),
     "PROGRAMS": ("tests/world/agents/programs.py",),
-    "GROWTHS": ("tests/linear/events.py",),
+    "GROWTHS": ("tests/proofs/linear/events.py",),
 }
 """Table -> the files that have it according to the page."""
 

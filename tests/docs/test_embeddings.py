@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.docs.tables import DOCS, quoted, rows
-from tests.retrieval.corpus import PASSAGES, QUESTIONS
-from tests.retrieval.test_retrieval import SEARCHES
+from tests.proofs.retrieval.corpus import PASSAGES, QUESTIONS
+from tests.proofs.retrieval.test_retrieval import SEARCHES
 from tests.support.callers.api import ApiClient
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, built_in

@@ -16,8 +16,8 @@ from http_facade.exchange import request_bodies
 from http_facade.exchange.settings import Settings
 from http_facade.server import connections
 from tests.docs.tables import DOCS, quoted, rows, section
-from tests.soak.__main__ import LEAVING
-from tests.soak.overload import THREE_TIMES
+from tests.proofs.soak.__main__ import LEAVING
+from tests.proofs.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
 from tests.support.ended_calls import ended_call
 from tests.support.processes import Served, run, serve

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.soak.callers import CallResult, Outcome
-from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
+from tests.proofs.soak.callers import CallResult, Outcome
+from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
 from tests.support.providers.faulty import right_answers
 from tests.support.providers.faulty.answer_encoding import send_right
 from tests.support.providers.faulty.faults import FAULTS, Fault, Strikes

@@ -11,9 +11,9 @@ import pytest
 
 from tests.faults.gateway import LONG, WAITED_FOR, config
 from tests.faults.table import ALONE, Case, cases
-from tests.soak import questions
-from tests.soak.questions import HTTP
-from tests.soak.reading import READERS
+from tests.proofs.soak import questions
+from tests.proofs.soak.questions import HTTP
+from tests.proofs.soak.reading import READERS
 from tests.support.callers.text_format_clients import FACES, bearer
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.faults import Strikes

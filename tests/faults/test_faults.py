@@ -14,7 +14,7 @@ from structlog.typing import EventDict
 
 from tests.faults.gateway import WAITED_FOR, config
 from tests.faults.table import FORMATS, WAYS, Case, cases
-from tests.soak.callers import Callers, callers
+from tests.proofs.soak.callers import Callers, callers
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.server import faulty_upstream
 from umg_grpc.service.pipeline import slow_stream_starts

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.linear.cost import Work, time_growth
+from tests.proofs.linear.cost import Work, time_growth
 from tests.wire.laws import cuts
 from tests.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError

@@ -1,0 +1,134 @@
+"""One run: twenty keys, random calls, and SIGKILLs in the middle of them."""
+
+import asyncio
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+
+from tests.proofs.ledger.calls import CHAT, EMBED, HEDGED, IMAGE, RERANK, Made, Outcome, make, random_call
+from tests.proofs.ledger.fleet import Fleet
+from tests.proofs.ledger.judge import (
+    IMAGE_PRICE,
+    INPUT_PRICE,
+    REQUEST_PRICE,
+    TOKEN_PRICE,
+    VECTOR_PRICES,
+    Verdict,
+    judge,
+)
+from tests.proofs.ledger.provider import Provider
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.knowledge.prices import credits_text
+from umg_grpc.store import open_store
+from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
+from umg_grpc.store.usage_sums import CallFilter
+
+KEYS = 20
+CALLERS = 2  # of each key
+PAGE = 1000
+LARGE, SMALL = 10**12, 60_000
+"""Budgets in micro-credits: one that is never used up, and one for some 25 calls."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Extent of a run."""
+
+    calls: int
+    kills: int
+    replicas: int
+    seed: int
+    pause: float = 0.05
+
+
+def config_of(database: str, provider: str) -> str:
+    """Return the config, with two channels of the provider, so that a failed attempt has another one to follow."""
+    channel = (
+        f"    base_url: {provider}\n    api_key: provider-key-0123456789\n    protocols: [chat, embeddings, rerank, images]\n"
+        f"    models: [{CHAT}, {HEDGED}, {EMBED}, {RERANK}, {IMAGE}]\n"
+    )
+    text = f"{{request: {credits_text(REQUEST_PRICE)}, input: {INPUT_PRICE}, output: {TOKEN_PRICE}}}"
+    vectors = "".join(
+        f"  {model}: {{price: {{request: {credits_text(price)}}}}}\n" for model, price in VECTOR_PRICES.items()
+    )
+    vectors += f"  {IMAGE}: {{price: {{image: {credits_text(IMAGE_PRICE)}}}}}\n"
+    return (
+        f"database: {database}\nchannels:\n  - name: one\n{channel}  - name: other\n{channel}models:\n"
+        f"  {CHAT}: {{price: {text}}}\n  {HEDGED}: {{price: {text}, hedge: 0.02}}\n{vectors}"
+    )
+
+
+async def run(plan: Plan, database: str, directory: Path) -> Verdict:
+    """Make the calls, with the kills evenly among them. `directory`: of the replicas, with the file of SQLite."""
+    data = [directory / f"replica-{number}" for number in range(plan.replicas)]
+    async with Provider(plan.seed, plan.pause).serving() as provider:
+        fleet = Fleet(config_of(database, provider.url), data)
+        store = await open_store(database, data[0])
+        keys = [await _new_key(Keys(store), number) for number in range(KEYS)]
+        async with fleet.running():
+            made = await _make_all(plan, fleet, [secret for _, secret in keys])
+        key_ids = [key_id for key_id, _ in keys]
+        records = await records_of(UsageRecords(store))
+        found = await BudgetAccounts(store).balances(dict.fromkeys(key_ids, 0))
+        balances: list[Balance | None] = [
+            found.get(key_id, NO_BALANCE) if _budget(number) else None for number, key_id in enumerate(key_ids)
+        ]
+        await store.aclose()
+    verdict = judge(made, provider, records, balances, key_ids)
+    if fleet.kills != plan.kills:
+        verdict.faults.append(f"{fleet.kills} kills instead of {plan.kills}")
+    for number, balance in enumerate(balances):
+        if balance is not None and balance.spent > (_budget(number) or 0):
+            verdict.faults.append(f"key {number} has spent {balance.spent} of {_budget(number)}")
+    return verdict
+
+
+def _budget(number: int) -> int | None:
+    """Return the budget of a key: none, a large or a small one."""
+    return (None, LARGE, None, SMALL)[number % 4]
+
+
+async def _new_key(keys: Keys, number: int) -> tuple[str, str]:
+    key, secret = await keys.create(f"key-{number}", budget_micro_credits=_budget(number))
+    return key.key_id, secret
+
+
+async def _make_all(plan: Plan, fleet: Fleet, secrets: list[str]) -> list[Made]:
+    """Return the calls, all of which have ended."""
+    made = list[Made]()
+    kill_after = [plan.calls * (number + 1) // (plan.kills + 1) for number in range(plan.kills)]
+    connector = aiohttp.TCPConnector(limit=0)
+
+    async def call_until_all_are_made(number: int, session: aiohttp.ClientSession) -> None:
+        key, chance, count = number % KEYS, random.Random(f"{plan.seed} {number}"), 0
+        while len(made) < plan.calls:
+            served = await fleet.any(chance)
+            call, count = random_call(chance, f"call-{number}-{count}"), count + 1
+            outcome = await make(call, served.http, served.grpc, secrets[key], session)
+            made.append(Made(call, key, outcome))
+            if outcome in {Outcome.UNSENT, Outcome.BROKEN}:
+                await asyncio.sleep(0.05)  # the fleet may not have noticed the end of the process
+            while kill_after and len(made) >= kill_after[0]:
+                kill_after.pop(0)
+                fleet.kill(len(kill_after))
+
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
+        for number in range(KEYS * CALLERS):
+            group.create_task(call_until_all_are_made(number, session))
+    return made
+
+
+async def records_of(table: UsageRecords) -> dict[str, list[UsageRecord]]:
+    """Return all records by the id of the call."""
+    found: defaultdict[str, list[UsageRecord]] = defaultdict(list)
+    after = None
+    while records := await table.page(CallFilter(datetime.fromtimestamp(0, UTC)), after, PAGE):
+        for record in records:
+            found[record.request_id].append(record)
+        after = (records[-1].start_micros, records[-1].record_id)
+    return found

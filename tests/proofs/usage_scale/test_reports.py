@@ -1,0 +1,66 @@
+"""Reports of usage on a filled PostgreSQL database: the short form of `python -m tests.proofs.usage_scale`, without times."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from tests.proofs.usage_scale.filling import Filling, fill
+from tests.proofs.usage_scale.reports import groupings
+from tests.support.databases import Postgres
+from umg_grpc.base.time_units import micros_of
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.database_time import GivenClock
+from umg_grpc.store.usage_record_table import UsageRecords
+from umg_grpc.store.usage_sums import BUCKETS, DIMENSION_COLUMNS, CallFilter, UsageSum, bucket_start
+from umg_grpc.store.usage_tables import SUMS
+
+END = datetime(2026, 5, 4, 12, 34, 56, 789, tzinfo=UTC)
+FILLING = Filling(END, rows=50_000, days=30, keys=40, models=6)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def store(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Store]:
+    """Open a database with 50,000 records and their totals, whose clock is at the end of them."""
+    directory = tmp_path_factory.mktemp("usage")
+    store = await open_store(postgres.create("usage_scale"), directory)
+    store.clock = GivenClock(lambda: END)
+    await fill(store, FILLING)
+    yield store
+    await store.aclose()
+
+
+@pytest.mark.parametrize("by", [*groupings()], ids=lambda by: ",".join(by) or "total")
+async def test_sums_from_totals_are_those_of_the_records(store: Store, by: list[str]) -> None:
+    until = END - timedelta(minutes=3, seconds=7)
+    since = END - (timedelta(days=1, hours=5) if "minute" in by else timedelta(days=20, hours=5, minutes=6, seconds=7))
+    records, found = UsageRecords(store), list[UsageSum]()
+    size = 4001
+    while page := await records.sums(by, CallFilter(since, until), after=found[-1].group if found else (), limit=size):
+        found += page
+        if len(page) < size:
+            break
+    async with store.read() as session:
+        rows = (await session.execute(text(_sums_of_records(by, since, until)))).all()
+    assert found == [
+        UsageSum(
+            tuple(row[: len(by)]), row[len(by)], row[len(by) + 1], dict(zip(SUMS, row[len(by) + 2 :], strict=True))
+        )
+        for row in rows
+    ]
+    assert found
+
+
+def _sums_of_records(by: list[str], since: datetime, until: datetime) -> str:
+    """Return the SQL of sums that reads only records."""
+    groups = [str(bucket_start(name, "postgresql")) if name in BUCKETS else DIMENSION_COLUMNS[name] for name in by]
+    sums = ", ".join(f"CAST(sum({name}) AS BIGINT)" for name in SUMS)
+    selected = ", ".join([*groups, "count(*)", "count(*) FILTER (WHERE status <> 'OK')", sums])
+    places = ", ".join(str(number) for number in range(1, len(by) + 1))
+    query = f"SELECT {selected} FROM call_records"
+    query += f" WHERE start_micros >= {micros_of(since)} AND start_micros < {micros_of(until)}"
+    return f"{query} GROUP BY {places} ORDER BY {places}" if by else query
