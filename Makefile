@@ -188,7 +188,7 @@ memory: $(VENV)/.installed ## measure the memory that large answers take: some m
 	$(BIN)/python -m tests.proofs.memory.images
 
 fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and write docs/fidelity.md
-	$(BIN)/python -m tests.fidelity
+	$(BIN)/python -m tests.pairs.fidelity
 
 errors: $(VENV)/.installed ## write docs/provider-errors.md: statuses and words of providers, and of their callers
 	$(BIN)/python -m scripts.reference.provider_errors

@@ -76,7 +76,7 @@ def python_locks(root: Path) -> list[PythonLock]:
     tools = (*groups["check"], *groups["test"], *groups["release"], *client["project"]["dependencies"])
     apart = (root / "tests/world/sdk/apart/requirements.txt").read_text().splitlines()
     wanted = tuple(line for line in apart if not line.startswith("#"))
-    sdks = (root / "tests/vendors/sdk.txt").read_text().splitlines()
+    sdks = (root / "tests/pairs/vendors/sdk.txt").read_text().splitlines()
     walked = tuple(line for line in sdks if not line.startswith("#"))
     read = json.loads((root / READ_PACKAGES).read_text())
     oldest = project["requires-python"].removeprefix(">=")
@@ -90,7 +90,7 @@ def python_locks(root: Path) -> list[PythonLock]:
             "requirements/knowledge.lock", tuple(f"{row['name']}=={row['version']}" for row in read), oldest, alone=True
         ),
         PythonLock("tests/world/sdk/apart/requirements.lock", wanted, oldest),
-        PythonLock("tests/vendors/sdk.lock", walked, oldest, alone=True),
+        PythonLock("tests/pairs/vendors/sdk.lock", walked, oldest, alone=True),
         *(
             PythonLock(
                 f"tests/world/agents/{name}.lock",

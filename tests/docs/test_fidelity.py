@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.fidelity.alone import UNMEASURED
-from tests.fidelity.measure import Cell, Row, decoded, everything
-from tests.fidelity.page import PAGE, render
-from tests.fidelity.sample import FORMATS, LEAST, Sample
+from tests.pairs.fidelity.alone import UNMEASURED
+from tests.pairs.fidelity.measure import Cell, Row, decoded, everything
+from tests.pairs.fidelity.page import PAGE, render
+from tests.pairs.fidelity.sample import FORMATS, LEAST, Sample
 from tests.schema.test_fields import HOMES, VALUES, names
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from aiohttp import ClientSession
 
-from tests.providers.test_videos import CASES, Case
+from tests.pairs.providers.test_videos import CASES, Case
 from tests.support.gateways import Running, running
 from tests.support.providers.server import KEY, serve_provider
 from tests.support.providers.video_server import FILE

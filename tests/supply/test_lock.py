@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "clients/conformance/pyproject.toml"]
 INPUTS += [
     "tests/world/sdk/apart/requirements.txt",
-    "tests/vendors/sdk.txt",
+    "tests/pairs/vendors/sdk.txt",
     "tests/world/sdk/node/package.json",
     lock.READ_PACKAGES,
 ]

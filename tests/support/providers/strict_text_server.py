@@ -66,7 +66,7 @@ class Provider(FakeProvider):
     model: Callable[[ScenarioRequest], Answer | Failure] = (
         answer_to  # returns the answer to a request that was accepted
     )
-    vendor: str = ""  # vendor whose judge (tests.vendors) refuses requests, too; "" for none
+    vendor: str = ""  # vendor whose judge (tests.pairs.vendors) refuses requests, too; "" for none
     waiting: asyncio.Event = field(default_factory=asyncio.Event)  # a stream of scenario `endless` is in its middle
     resume: asyncio.Event = field(default_factory=asyncio.Event)  # lets it continue to its end
     left: asyncio.Event = field(default_factory=asyncio.Event)  # set when its reader disconnected
@@ -157,7 +157,7 @@ def text_provider(
 def refusal(vendor: str, model: str, protocol: str, received: ReceivedRequest) -> RefusedError | None:
     """Return the refusal of a request by a vendor; None for one that the vendor serves."""
     # here: the judge has its rules from the formats, and most providers have no vendor
-    from tests.vendors import judge
+    from tests.pairs.vendors import judge
 
     found = judge.refusal(vendor, model, protocol, received.body, received.headers)
     return RefusedError(found.message, found.field, found.id, found.status) if found is not None else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from tests.chains.habits import HABITS, Habit
+from tests.pairs.chains.habits import HABITS, Habit
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
