@@ -171,8 +171,8 @@ crash: $(VENV)/.installed ## kill gateways at random while video tasks are in fl
 deploycheck: $(VENV)/.installed ## install helm, kubeconform and its schemas by Go, and check deploy/: some minutes
 	GOBIN=$(CURDIR)/build/tools go install helm.sh/helm/v3/cmd/helm@v3.17.3
 	GOBIN=$(CURDIR)/build/tools go install github.com/yannh/kubeconform/cmd/kubeconform@v0.6.7
-	$(BIN)/python -m tests.deploy.kubernetes_schemas build/kubernetes
-	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=$(CURDIR)/build/kubernetes $(BIN)/pytest tests/deploy
+	$(BIN)/python -m tests.docs.deploy.kubernetes_schemas build/kubernetes
+	UMG_DEPLOY_TOOLS=$(CURDIR)/build/tools UMG_KUBERNETES_SCHEMAS=$(CURDIR)/build/kubernetes $(BIN)/pytest tests/docs/deploy
 
 rolling: $(VENV)/.installed ## upgrade two gateways behind nginx under load, one after the other: some minutes
 	$(BIN)/python -m tests.proofs.rolling $(rolling_args)
@@ -217,7 +217,7 @@ docs: $(VENV)/.docs ## build the website of the documents in build/site; a broke
 	@echo "==> open build/site/index.html"
 
 recording: $(VENV)/.installed ## run the commands of the README's recording, and write docs/recording.svg
-	$(BIN)/python -m tests.recording
+	$(BIN)/python -m tests.docs.recording
 
 clean: ## remove the files that install and the tests created
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 clients/conformance/src/umg_conformance/schema.binpb clients/java/target clients/rust/target build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

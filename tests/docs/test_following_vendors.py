@@ -36,7 +36,7 @@ def test_a_file_of_the_page_exists(path: str) -> None:
     assert any((ROOT / folder / path).is_file() for folder in FOLDERS)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\b(tests/\w+)\b(?![./])", PAGE))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\b(tests/[\w/]+)\b(?![./])", PAGE))))
 def test_tests_of_the_page_exist(path: str) -> None:
     assert (ROOT / path).is_dir()
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from http_facade.routes import ROUTES
-from tests.recording.picture import PAGE as RECORDING
-from tests.recording.picture import steps_of
-from tests.recording.session import Step, session, shape, shown
+from tests.docs.recording.picture import PAGE as RECORDING
+from tests.docs.recording.picture import steps_of
+from tests.docs.recording.session import Step, session, shape, shown
 from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from tests.world.sdk.node_runner import NODE, installed

@@ -11,7 +11,7 @@ import pytest
 
 from scripts import lock
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 INPUTS = ["pyproject.toml", "clients/python/pyproject.toml", "clients/conformance/pyproject.toml"]
 INPUTS += [
     "tests/world/sdk/apart/requirements.txt",

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import pytest
 import yaml
 
-from tests.deploy.kubernetes_schemas import KUBERNETES, LOCATION
+from tests.docs.deploy.kubernetes_schemas import KUBERNETES, LOCATION
 from umg_grpc.config import parse
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm"
 SECRETS = {

@@ -1,4 +1,4 @@
-"""Write JSON schemas of Kubernetes' resources for kubeconform: `python -m tests.deploy.kubernetes_schemas FOLDER`.
+"""Write JSON schemas of Kubernetes' resources for kubeconform: `python -m tests.docs.deploy.kubernetes_schemas FOLDER`.
 
 They are made from files of two Go modules, which the Go module proxy has: the API of Kubernetes, and the definition of
 ServiceMonitor.

@@ -20,7 +20,7 @@ from scripts.vendors.versions import of_agent, of_sdk, pinned_of_node, pinned_of
 from tests.world.agents.versions import NPM
 from umg_grpc.knowledge.data_files import FOLDER
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SITE = Path(sysconfig.get_path("purelib"))
 
 

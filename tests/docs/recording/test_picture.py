@@ -1,7 +1,7 @@
 """Picture of a recording: its text is read back, and compared without the values of one run."""
 
-from tests.recording.picture import picture, steps_of
-from tests.recording.session import Step, shape
+from tests.docs.recording.picture import picture, steps_of
+from tests.docs.recording.session import Step, shape
 
 
 def test_long_lines_are_read_back_from_the_picture() -> None:

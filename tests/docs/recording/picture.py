@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from tests.recording.session import Step
+from tests.docs.recording.session import Step
 
-PAGE = Path(__file__).parents[2] / "docs/recording.svg"
+PAGE = Path(__file__).parents[3] / "docs/recording.svg"
 COLUMNS = 108
 LINE, MARGIN, CHARACTER = 19, 16, 8.43  # pixels; a character of 14 px in a monospaced font
 PAUSE, PRINTED = 1.6, 0.12  # seconds before a command, and before each line of output

@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.recording.picture import PAGE, picture
-from tests.recording.session import Step, session, shown
+from tests.docs.recording.picture import PAGE, picture
+from tests.docs.recording.session import Step, session, shown
 from tests.support.processes import serve
 
 
