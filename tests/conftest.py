@@ -40,7 +40,7 @@ LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "f
 LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 """Names of files in other directories that take long. They run before the rest of these directories."""
 
-ON_UVLOOP = {"e2e", "facade", "service", "spec"}
+ON_UVLOOP = {"e2e", "http_facade", "service", "spec"}
 """Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
 LEAVES_CONNECTIONS = "test_langchain.py"
 """File of tests whose library keeps its clients until the process ends, without a way to close them."""

@@ -2,7 +2,7 @@
 
 aiohttp answers bytes that are no valid HTTP before any middleware, in `RequestHandler.handle_error`, as plain text that
 repeats bytes of the request. No documented setting changes this response, so it is overridden here.
-`tests/facade/test_aiohttp.py` fails if aiohttp no longer calls it.
+`tests/unit/http_facade/test_aiohttp.py` fails if aiohttp no longer calls it.
 """
 
 from aiohttp import hdrs, web

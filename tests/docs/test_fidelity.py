@@ -14,11 +14,11 @@ from tests.pairs.fidelity.alone import UNMEASURED
 from tests.pairs.fidelity.measure import Cell, Row, decoded, everything
 from tests.pairs.fidelity.page import PAGE, render
 from tests.pairs.fidelity.sample import FORMATS, LEAST, Sample
-from tests.schema.test_fields import HOMES, VALUES, names
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway
+from tests.unit.schema.test_fields import HOMES, VALUES, names
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
 

@@ -16,7 +16,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import inspect
 
 from tests.docs.flat import changed, covers, leaves, set_fields
-from tests.schema.test_fields import BY_FORMAT, FACES, HOMES, VALUES, Row, fields_on, names
+from tests.unit.schema.test_fields import BY_FORMAT, FACES, HOMES, VALUES, Row, fields_on, names
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.embedding_vectors import pack

@@ -121,7 +121,7 @@ async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
 
 
 async def test_limits_prompt_cache_lifetimes(messages: Messages) -> None:
-    """Check the lifetimes that the answer counts; expiry is tested with a clock, in tests/upstream/sandbox."""
+    """Check the lifetimes that the answer counts; expiry is tested with a clock, in tests/unit/umg_sandbox."""
     for control, bucket in (("ephemeral", "ephemeral_5m_input_tokens"), ("persistent", "ephemeral_1h_input_tokens")):
         fields = {"system": f"{control} " + "word " * 1100, "cache_control": {"type": control}}
         usage = (await messages.answer(fields))["usage"]

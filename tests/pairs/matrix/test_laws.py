@@ -16,11 +16,11 @@ from tests.pairs.fidelity.measure import at, everything, same, understood
 from tests.pairs.fidelity.sample import FORMATS as NAMES
 from tests.pairs.fidelity.sample import Sample
 from tests.support.callers.http_caller import decode_stream
-from tests.wire.chat import strategies as chat
-from tests.wire.laws import cuts
-from tests.wire.messages import strategies as messages
-from tests.wire.native import strategies as native
-from tests.wire.responses import strategies as responses
+from tests.unit.wire.chat import strategies as chat
+from tests.unit.wire.laws import cuts
+from tests.unit.wire.messages import strategies as messages
+from tests.unit.wire.native import strategies as native
+from tests.unit.wire.responses import strategies as responses
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from tests.support.videos import submission
-from tests.wire.images.providers.test_golden import CASES, Case
+from tests.unit.wire.images.providers.test_golden import CASES, Case
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import IMAGE_FORMATS

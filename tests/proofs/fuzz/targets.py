@@ -11,8 +11,8 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.proofs.fuzz.media_targets import media_checks
 from tests.proofs.fuzz.mutation import bodies, streams
-from tests.wire.streams import decoder_of
-from tests.wire.test_golden import CASES
+from tests.unit.wire.streams import decoder_of
+from tests.unit.wire.test_golden import CASES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS

@@ -13,8 +13,8 @@ import pytest
 from tests.proofs.linear.cost import Making, Work, line_growth
 from tests.proofs.linear.growth import Growth, event_growths, growths
 from tests.proofs.linear.work import MODEL, accepting, decode, encode, nothing
-from tests.wire.streams import decoded
-from tests.wire.test_golden import CASES, Case
+from tests.unit.wire.streams import decoded
+from tests.unit.wire.test_golden import CASES, Case
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tests.proofs.linear.cost import Work
-from tests.wire.streams import decoded
+from tests.unit.wire.streams import decoded
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, StreamAggregator

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.proofs.retrieval.corpus import PASSAGES, QUESTIONS, Question
-from tests.upstream.vectors import SECONDS, Embedder, Reranker, loaded_engine, rerank_request, vectors_of
+from tests.unit.upstream.vectors import SECONDS, Embedder, Reranker, loaded_engine, rerank_request, vectors_of
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank

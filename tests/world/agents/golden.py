@@ -1,4 +1,4 @@
-"""Golden files of the programs' requests, for `tests/wire`: `python -m tests.world.agents.golden` records them again.
+"""Golden files of the programs' requests, for `tests/unit/wire`: `python -m tests.world.agents.golden` records them again.
 
 Of each program the largest request of the work on a file is kept, which has the tools, the call and the result. Details
 of the machine and of the run are replaced, long texts are cut, and of the tools those stay that were called or have a
@@ -23,7 +23,7 @@ from tests.world.agents.recorder import Exchange
 from tests.world.agents.run import Case
 from tests.world.agents.scenarios import BY_NAME as SCENARIO
 
-WIRE = Path(__file__).parents[2] / "wire"
+WIRE = Path(__file__).parents[2] / "unit" / "wire"
 PATHS = {  # of the requests that generate, by format
     "chat": re.compile(r"/v1/chat/completions"),
     "responses": re.compile(r"/v1/responses"),

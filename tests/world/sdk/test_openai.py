@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
-from tests.e2e.test_table import config
 from tests.support.callers.transports import HttpTransport, open_transport
 from tests.support.gateways import KEY
 from tests.support.providers.chat_faults import TEXT, TOTAL_TOKENS, Provider, provider
+from tests.unit.e2e.test_table import config
 
 QUESTION = [{"role": "user", "content": "Hi"}]
 

@@ -1,0 +1,1 @@
+"""Parts of the product, in folders that mirror the packages."""

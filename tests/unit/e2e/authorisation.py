@@ -1,0 +1,178 @@
+"""Calls of every route and every method with keys of several kinds, for the tests of authorisation."""
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2
+
+from http_facade.routes import ROUTES, Shape
+from tests.support.gateways import Running
+from tests.support.images import PNG
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.v1 import pb
+
+TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
+VIDEO, VIDEO_D = "clips-1", "clips-d"
+EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
+IMAGE, EDITED = "imgA-3-0-t2i-250415", "imgC-1"
+CONFIG = f"""
+channels:
+  - name: sandbox
+    protocols: [sandbox]
+    pace: 0
+    models:
+      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {EDITED}, {VIDEO}, {VIDEO_D}]
+models:
+  {VIDEO}: {{capabilities: {{operations: [videos]}}}}
+  {VIDEO_D}: {{family: vidD, capabilities: {{operations: [videos]}}}}
+overload: {{lag: 10}}
+"""
+
+HI = [{"role": "user", "content": "Hi"}]
+CONTENT = {"parts": [{"text": "Hi"}]}
+PICTURE = base64.b64encode(PNG).decode()
+SHOWN = [{"type": "text", "text": "Hi"}]
+RANKED = {"model": RERANK, "query": "Hi", "documents": ["Hi"]}
+BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "chat": (TEXT, {"model": TEXT, "messages": HI}),
+    "responses": (TEXT, {"model": TEXT, "input": "Hi"}),
+    "messages": (MESSAGES, {"model": MESSAGES, "messages": HI, "max_tokens": 9}),
+    "native": (NATIVE, {"contents": [CONTENT]}),
+    "native_embedding": (NATIVE_EMBEDDING, {"content": CONTENT}),
+    "native_embeddings": (NATIVE_EMBEDDING, {"requests": [{"content": CONTENT}]}),
+    "embeddings": (EMBEDDING, {"model": EMBEDDING, "input": "Hi"}),
+    "rerank": (RERANK, RANKED),
+    "rerank_v2": (RERANK, RANKED),
+    "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),
+    "image_edits": (EDITED, {"model": EDITED, "prompt": "Hi", "image": PICTURE}),
+    "image_variations": (EDITED, {"model": EDITED, "image": PICTURE}),
+    "video": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_object": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_d": (VIDEO_D, {"model": VIDEO_D, "content": SHOWN}),
+    "video_e_v1": (VIDEO, {"model": VIDEO, "prompt": "Hi"}),
+    "video_e_3": (VIDEO, {"prompt": "Hi"}),
+    "video_f": (VIDEO, {"req_key": VIDEO, "prompt": "Hi"}),
+    "video_g": (VIDEO, {"model": VIDEO, "content": SHOWN, "resolution": "768P", "duration": 4}),
+    "models": (TEXT, {}),
+    "native_models": (NATIVE, {}),
+    "admin": ("", {}),
+}
+"""Model and body of a call by the format of its route."""
+QUERIES = {"/vidF": "?Action=CVSync2AsyncSubmitTask", "/vidE/tasks": "?task_ids=absent"}
+"""Queries that paths need."""
+SETTINGS_BODY = {"settings": {"name": "another"}}
+SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
+
+USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
+GENERATE = pb.GenerateRequest(model=TEXT, messages=[USER])
+MAKE_IMAGE = pb.GenerateImageRequest(model=IMAGE, prompt="Hi", size="720x1280")
+REQUESTS: Mapping[str, Message] = {
+    "Generate": GENERATE,
+    "StreamGenerate": pb.StreamGenerateRequest(request=GENERATE),
+    "CountTokens": pb.CountTokensRequest(request=GENERATE),
+    "Embed": pb.EmbedRequest(model=EMBEDDING, inputs=[pb.EmbeddingInput(text="Hi")]),
+    "Rerank": pb.RerankRequest(model=RERANK, query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    "GenerateImage": MAKE_IMAGE,
+    "StreamGenerateImage": pb.StreamGenerateImageRequest(request=MAKE_IMAGE),
+    "CreateVideoTask": pb.CreateVideoTaskRequest(model=VIDEO, parameters=pb.VideoParameters(prompt="Hi")),
+    "RemixVideoTask": pb.RemixVideoTaskRequest(prompt="Hi"),
+    "GetModel": pb.GetModelRequest(model=TEXT),
+    "GetKey": pb.GetKeyRequest(key_id="another"),
+}
+"""Requests of methods; the request of any other method is empty."""
+
+PROTO = Path(__file__).parents[3] / "proto"
+METHODS = [
+    method
+    for path in sorted(PROTO.glob("umg/v1/*_service.proto"))
+    for name in re.findall(r"^service (\w+)", path.read_text(), re.MULTILINE)
+    for method in Default().FindServiceByName(f"umg.v1.{name}").methods
+]
+KEYED_ROUTES = [
+    route
+    for route in ROUTES
+    if route.needs_key and not route.path.endswith("/") and route.shape is not Shape.CALL_METHOD
+]
+"""Routes with a key, less the variants with a slash at the end, and less those of the methods, which have tests of their
+own.
+"""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Running gateway with keys of every kind."""
+
+    gateway: Running
+    session: aiohttp.ClientSession
+    channel: grpc.aio.Channel
+    secrets: Mapping[str, str]
+
+    def headers(self, kind: str, scopes: Collection[str] = ()) -> dict[str, str]:
+        """Return the credentials of a kind of key, for a call that needs one of the scopes."""
+        if kind == "no key":
+            return {}
+        named = f"all but {', '.join(sorted(scopes))}" if kind == "other operations" else kind
+        return {"authorization": f"Bearer {self.secrets[named]}"}
+
+
+def request_of(method: MethodDescriptor) -> Message:
+    """Return a request of the method that names no object of a caller."""
+    request = GetMessageClass(method.input_type)()
+    if (known := REQUESTS.get(method.name)) is not None:
+        request.CopyFrom(known)
+    return request
+
+
+async def call(gate: Gate, method: MethodDescriptor, headers: Mapping[str, str], request: Message) -> tuple[str, str]:
+    """Call the method. Return reason and message of its error; both are empty if there is none."""
+    assert method.containing_service is not None
+    make = gate.channel.unary_stream if method.server_streaming else gate.channel.unary_unary
+    stub = make(
+        f"/{method.containing_service.full_name}/{method.name}",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=GetMessageClass(method.output_type).FromString,
+    )
+    try:
+        made = stub(request, metadata=[*headers.items()])
+        if method.server_streaming:
+            async for _ in made:
+                pass
+        else:
+            await made
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc(error)
+        return failure.name, failure.message
+    return "", ""
+
+
+async def call_over_http(gate: Gate, method: MethodDescriptor, headers: Mapping[str, str], request: Message) -> str:
+    """Call the method by the Connect protocol. Return the reason of its error; empty if there is none."""
+    assert method.containing_service is not None
+    path, body, kind = f"/{method.containing_service.full_name}/{method.name}", request.SerializeToString(), "proto"
+    if method.server_streaming:
+        kind, body = "connect+proto", struct.pack(">BI", 0, len(body)) + body
+    sent = {**headers, "content-type": f"application/{kind}"}
+    async with gate.session.post(path, data=body, headers=sent) as answer:
+        text = await answer.read()
+        if method.server_streaming:
+            assert answer.status == 200
+            start = text.rindex(b"\x02\x00\x00") + 5  # the envelope of the end, with less than 64 KiB
+            failure = json.loads(text[start:]).get("error")
+        else:
+            failure = json.loads(text) if answer.status != 200 else None
+    if failure is None:
+        return ""
+    [value] = [each["value"] for each in failure["details"] if each["type"] == "google.rpc.ErrorInfo"]
+    return error_details_pb2.ErrorInfo.FromString(base64.b64decode(value + "==")).reason

@@ -1,0 +1,342 @@
+"""Image paths: forms, shapes, streams and their failures, in front of a scripted service."""
+
+import asyncio
+import base64
+import gzip
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import Any, TypeAlias
+
+import aiohttp
+import grpc
+import pytest
+
+from http_facade.app import Runner, make_app, make_runner
+from tests.support.images import JPEG, PNG
+from tests.unit.http_facade.conftest import KEY, SETTINGS, fail, send_early
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.sse import split
+
+Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
+
+GENERATIONS, EDITS, VARIATIONS = "/v1/images/generations", "/v1/images/edits", "/v1/images/variations"
+LARGE = bytes(range(256)) * 2**13
+"""File of 2 MiB."""
+FAILURE = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "it failed")
+BAD_INPUT = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`inputs[1]`: it is too large", field="inputs[1]")
+BAD_NUMBER = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`n`: too many", field="n")
+
+
+@dataclass
+class Service(rpc.ImageServiceServicer):
+    """Service whose behaviour the model's name selects. It records the requests."""
+
+    requests: list[pb.GenerateImageRequest] = field(default_factory=list)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
+        self.requests.append(request)
+        await context.send_initial_metadata((("x-umg-dropped", "style"), ("not-shown", "1")))
+        errors = {"bad input": BAD_INPUT, "bad number": BAD_NUMBER, "fail": FAILURE}
+        if request.model in errors:
+            await fail(context, errors[request.model])
+        if request.model == "wait":
+            await self._wait()
+        data = LARGE if request.model == "large" else PNG
+        return pb.GenerateImageResponse(result=pb.ImageResult(images=[pb.Image(data=data)] * (request.n or 1)))
+
+    async def StreamGenerateImage(
+        self, message: pb.StreamGenerateImageRequest, context: Context
+    ) -> AsyncIterator[pb.StreamGenerateImageResponse]:
+        request = message.request
+        self.requests.append(request)
+        if request.model == "slow":
+            await send_early(context)
+            await self._wait()
+        else:
+            await context.send_initial_metadata((("x-umg-dropped", "style"),))
+        if request.model == "fail":
+            await fail(context, FAILURE)
+        if request.model == "empty":
+            return
+        yield _events(pb.ImageEvent(started=pb.ImageStarted()))
+        image = pb.Image(data=LARGE if request.model == "large" else PNG, mime_type="image/png")
+        yield _events(pb.ImageEvent(completed=pb.ImageCompleted(image=image)))
+        if request.model == "break":
+            await fail(context, FAILURE)
+        if request.model == "wait":
+            await self._wait()
+        yield _events(pb.ImageEvent(finished=pb.ImageFinished(result=pb.ImageResult())))
+
+    async def _wait(self) -> None:
+        """Wait until the test sets `go_on`, or the caller left."""
+        self.reached.set()
+        try:
+            await self.go_on.wait()
+        except (asyncio.CancelledError, GeneratorExit):
+            self.left.set()
+            raise
+
+
+def _events(*events: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
+    return pb.StreamGenerateImageResponse(events=events)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response, with its body."""
+
+    status: int
+    headers: Any
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Face:
+    """Running facade."""
+
+    url: str
+    client: aiohttp.ClientSession
+    service: Service
+    runner: Runner
+
+    async def post(self, path: str, body: object = None, **arguments: Any) -> Reply:
+        headers = {**KEY, **arguments.pop("headers", {})}
+        async with self.client.post(self.url + path, json=body, headers=headers, **arguments) as answer:
+            return Reply(answer.status, answer.headers, await answer.read())
+
+    async def form(self, *parts: tuple[str, str] | tuple[str, bytes, str], path: str = EDITS) -> Reply:
+        form = aiohttp.FormData(default_to_multipart=True)
+        for name, value, *file_name in parts:
+            part = BytesIO(value) if isinstance(value, bytes) else value
+            form.add_field(name, part, filename=file_name[0] if file_name else None)
+        return await self.post(path, data=form)
+
+    @property
+    def last(self) -> pb.GenerateImageRequest:
+        return self.service.requests[-1]
+
+
+MakeFace: TypeAlias = Callable[..., Awaitable[Face]]
+
+
+@pytest.fixture(params=["socket", "in-process"])
+async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
+    """Yield a function that starts a facade with other settings than the usual, on either channel."""
+    async with AsyncExitStack() as stack:
+
+        async def make(**changes: object) -> Face:
+            service = Service()
+            server = InProcessServer() if request.param == "in-process" else grpc.aio.server()
+            rpc.add_ImageServiceServicer_to_server(service, server)
+            if isinstance(server, InProcessServer):
+                channel: grpc.aio.Channel = InProcessChannel(server)
+            else:
+                grpc_port = server.add_insecure_port("127.0.0.1:0")
+                await server.start()
+                stack.push_async_callback(server.stop, 0)
+                options = [("grpc.max_receive_message_length", -1)]
+                made = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=options)
+                channel = await stack.enter_async_context(made)
+            runner = make_runner(make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes})))
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            port = await runner.listen("127.0.0.1", 0)
+            client = await stack.enter_async_context(aiohttp.ClientSession())
+            return Face(f"http://127.0.0.1:{port}", client, service, runner)
+
+        yield make
+
+
+@pytest.fixture
+async def face(make_face: MakeFace) -> Face:
+    return await make_face()
+
+
+# --- bodies
+
+
+async def test_a_form_reaches_the_service(face: Face) -> None:
+    files: list[tuple[str, bytes, str]] = [
+        ("image[]", PNG, "a.png"),
+        ("image[]", JPEG, "b.jpg"),
+        ("mask", PNG, "m.png"),
+    ]
+    reply = await face.form(("model", "m"), ("prompt", "a kite"), ("n", "2"), *files)
+    assert reply.status == 200, reply.body
+    assert (face.last.model, face.last.prompt, face.last.n) == ("m", "a kite", 2)
+    assert [(image.data, image.mime_type, image.file_name) for image in face.last.inputs] == [
+        (PNG, "image/png", "a.png"),
+        (JPEG, "image/jpeg", "b.jpg"),
+    ]
+    assert face.last.mask.data == PNG
+    assert not face.last.HasField("source")
+    assert face.last.operation == pb.IMAGE_OPERATION_EDIT
+
+
+async def test_a_large_file_of_a_form_is_unchanged(make_face: MakeFace) -> None:
+    face = await make_face(body_limit_bytes=4 * 2**20)
+    data = PNG + LARGE
+    assert (await face.form(("model", "m"), ("image", data, "a.png"), path=VARIATIONS)).status == 200
+    assert face.last.inputs[0].data == data
+    assert face.last.operation == pb.IMAGE_OPERATION_VARIATION
+
+
+async def test_a_form_may_be_compressed(face: Face) -> None:
+    fields = (b'name="model"', b"m"), (b'name="image"; filename="a.png"', PNG)
+    parts = [b"--b\r\ncontent-disposition: form-data; %s\r\n\r\n%s\r\n" % field for field in fields]
+    body = b"".join(parts) + b"--b--\r\n"
+    headers = {"content-type": "multipart/form-data; boundary=b", "content-encoding": "gzip"}
+    assert (await face.post(EDITS, data=gzip.compress(body), headers=headers)).status == 200
+    assert face.last.model == "m"
+
+
+async def test_a_form_beyond_the_limit_is_refused(make_face: MakeFace) -> None:
+    face = await make_face(body_limit_bytes=1000)
+    reply = await face.form(("model", "m"), ("image", PNG + bytes(1000), "a.png"))
+    assert (reply.status, reply.json["code"]) == (413, 413)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [("multipart/form-data", 400), ("multipart/form-data; boundary=x", 400), ("multipart/mixed; boundary=b", 415)],
+)
+async def test_a_broken_form_is_an_error_in_both_shapes(face: Face, content_type: str, status: int) -> None:
+    reply = await face.post(EDITS, data=b"--b\r\n\r\n--b--", headers={"content-type": content_type})
+    assert reply.status == status
+    assert reply.json.keys() == {"code", "msg", "error"}
+    assert face.service.requests == []
+
+
+async def test_generations_take_no_forms(face: Face) -> None:
+    assert (await face.form(("model", "m"), path=GENERATIONS)).status == 415
+
+
+async def test_errors_name_the_field_as_the_caller_wrote_it(face: Face) -> None:
+    picture = base64.b64encode(PNG).decode()
+    content = [{"image": picture}, {"image": picture}, {"text": "p"}]
+    structured = {"input": {"messages": [{"role": "user", "content": content}]}, "parameters": {"n": 2}}
+    named = [
+        ({"model": "bad input", "prompt": "p", "image": [picture, picture]}, "image[1]"),
+        ({"model": "bad input", "prompt": "p", "image": picture, "images": [picture]}, "images[0]"),
+        ({"model": "bad input", **structured}, "input.messages[0].content[1].image"),
+        ({"model": "bad number", **structured}, "parameters.n"),
+        ({"model": "bad number", "prompt": "p", "n": 2}, "n"),
+    ]
+    for body, path in named:
+        reply = await face.post(GENERATIONS, body)
+        error = reply.json["error"]
+        assert (reply.status, error["param"]) == (400, path)
+        assert error["message"].startswith(f"`{path}`: ")
+    reply = await face.form(("model", "bad input"), ("image[]", PNG, "a.png"), ("image[]", PNG, "b.png"))
+    assert reply.json["error"]["param"] == "image[1]"
+
+
+async def test_a_path_may_end_with_a_slash(face: Face) -> None:
+    body = {"model": "m", "prompt": "p", "image": base64.b64encode(PNG).decode()}
+    for path in (GENERATIONS, EDITS):
+        reply = await face.post(f"{path}/", body, allow_redirects=False)
+        assert (reply.status, reply.json["data"] != []) == (200, True)
+
+
+# --- answers
+
+
+async def test_the_shape_depends_on_the_caller_only_where_the_document_has_one(face: Face) -> None:
+    body = {"model": "m", "prompt": "p", "image": base64.b64encode(PNG).decode()}
+    documented = await face.post(GENERATIONS, body)
+    assert documented.json.keys() == {"code", "msg", "data"}
+    assert documented.headers["vary"] == "User-Agent, x-umg-shape"
+    assert (documented.headers["x-umg-dropped"], "not-shown" in documented.headers) == ("style", False)
+    sdk = await face.post(GENERATIONS, body, headers={"user-agent": "OpenAI/Python 2.24.0"})
+    assert sdk.json["data"] == documented.json["data"]["data"]
+    edited = await face.post(EDITS, body)
+    assert edited.json["data"] == sdk.json["data"]
+    assert "vary" not in edited.headers
+    wrong = await face.post(GENERATIONS, body, headers={"x-umg-shape": "round"})
+    assert (wrong.status, wrong.json["error"]["param"]) == (400, "x-umg-shape")
+
+
+async def test_a_large_answer_is_sent_in_pieces(face: Face) -> None:
+    reply = await face.post(GENERATIONS, {"model": "large", "prompt": "p", "n": 2})
+    assert [base64.b64decode(item["b64_json"]) for item in reply.json["data"]["data"]] == [LARGE] * 2
+    assert reply.headers["transfer-encoding"] == "chunked"
+
+
+# --- streams
+
+
+async def test_a_stream_is_sent_as_events(face: Face) -> None:
+    for model, data in (("m", PNG), ("large", LARGE)):
+        reply = await face.post(GENERATIONS, {"model": model, "prompt": "p", "stream": True})
+        assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert reply.headers["x-umg-dropped"] == "style"
+        [event] = split(reply.body)
+        assert event.name == b"image_generation.completed"
+        assert base64.b64decode(json.loads(event.data or b"")["b64_json"]) == data
+
+
+async def test_a_form_selects_a_stream(face: Face) -> None:
+    reply = await face.form(("model", "m"), ("prompt", "p"), ("image", PNG, "a.png"), ("stream", "true"))
+    [event] = split(reply.body)
+    assert event.name == b"image_edit.completed"
+
+
+async def test_a_stream_that_fails_before_its_first_event_is_an_error(face: Face) -> None:
+    for model, message in (("fail", "it failed"), ("empty", "the provider's stream ended before it began")):
+        reply = await face.post(GENERATIONS, {"model": model, "prompt": "p", "stream": True})
+        assert (reply.status, reply.json["msg"]) == (502, message)
+
+
+async def test_a_stream_that_breaks_ends_with_an_error_event(face: Face) -> None:
+    reply = await face.post(GENERATIONS, {"model": "break", "prompt": "p", "stream": True})
+    assert [event.name for event in split(reply.body)] == [b"image_generation.completed", b"error"]
+
+
+async def test_a_shutdown_ends_a_stream_with_an_error_event(make_face: MakeFace) -> None:
+    face = await make_face(drain_seconds=0.2)
+    streaming = asyncio.create_task(face.post(GENERATIONS, {"model": "wait", "prompt": "p", "stream": True}))
+    await face.service.reached.wait()
+    await face.runner.cleanup()
+    assert [event.name for event in split((await streaming).body)] == [b"image_generation.completed", b"error"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_caller_that_disconnects_ends_the_call(face: Face, stream: bool) -> None:
+    calling = asyncio.create_task(face.post(GENERATIONS, {"model": "wait", "prompt": "p", "stream": stream}))
+    await face.service.reached.wait()
+    calling.cancel()
+    await asyncio.wait_for(face.service.left.wait(), 60)
+
+
+async def test_an_idle_stream_gets_heartbeats(make_face: MakeFace) -> None:
+    face = await make_face(heartbeat_seconds=0.01)
+    body = {"model": "wait", "prompt": "p", "stream": True}
+    async with face.client.post(face.url + GENERATIONS, json=body, headers=KEY) as answer:
+        received = b""
+        while b": keep-alive\n\n" not in received:
+            received += await answer.content.readany()
+        face.service.go_on.set()
+        received += await answer.content.read()
+    assert [event.name for event in split(received) if event.data] == [b"image_generation.completed"]
+
+
+async def test_a_slow_stream_has_its_headers_and_a_heartbeat_early(face: Face) -> None:
+    body = {"model": "slow", "prompt": "p", "stream": True}
+    async with face.client.post(face.url + GENERATIONS, json=body, headers=KEY) as answer:
+        assert (answer.status, answer.headers["x-umg-waiting"]) == (200, "true")
+        assert await answer.content.readany() == b": keep-alive\n\n"
+        face.service.go_on.set()
+        received = await answer.content.read()
+    assert [event.name for event in split(received)] == [b"image_generation.completed"]

@@ -1,0 +1,82 @@
+"""Mutated bodies and forms of the image paths: for any content, decoding and checks raise nothing but UmgError."""
+
+import base64
+import json
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+
+from http_facade.exchange.form_bodies import parse_form
+from tests.support.images import PNG
+from tests.unit.wire.images.test_request import FLAT, LONG_TEXT
+from tests.unit.wire.mutations import mutated
+from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.families.image import MODELS, max_images, requested_pixels
+from umg_grpc.wire import IMAGE_FORMATS
+from umg_grpc.wire.images import IMAGE_EDITS, check_inputs
+from umg_grpc.wire.images.image_request_checks import check
+
+ROUNDS = 100
+B64 = base64.b64encode(PNG).decode()
+TURN = {"role": "user", "parts": [{"text": "a kite"}, {"image": f"data:image/png;base64,{B64}"}]}
+BODIES: dict[str, dict[str, Any]] = {
+    **{name: {"prompt": "a kite", **body} for name, (body, _) in FLAT.items()},
+    "images": {
+        "prompt": "a kite",
+        "image": B64,
+        "images": [B64, {"image_url": "https://example.com/a.png"}],
+        "mask": B64,
+    },
+    "turns": {"contents": [TURN, TURN], "n": 1, "size": "16:9"},
+    "a structured body": {
+        "input": {"messages": [{"role": "user", "content": [{"image": B64}, {"text": "p"}]}]},
+        "parameters": {"n": 1, "size": "10*10", "seed": 1, "watermark": True, "negative_prompt": "x"},
+    },
+    "a long file": {"prompt": "a kite", "image": LONG_TEXT, "stream": True},
+}
+
+
+@pytest.mark.parametrize("face", IMAGE_FORMATS)
+@pytest.mark.parametrize("name", BODIES)
+def test_a_mutated_body_is_decoded_or_refused(name: str, face: str) -> None:
+    random, codec = Random(f"{name} {face}"), IMAGE_FORMATS[face]
+    body = json.dumps({"model": "m", **BODIES[name]}).encode()
+    decoded = 0
+    for _ in range(ROUNDS if name != "a long file" else 10):
+        with suppress(UmgError):
+            changed = mutated(body, random)
+            request, notes = codec.decode_request(changed, {})
+            codec.wants_stream(changed)
+            check_inputs(request)
+            decoded += 1
+            for row in MODELS.values():
+                with suppress(UmgError):
+                    check(request, row, notes.family)
+                    assert requested_pixels(request, row) is None or max_images(request) > 0
+    assert decoded or face != "images"
+
+
+FORM = (
+    b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n'
+    b'--b\r\ncontent-disposition: form-data; name="n"\r\n\r\n2\r\n'
+    b'--b\r\ncontent-disposition: form-data; name="stream"\r\n\r\ntrue\r\n'
+    b'--b\r\ncontent-disposition: form-data; name="image[]"; filename="a.png"\r\ncontent-type: image/png\r\n\r\n'
+    + PNG
+    + b"\r\n--b--\r\n"
+)
+
+
+def test_a_mutated_form_is_decoded_or_refused() -> None:
+    random, decoded = Random("form"), 0
+    assert IMAGE_EDITS.decode_form is not None
+    for _ in range(2000):
+        body = bytearray(FORM)
+        for _ in range(random.choice((1, 2, 5))):
+            place = random.randrange(len(body))
+            body[place : place + random.randrange(3)] = random.choice((b"", b"\r\n", b"--b", b'"', b";", b"\xff", b"="))
+        with suppress(UmgError):
+            IMAGE_EDITS.decode_form(parse_form(bytes(body), "multipart/form-data; boundary=b"))
+            decoded += 1
+    assert decoded > 100

@@ -1,0 +1,112 @@
+"""Laws of this format; `tests/unit/wire/test_laws.py` has those of all formats."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.wire.laws import cuts, few, modest, sprinkled
+from tests.unit.wire.native import strategies as some
+from tests.unit.wire.streams import decoded, encoded, frames_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.native import NATIVE
+
+
+@few
+@given(some.responses(), st.data(), st.booleans())
+def test_a_json_array_has_the_chunks_of_the_event_stream(
+    response: pb.GenerateResponse, data: st.DataObject, passed: bool
+) -> None:
+    stream = encoded(NATIVE, [response_to_events(response)], some.ANSWERED)
+    messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=passed)
+    assert NATIVE.array_encoder is not None
+    encoder = NATIVE.array_encoder(some.ANSWERED)
+    array = b"".join([*map(encoder.feed, messages), encoder.close()])
+    lines = encoded(NATIVE, messages, some.ANSWERED).split(b"\n\n")[:-1]
+    assert array == b"[" + b",\r\n".join(line.removeprefix(b"data: ") for line in lines) + b"]"
+    assert encoder.close() == b""
+
+
+@few
+@given(some.requests, st.data())
+def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
+    fields = msgspec.json.decode(NATIVE.encode_request(request, "m", True).body)
+    labels = fields.pop("labels", None)  # a map, where an addition is no unknown field
+    body = msgspec.json.encode(sprinkled(fields, data) | ({"labels": labels} if labels else {}))
+    canonical, _, notes = NATIVE.decode_request(body, {})
+    upstream = NATIVE.encode_request(canonical, "theirs", True, notes=notes)
+    assert upstream.body == body
+    assert upstream.path == "/models/theirs:streamGenerateContent?alt=sse"
+    assert sorted(notes.indispensable) == sorted(
+        name for name, value in msgspec.json.decode(body).items() if name.startswith("x_") and value is not None
+    )
+
+
+@few
+@given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
+def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
+    response: pb.GenerateResponse, data: st.DataObject, theirs: str
+) -> None:
+    fields = msgspec.json.decode(NATIVE.encode_response(response, some.ANSWERED)) | {"modelVersion": theirs}
+    body = msgspec.json.encode(sprinkled(fields, data))
+    passed = NATIVE.decode_response(body, some.ANSWERED, True)
+    assert NATIVE.encode_response(passed, some.ANSWERED) == body.replace(b'"theirs"', b'"m"')
+    assert passed.usage == response.usage
+    assert [candidate.finish_reason for candidate in passed.candidates] == [
+        candidate.finish_reason for candidate in response.candidates
+    ]
+
+
+@few
+@given(some.responses(), st.data(), st.sampled_from(["m", "theirs"]))
+def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
+    response: pb.GenerateResponse, data: st.DataObject, theirs: str
+) -> None:
+    events = encoded(NATIVE, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
+    chunks = sprinkled([msgspec.json.decode(event[6:]) | {"modelVersion": theirs} for event in events], data)
+    stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
+    messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
+    passed = frames_of(messages)
+    assert passed == stream.replace(b'"modelVersion":"theirs"', b'"modelVersion":"m"')
+
+
+SNAKE = {
+    "generationConfig": "generation_config",
+    "systemInstruction": "system_instruction",
+    "toolConfig": "tool_config",
+}
+
+
+def snaked(value: object, own: bool = False) -> object:
+    """Return the document with snake_case keys, numbers as text, lower-case enums, and the caller's own JSON unchanged."""
+    if own or isinstance(value, list):
+        return [snaked(item) for item in value] if isinstance(value, list) and not own else value
+    if not isinstance(value, dict):
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    keep = {"args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema", "labels"}
+    keep |= {"executableCode", "codeExecutionResult"}
+    spelled = {}
+    for name, item in value.items():
+        key = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+        opaque = name.startswith("x") or name == "newTool"
+        if name in ("mode", "thinkingLevel", "mediaResolution", "threshold", "category", "level") and isinstance(
+            item, str
+        ):
+            spelled[key] = item.lower()
+        else:
+            spelled[name if opaque else key] = snaked(item, name in keep or opaque)
+    return spelled
+
+
+@modest
+@given(some.requests)
+def test_every_key_may_be_in_snake_case_and_the_callers_json_is_unchanged(request: pb.GenerateRequest) -> None:
+    body = NATIVE.encode_request(request, "m", False).body
+    spelled = msgspec.json.encode(snaked(msgspec.json.decode(body)))
+    came, expected = (NATIVE.decode_request(document, {}).canonical for document in (spelled, body))
+    for compared in (came, expected):
+        compared.ClearField("source")
+        for tool in compared.tools:
+            if tool.HasField("opaque"):
+                tool.opaque.type = tool.opaque.json = "-"  # differs in the caller's spelling
+    assert came == expected

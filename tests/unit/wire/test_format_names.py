@@ -1,0 +1,41 @@
+"""The packages that serve all formats name none of them: a format's properties are in its row."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from umg_grpc.wire import FORMATS
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("umg_grpc/service", "umg_grpc/config", "umg_grpc/access", "umg_grpc/routing", "http_facade")
+TABLE = "http_facade/routes.py"
+"""Table of the paths, which names the format of each."""
+FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
+KEYWORD = "the keyword of OpenAPI"
+OTHERS = {
+    ("http_facade/openapi/document.py", "responses"): KEYWORD,
+    ("http_facade/openapi/rpc_methods.py", "responses"): KEYWORD,
+    ("umg_grpc/config/importers/from_litellm.py", "chat"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/from_litellm.py", "responses"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/from_new_api.py", "chat"): "the protocol of a converted channel",
+    ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
+    ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
+    ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,
+    ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/text_generation.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/text_request_encoder.py", "messages"): FIELD,
+    ("umg_grpc/service/telemetry/span_attributes.py", "chat"): "the operation of the semantic conventions",
+}
+"""(module, literal) -> its meaning, where the literal only looks like the name of a format."""
+
+
+def literals() -> Iterator[tuple[str, str]]:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in FORMATS:
+                    yield path.relative_to(ROOT).as_posix(), node.value
+
+
+def test_no_package_outside_the_codecs_names_a_text_format() -> None:
+    assert {found for found in literals() if found[0] != TABLE} == OTHERS.keys()

@@ -1,0 +1,122 @@
+"""Laws of every format: requests, answers and streams come back unchanged. Each format has further laws of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from tests.unit.wire.accumulate import accumulate
+from tests.unit.wire.chat import strategies as chat
+from tests.unit.wire.laws import cuts, few, modest
+from tests.unit.wire.messages import strategies as messages
+from tests.unit.wire.messages.streams import ANSWERED
+from tests.unit.wire.native import strategies as native
+from tests.unit.wire.responses import strategies as responses
+from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.text_format import TextFormat
+
+
+@dataclass(frozen=True)
+class Law:
+    codec: TextFormat
+    requests: SearchStrategy[pb.GenerateRequest]
+    responses: SearchStrategy[pb.GenerateResponse]
+    answered: pb.GenerateRequest
+    """The request of the answers."""
+
+
+LAWS = [
+    Law(CHAT, chat.requests, chat.responses(), chat.ANSWERED),
+    Law(MESSAGES, messages.requests(), messages.responses(), ANSWERED),
+    Law(NATIVE, native.requests, native.responses(), native.ANSWERED),
+    Law(RESPONSES, responses.requests, responses.responses(), responses.ANSWERED),
+]
+# Events beside the passthrough frames, by the number of candidates; each frame of native may have a usage.
+EVENT_KINDS: dict[str, Callable[[int], list[str]]] = {
+    "chat": lambda candidates: ["started", *["finished"] * candidates, "usage"],
+    "messages": lambda _: ["started", "usage", "finished", "usage"],
+    "responses": lambda _: ["started", "usage", "finished"],
+}
+every_format = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.codec.name)
+
+
+@every_format
+@modest
+@given(st.data())
+def test_a_request_survives_the_wire_and_back(law: Law, data: st.DataObject) -> None:
+    request = data.draw(law.requests)
+    upstream = law.codec.encode_request(request, request.model or "m", False)
+    came, stream, _ = law.codec.decode_request(upstream.body, {}, request.model or "m")
+    came.ClearField("source")
+    request.model = request.model or "m"
+    assert came == request
+    assert not upstream.report.lost
+    assert not stream
+
+
+@every_format
+@modest
+@given(st.data())
+def test_an_answer_survives_the_wire_and_back(law: Law, data: st.DataObject) -> None:
+    response = data.draw(law.responses)
+    body = law.codec.encode_response(response, law.answered)
+    assert law.codec.decode_response(body, law.answered, False) == response
+
+
+@every_format
+@modest
+@given(st.data())
+def test_a_stream_survives_the_wire_and_back_however_it_is_cut(law: Law, data: st.DataObject) -> None:
+    response = data.draw(law.responses)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered)
+    assert accumulate(decoded(law.codec, data.draw(cuts(stream)), law.answered)) == response
+
+
+@every_format
+@few
+@given(st.data(), st.sampled_from([b"\r\n", b"\r"]))
+def test_a_stream_is_decoded_with_every_line_ending(law: Law, data: st.DataObject, end: bytes) -> None:
+    response = data.draw(law.responses)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
+    assert accumulate(decoded(law.codec, data.draw(cuts(stream)), law.answered)) == response
+
+
+@every_format
+@few
+@given(st.data(), st.sampled_from([b"\n", b"\r\n"]))
+def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
+    law: Law, data: st.DataObject, end: bytes
+) -> None:
+    response = data.draw(law.responses)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
+    passed = decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True)
+    assert frames_of(passed) == stream
+    assert encoded(law.codec, passed, law.answered) == stream
+
+
+@every_format
+@few
+@given(st.data())
+def test_a_passed_through_stream_has_the_events_that_the_service_needs(law: Law, data: st.DataObject) -> None:
+    response = data.draw(law.responses)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered)
+    events = events_of(decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True))
+    kinds = [event.WhichOneof("kind") for event in events]
+    if law.codec.name in EVENT_KINDS:
+        assert kinds == EVENT_KINDS[law.codec.name](len(response.candidates))
+    assert [kind for kind in kinds if kind != "usage"] == ["started", *["finished"] * len(response.candidates)]
+    assert events[0].started.response_id == response.response_id
+    assert [event.usage for event in events if event.HasField("usage")][-1] == response.usage
+    if law.codec.name != "chat":  # refusals of chat have an ordinary finish reason
+        assert [event.finished.finish_reason for event in events if event.HasField("finished")] == [
+            candidate.finish_reason for candidate in response.candidates
+        ]
