@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -35,10 +36,13 @@ settings.load_profile("without deadlines")
 
 logs.configure()
 
+HERE = Path(__file__).parent
 LONGEST = ("clients", "agents", "soak", "crash", "memory", "bench", "linear", "faults", "cli", "docs")
 """Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
 LONG_FILES = ("test_laws.py", "test_rules.py", "test_table.py")
 """Names of files in other directories that take long. They run before the rest of these directories."""
+ROOMS = ("world", "proofs", "docs", "documents", "pairs", "support", "unit")
+"""Directories of `tests/`, in the order in which the rest of their files run: files of short tests come last."""
 
 ON_UVLOOP = {"e2e", "http_facade", "service", "spec"}
 """Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
@@ -87,4 +91,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests by their directories, the longest first. Workers take the files in this order."""
     ranks = {name: rank for rank, name in enumerate((*LONGEST, *LONG_FILES))}
     last = len(ranks)
-    items.sort(key=lambda item: min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)))
+    rooms = {name: rank for rank, name in enumerate(ROOMS)}
+
+    def order(item: pytest.Item) -> tuple[int, int]:
+        room = item.path.relative_to(HERE).parts[0]
+        return min(ranks.get(item.path.parent.name, last), ranks.get(item.path.name, last)), rooms.get(room, 0)
+
+    items.sort(key=order)
