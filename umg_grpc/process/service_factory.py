@@ -58,6 +58,7 @@ from umg_grpc.service.operations.generate.text_generation import GenerationPipel
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
+from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
@@ -199,7 +200,8 @@ class Service:
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, context, process)
-        self._videos = VideoServicer(channels, self.tasks, process.fetcher, process.blobs)
+        self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
+        self._videos = VideoServicer(channels, self.tasks, self._submissions, process.fetcher, process.blobs)
         self._dependencies = process.dependencies
         self._usage = process.usage
         self._watch()
@@ -313,8 +315,9 @@ class Service:
         await self._discovery.start(self._take_models)
 
     async def aclose(self) -> None:
-        """Stop the background tasks of the services."""
+        """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
         await self._discovery.aclose()
+        await self._submissions.aclose()
         await self.tasks.aclose()
 
     def _add_discovered(self, config: Config, channels: Channels) -> None:

@@ -27,7 +27,8 @@ from tests.support.video_calls import (
     until,
 )
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes, submission
+from umg_grpc.service.operations.video import video_submission
+from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes
 from umg_grpc.v1 import pb
 
 
@@ -79,8 +80,8 @@ async def test_the_next_process_writes_the_tasks_that_a_killed_one_left(tmp_path
 async def test_a_task_that_the_journal_does_not_take_is_looked_for_at_the_provider(
     postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submission, "DATABASE_PAUSES", (None,))
-    monkeypatch.setattr(submission, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(video_submission, "DATABASE_PAUSES", (None,))
+    monkeypatch.setattr(video_submission, "LEASE_SECONDS", 1.0)
     fake = FakeVideos()
     async with served(await postgres.create_prepared("test_unjournaled_tasks"), tmp_path, fake) as stub:
         shutil.rmtree(tmp_path / "tasks")
@@ -96,9 +97,10 @@ async def test_a_task_that_the_journal_does_not_take_is_looked_for_at_the_provid
 @pytest.fixture
 def few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten leases, the pauses between look-ups, and the time in which a gateway without a database closes."""
-    monkeypatch.setattr(submission, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(video_submission, "LEASE_SECONDS", 1.0)
     monkeypatch.setattr(poll_outcomes, "FIND_PAUSE_SECONDS", 0.05)
     monkeypatch.setattr(background_work, "CLOSE_SECONDS", 1.0)
+    monkeypatch.setattr(video_submission, "CLOSE_SECONDS", 1.0)
     monkeypatch.setattr(accepted_tasks, "CLOSE_SECONDS", 1.0)
 
 

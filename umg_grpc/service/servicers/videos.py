@@ -10,6 +10,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import CREATE_VIDEO, REMIX_VIDEO, PublicModel
+from umg_grpc.service.operations.video.video_submission import NewTask, Submissions
 from umg_grpc.service.pipeline.call import Call, current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model
@@ -22,7 +23,6 @@ from umg_grpc.service.video_tasks.poll_hints import poll_hints
 from umg_grpc.service.video_tasks.poll_outcomes import failure
 from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.result_download import TaskContent
-from umg_grpc.service.video_tasks.submission import NewTask
 from umg_grpc.service.video_tasks.task_requests import (
     already_exists,
     body_hash,
@@ -54,10 +54,13 @@ ANY_KEY = "*"
 class VideoServicer(rpc.VideoServiceServicer):
     """Servicer of `umg.v1.VideoService`: tasks that make videos, and their results."""
 
-    def __init__(self, channels: Channels, tasks: Tasks, fetcher: Fetcher, blobs: BlobStore | None) -> None:
+    def __init__(
+        self, channels: Channels, tasks: Tasks, submissions: Submissions, fetcher: Fetcher, blobs: BlobStore | None
+    ) -> None:
         """Create the servicer. `blobs` is None if the operator stores no files."""
         self._channels = channels
         self._tasks = tasks
+        self._submissions = submissions
         self._rows = tasks.context.rows
         self._fetcher = fetcher
         self._blobs = blobs
@@ -147,7 +150,7 @@ class VideoServicer(rpc.VideoServiceServicer):
         source_id, kind = (None, request.kind) if source is None else (source.task_id, pb.VIDEO_TASK_KIND_REMIX)
         if (known := await self._repeated(call, request, source_id)) is not None:
             return known
-        tasks, context = self._tasks.submissions, self._tasks.context
+        tasks, context = self._submissions, self._tasks.context
         targets = tasks.targets(call, model, CREATE_VIDEO if source is None else REMIX_VIDEO)
         if source is not None:
             targets = [target for target in targets if target.channel.name == source.channel][:1]

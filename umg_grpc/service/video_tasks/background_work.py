@@ -1,4 +1,4 @@
-"""Background work on the video tasks: submissions, polls, notifications and copies, from `start` to `aclose`."""
+"""Background work on the video tasks: polls, notifications and copies, from `start` to `aclose`."""
 
 import asyncio
 from contextlib import suppress
@@ -12,7 +12,6 @@ from umg_grpc.service.video_tasks.caller_notifier import Notifier
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.poller import Poller
 from umg_grpc.service.video_tasks.result_mirroring import Mirror
-from umg_grpc.service.video_tasks.submission import Submissions
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
@@ -46,8 +45,7 @@ class Tasks:
     ) -> None:
         """Create the background work of a process. Raise OSError if its data directory cannot be written."""
         self.context = context
-        self._accepted = AcceptedTasks(context, locks.directory)
-        self.submissions = Submissions(pipeline, context, self._accepted)
+        self.accepted = AcceptedTasks(context, locks.directory)
         self._locks = locks
         self._config = config
         self._mirror = Mirror(context.rows, pipeline.channels, fetcher, blobs, context.now, context.metrics.copied)
@@ -63,16 +61,15 @@ class Tasks:
         """Start the background work: first the tasks of ended processes are taken over."""
         self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
         self._takeover.wake()
-        self._accepted.start()
+        self.accepted.start()
         self._sweeper = Background("sweeping video tasks", self._sweep, every=SWEEP_SECONDS)
         self._mirror.start()
         self._poller.start()
         self._notifier.start()
 
     async def aclose(self) -> None:
-        """Finish the submissions in flight, then stop all background work."""
-        await self.submissions.aclose(CLOSE_SECONDS)
-        await self._accepted.aclose()
+        """Stop all background work. The submissions in flight must be finished before."""
+        await self.accepted.aclose()
         for background in (self._sweeper, self._takeover):
             if background is not None:
                 await background.aclose(CLOSE_SECONDS)
@@ -90,7 +87,7 @@ class Tasks:
         """Release the tasks that this process has leased or was submitting. Return whether the database has the
         outcomes of all its submissions.
         """
-        if self._accepted.has_tasks_of(self.context.process):
+        if self.accepted.has_tasks_of(self.context.process):
             return False
         with suppress(SQLAlchemyError, OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -102,8 +99,8 @@ class Tasks:
         ended = {name for name in self._locks.names() if name != self.context.process and self._locks.has_ended(name)}
         if not ended:
             return
-        await self._accepted.write()  # before the database states that they have reported all outcomes
-        complete = {name for name in ended if not self._accepted.has_tasks_of(name)}
+        await self.accepted.write()  # before the database states that they have reported all outcomes
+        complete = {name for name in ended if not self.accepted.has_tasks_of(name)}
         await self.context.polls.release(complete)
         for name in complete:
             self._locks.forget(name)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,11 +20,10 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
-from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests
+from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
@@ -33,11 +33,8 @@ from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
-SUBMIT_SECONDS = 45.0
-"""Time limit of one attempt."""
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
 """Seconds between the attempts to record that a provider has accepted a task, in the database or else in the journal;
 no further attempt after None.
@@ -45,40 +42,10 @@ no further attempt after None.
 LEASE_SECONDS = 20.0
 """Seconds without a renewal after which a task is taken over from the process that was submitting it."""
 RENEW_SECONDS = 5.0
-UNKNOWN_OUTCOME = frozenset({Failure.AMBIGUOUS, Failure.TOO_LARGE})
-"""Failures after which the provider may have accepted the task."""
+CLOSE_SECONDS = 5.0
+"""Time for the submissions in flight when the process ends."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-class _Call:
-    """Placeholder for the encoded request of an attempt: a submission is encoded only when it is sent."""
-
-    report = Report()
-
-
-class _Encoder(UnmendedRequests, RequestEncoder[Attempt[_Call]]):
-    """Encoder that returns a placeholder: a submission is encoded only when it is sent."""
-
-    async def encode(self, target: Target) -> Attempt[_Call]:
-        return Attempt(target.channel.name, target, _Call())
-
-    def can_repair(self, attempt: object, error: Exception) -> bool:
-        return False
-
-
-class _SubmitLoop(FailoverLoop[Attempt[_Call]]):
-    """Attempts of one submission. No further attempt follows one after which the provider may have accepted the
-    task.
-    """
-
-    def should_retry(self, attempt: Attempt[_Call], error: UmgError) -> bool:
-        if error.failure in UNKNOWN_OUTCOME:
-            return False
-        if error.failure is None:  # this provider does not support the request, and another one may
-            self._plan.refuse(attempt.target, error)
-            return self.has_others
-        return super().should_retry(attempt, error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +72,12 @@ class Submissions:
         self._accepted = accepted
         self._running: set[asyncio.Task[MediaTask]] = set()
 
-    async def aclose(self, seconds: float) -> None:
-        """Wait up to `seconds` for the submissions in flight, then cancel them. The poller then finds out whether a
-        provider has accepted their tasks.
+    async def aclose(self) -> None:
+        """Wait up to `CLOSE_SECONDS` for the submissions in flight, then cancel them. The poller then finds out
+        whether a provider has accepted their tasks.
         """
         if self._running:
-            _, late = await asyncio.wait(self._running, timeout=seconds)
+            _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
             for task in late:
                 task.cancel()
             if late:
@@ -217,22 +184,24 @@ class Submissions:
         """Send the task to the channels in their order until one accepts it. Return its row: accepted, or of unknown
         outcome. Raise UmgError if all channels refuse it.
         """
-        call, plan = new.call, plan_attempts(new.targets, _Encoder(), self._context.shared)
-        attempts = _SubmitLoop(call, new.model, new.request.model, plan, call.caller.show_route)
+        call, channels = new.call, self._context.channels
+        encoder = VideoEncoder(channels, partial(self._submission, new))
+        plan = plan_attempts(new.targets, encoder, self._context.shared)
+        attempts = VideoLoop(call, new.model, new.request.model, plan, call.caller.show_route)
         try:
             while True:
                 async with attempts:
                     sent = attempts.attempt.target
                     if call.facts.attempts > 1 or sent is not new.targets[0]:
                         await self._repin(new.row, sent)
-                    upstream = self._context.channels.videos[sent.channel.name]
-                    accepted, report = await self._attempt(upstream, new, sent)
+                    upstream = channels.videos[sent.channel.name]
+                    accepted = await attempts.attempt.call.send()
                     break
         except UmgError as error:
             if error.failure not in UNKNOWN_OUTCOME:
                 raise
             return await self._leave_unconfirmed(new, error)
-        call.facts.report = report
+        call.facts.report = attempts.attempt.call.report
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:
@@ -245,8 +214,8 @@ class Submissions:
             message = "the submission took too long; the task is looked for at the provider"
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.AMBIGUOUS)
 
-    async def _attempt(self, upstream: VideoUpstream, new: NewTask, target: Target) -> tuple[ProviderTask, Report]:
-        submission = Submission(
+    def _submission(self, new: NewTask, target: Target) -> Submission:
+        return Submission(
             task_id=new.row.task_id,
             model=target.model,
             request=new.request,
@@ -255,15 +224,6 @@ class Submissions:
             callback_url=self._tasks.callback_url(new.row.task_id),
             strict=new.strict,
         )
-        try:
-            async with asyncio.timeout(SUBMIT_SECONDS):
-                return await upstream.submit(submission, SUBMIT_SECONDS)
-        except UmgError:
-            raise
-        except Exception as error:  # the provider may have accepted it before this failure
-            logger.error("the submission of a task failed", task=new.row.task_id, exc_info=error)
-            message = "the provider's answer to the submission could not be read"
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS) from None
 
     async def _record(
         self, row: MediaTask, target: Target, accepted: ProviderTask, upstream: VideoUpstream
