@@ -122,6 +122,9 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 	$(BIN)/python scripts/check_matches.py
 	$(BIN)/python scripts/lock.py --check
 
+shape: $(VENV)/.installed ## measure rooms, layers, the pure core and a walk through the code: seconds
+	@$(BIN)/python -m scripts.shape
+
 proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client from proto/ again
 	$(BIN)/python -m pip install $(BUILD) -e clients/conformance -e . -e clients/python
 	$(BIN)/python scripts/go_client.py

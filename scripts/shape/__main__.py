@@ -1,0 +1,16 @@
+"""Command `make shape`: prints a line for each measure, and exits with 1 if one is outside of its limit."""
+
+import sys
+
+from scripts.shape import import_graph, names, parameter_walk
+
+
+def main() -> int:
+    """Print all measures, and the places of each that fails. Return the exit status."""
+    found = [*import_graph.measures(import_graph.build()), *names.measures(), *parameter_walk.measures()]
+    print("\n".join(measure.line() for measure in found))
+    return 0 if all(measure.holds for measure in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Measures of names: files of one base name in two rooms, and constants of one word."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.shape.import_graph import ROOT
+from scripts.shape.measure import Measure
+
+PACKAGES = ("umg_grpc", "http_facade", "umg_sandbox")
+FORMATS = "umg_grpc/wire"
+"""Folder of the formats: each format has its `request.py`, `response.py` and `errors.py`."""
+TWICE = frozenset(
+    {
+        *("byte_ranges", "circuit_breaker_states", "decompression", "error_responses", "image", "image_generation"),
+        *("models", "prices", "reranking", "router", "rpc_methods", "schema_validation", "text_generation"),
+        *("token_limits", "unpriced_models"),
+    }
+)
+"""Base names that two files have today. Names only leave this list."""
+
+
+def measures() -> Iterator[Measure]:
+    """Yield the measures of the names of files and constants."""
+    files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    twice = shared_names(path.relative_to(ROOT) for path in files)
+    new = [f"{name}: {', '.join(map(str, places))}" for name, places in twice.items() if name not in TWICE]
+    yield Measure("base names of two files outside the formats, new", len(new), 0, places=new)
+    gone = sorted(TWICE - twice.keys())
+    yield Measure("base names listed in TWICE that one file has", len(gone), 0, places=gone)
+    yield Measure("base names of two files outside the formats", len(twice), bound="only counted")
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    yield Measure("constants of one word", sum(map(constants_of_one_word, texts)), bound="only counted")
+
+
+def shared_names(files: Iterator[Path]) -> dict[str, list[Path]]:
+    """Return the base names that several files outside the formats have, with their paths."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in files:
+        if not (path.name.startswith("__") or path.is_relative_to(FORMATS) or "migrations" in path.parts):
+            found[path.stem].append(path)
+    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+def constants_of_one_word(text: str) -> int:
+    """Return the number of public constants of a module whose name has one word."""
+    names = [
+        target.id
+        for statement in ast.parse(text).body
+        for target in _targets(statement)
+        if isinstance(target, ast.Name) and target.id.isupper()
+    ]
+    return sum("_" not in name for name in names)
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    match statement:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AnnAssign(target=target):
+            return [target]
+        case _:  # no assignment
+            return []

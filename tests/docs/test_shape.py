@@ -1,0 +1,150 @@
+"""Measures of `make shape`: each finds the fault that it is about, in small trees of code."""
+
+import ast
+from pathlib import Path
+
+import grimp
+import pytest
+
+from scripts.shape import import_graph, names
+from scripts.shape.measure import Measure
+from scripts.shape.parameter_walk import House, Module, Walk
+
+
+def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
+    made = grimp.ImportGraph()
+    for importer, imported in imports:
+        made.add_import(importer=importer, imported=imported)
+    return made
+
+
+def test_rooms_are_packages_below_the_top_of_the_gateway_and_other_packages() -> None:
+    assert import_graph.room("umg_grpc.wire.chat.request") == "umg_grpc.wire"
+    assert import_graph.room("umg_grpc.lazy") == "umg_grpc.lazy"
+    assert import_graph.room("http_facade.server.connections") == "http_facade"
+
+
+def test_arrows_are_counted_between_rooms_and_once() -> None:
+    made = graph(
+        ("umg_grpc.wire.chat", "umg_grpc.base.errors"),
+        ("umg_grpc.wire.native", "umg_grpc.base.errors"),
+        ("umg_grpc.wire.native", "umg_grpc.wire.chat"),
+        ("umg_grpc.wire.native", "msgspec"),
+    )
+    assert import_graph.arrows(made, ["umg_grpc.wire.chat", "umg_grpc.wire.native"]) == {
+        ("umg_grpc.wire", "umg_grpc.base")
+    }
+
+
+def test_a_package_that_no_contract_names_is_in_no_layer() -> None:
+    assert list(import_graph.without_layer(["umg_grpc.wire.chat", "umg_grpc.attic.old", "http_facade.app"])) == [
+        "umg_grpc.attic"
+    ]
+
+
+def test_a_module_is_not_pure_by_its_own_imports_its_files_or_those_of_imported_modules() -> None:
+    made = graph(("a.clock", "time"), ("a.over", "a.above"), ("a.above", "a.clock"), ("a.codec", "msgspec"))
+    made.add_module("a.reader")
+    texts = {
+        "a.clock": "import time\n",
+        "a.above": "import a.clock\n",
+        "a.over": "import a.above\n",
+        "a.codec": "import msgspec\n",
+        "a.reader": "text = path.read_text()\n",
+    }
+    assert import_graph.pure_share(made, texts) == 20
+    assert import_graph.pure_share(made, {**texts, "a.reader": "text = reader.text()\n"}) == 40
+
+
+def test_a_base_name_of_two_files_is_found_outside_the_formats() -> None:
+    files = ["umg_grpc/wire/chat/request.py", "umg_grpc/wire/native/request.py", "umg_grpc/cli/keys.py"]
+    files += ["umg_grpc/access/keys.py", "umg_grpc/cli/__init__.py", "umg_grpc/access/__init__.py"]
+    assert names.shared_names(map(Path, files)) == {
+        "keys": [Path("umg_grpc/cli/keys.py"), Path("umg_grpc/access/keys.py")]
+    }
+
+
+def test_constants_of_one_word_are_counted() -> None:
+    assert names.constants_of_one_word("PATH = 1\nTABLE: int = 2\nTWO_WORDS = 3\nlower = 4\n") == 2
+
+
+SERVICER = """
+from a import checks
+from a.rows import new_row, Row
+
+class Servicer:
+    async def Create(self, request, context):
+        checks.check(request)
+        wanted = request.parameters
+        price = self._price(request.model)
+        await self._tasks.submit(Row(wanted), price)
+        await self._tasks.admit(wanted, price=price)
+        return new_row(1, given=wanted)
+
+    def _price(self, model):
+        return len(model)
+"""
+CHECKS = """
+def check(request):
+    for each in request.items:
+        _check_item(each)
+
+def _check_item(item):
+    print(item)
+"""
+ROWS = """
+class Row:
+    pass
+
+def new_row(number, given):
+    return Row(given)
+"""
+TASKS = """
+class Tasks:
+    async def submit(self, row, price):
+        pass
+
+    async def admit(self, parameters, price):
+        pass
+"""
+
+
+def walk(**texts: str) -> Walk:
+    house = House([Module(f"a.{name}", ast.parse(text)) for name, text in texts.items()])
+    made = Walk(house)
+    made.enter(house.start("a.servicer", "Servicer.Create"), "request")
+    return made
+
+
+def test_a_walk_enters_each_function_that_receives_the_value_or_a_part_of_it() -> None:
+    made = walk(servicer=SERVICER, checks=CHECKS, rows=ROWS, tasks=TASKS)
+    assert [function.name for function in made.entered] == [
+        *("Servicer.Create", "check", "_check_item", "Servicer._price"),
+        *("Tasks.admit", "new_row"),
+    ]
+    assert made.stays() == ["a.servicer", "a.checks", "a.servicer", "a.tasks", "a.rows"]
+    assert made.returns() == 1
+
+
+def test_a_walk_does_not_choose_between_methods_of_one_name() -> None:
+    made = walk(servicer=SERVICER, checks=CHECKS, rows=ROWS, tasks=TASKS, others=TASKS.replace("Tasks", "Others"))
+    assert "a.tasks" not in made.stays()
+
+
+@pytest.mark.parametrize(
+    ("measure", "holds"),
+    [
+        (Measure("rooms", 3, 3), True),
+        (Measure("rooms", 4, 3), False),
+        (Measure("pure core", 54.9, 55, "at least"), False),
+        (Measure("constants", 900, bound="only counted"), True),
+    ],
+    ids=["at its limit", "over it", "below the least", "only counted"],
+)
+def test_a_measure_holds_within_its_limit(measure: Measure, holds: bool) -> None:
+    assert measure.holds is holds
+    assert measure.line().startswith("ok" if holds else "FAIL")
+
+
+def test_a_measure_that_fails_names_its_places() -> None:
+    assert Measure("loose modules", 1, places=["umg_grpc.attic"]).line().endswith("\n       umg_grpc.attic")
