@@ -1,7 +1,12 @@
-"""Calls of the service that have ended, for tests of their metrics."""
+"""Calls of the service, and attempts, that have ended, for tests of their metrics."""
 
+from umg_grpc.config import Channel
+from umg_grpc.routing import Target
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
 
 
 def ended_call(
@@ -20,3 +25,15 @@ def ended_call(
     call.facts.first_output_seconds, call.facts.is_cached = first_output_seconds, is_cached
     call.charges.micro_credits = micro_credits
     return call
+
+
+class _Request:
+    """Request of a call, encoded for a channel."""
+
+    report = Report()
+
+
+def end_attempt(metrics: Metrics, model: str, outcome: str) -> None:
+    """Count an attempt at the channel `main` that ended with the outcome. `model`: the provider's id of the model."""
+    target = Target(Channel(name="main", protocols=("chat",), models=()), model, "", frozenset())
+    metrics.attempt_ended(ended_call(), Attempt("main", target, _Request()), outcome, None)

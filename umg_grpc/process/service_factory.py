@@ -59,6 +59,7 @@ from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.service.operations.video.video_submission import Submissions
+from umg_grpc.service.pipeline.attempt_observers import attempt_observers
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
@@ -178,10 +179,11 @@ class Service:
         self._discovery = ModelDiscovery(process.model_lists, self.metrics)
         self._add_discovered(config, channels)
         self._shared = shared = Resilience(config, self.metrics, process.failures, now=store.clock.now)
+        observers = attempt_observers(self.metrics, shared, has_spans=process.telemetry is not None)
         cache = CacheLookup(process.cache, self.metrics, channels)
         self.unpriced = UnpricedModels(channels, self.metrics)
         context = PipelineContext(
-            *(channels, process.limits, config.body_limit, shared, cache, process.usage),
+            *(channels, process.limits, config.body_limit, shared, observers, cache, process.usage),
             note_unpriced=self.unpriced.note,
         )
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.service.metric_gauges import (
@@ -26,6 +27,7 @@ from umg_grpc.service.metric_gauges import (
     TASKS,
     Level,
 )
+from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
 
@@ -152,11 +154,15 @@ class Metrics:
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
 
-    def attempt(self, channel: str, model: str, outcome: str) -> None:
-        """Count an attempt of a call at one channel. `model`: the provider's id of the model. `outcome`: `ok`, `left`
-        (cancelled), `refused`, or the kind of the failure.
+    def attempt_ended(
+        self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
+    ) -> None:
+        """Count an attempt that has ended, by its channel and the provider's id of the model, and the failure of its
+        provider. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure.
         """
-        self._counts[self._attempts, (channel, self._models[model], outcome)] += 1
+        self._counts[self._attempts, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
+        if error is not None and error.failure is not None and error.facts is not None:
+            self.failure(attempt.channel, error.facts)
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
         """Count a failure of a channel's provider, described by `facts`, by model, kind and HTTP status (`none` without
@@ -176,7 +182,7 @@ class Metrics:
         """Count a request that a provider accepted without the member that it had refused, or with it adapted."""
         self._counts[self._mended, (channel, self._models[model], member)] += 1
 
-    def hedged(self, model: str, *, won: bool) -> None:
+    def hedged(self, model: str, won: bool) -> None:
         """Count a hedge: a second attempt beside a slow one. `won`: whether the caller got the response of the second
         attempt.
         """

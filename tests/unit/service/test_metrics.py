@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
-from tests.support.ended_calls import ended_call
+from tests.support.ended_calls import end_attempt, ended_call
 from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import Failure, UmgError
@@ -51,8 +51,8 @@ class Watched:
 def test_calls_and_attempts_are_counted() -> None:
     metrics = Metrics()
     for _ in range(2):
-        metrics.attempt("main", "m", "ok")
-    metrics.attempt("main", "m", Failure.NOT_SENT.value)
+        end_attempt(metrics, "m", "ok")
+    end_attempt(metrics, "m", Failure.NOT_SENT.value)
     for status in (401, 401, 0, 999):
         metrics.failure("main", ProviderFailure(FailureKind.WRONG_KEY, status, model="m"))
     metrics.refused("full")
@@ -194,10 +194,10 @@ def test_the_state_of_each_channel_and_model_is_shown() -> None:
 def test_unknown_model_ids_make_a_bounded_number_of_time_series() -> None:
     watched = Watched()
     watched.call("main", "known")
-    watched.metrics.attempt("main", "known", "ok")
+    end_attempt(watched.metrics, "known", "ok")
     for number in range(2 * MAX_MODELS):
         watched.call("main", f"made-up-{number}", DOWN)
-        watched.metrics.attempt("main", f"made-up-{number}", "down")
+        end_attempt(watched.metrics, f"made-up-{number}", "down")
         watched.metrics.finished(ended_call(model=f"made-up-{number}", channel=""), "OK", 0.1)
     metric_lines = lines(watched.metrics)
     assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in metric_lines
@@ -252,6 +252,7 @@ async def test_without_a_gateway_there_are_no_states() -> None:
 
 WORKER = """
 import sys
+from tests.support.ended_calls import end_attempt
 from umg_grpc.config import Breaker
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
@@ -266,7 +267,7 @@ metrics.watch_channels(health.snapshot)
 metrics.watch(CALLS_IN_FLIGHT, lambda: {(): calls})
 turn = health.begin("main", "m")
 health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if fails else None, turn)
-metrics.attempt("main", "m", "ok")
+end_attempt(metrics, "m", "ok")
 call = Call(Arrival("/umg.v1.S/M", {}, True, "r"))
 call.facts.model, call.facts.channel, call.facts.first_output_seconds = "m", "main", 0.02
 call.charges.micro_credits = 500_000
@@ -319,12 +320,13 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
 
 ENDING = """
 import asyncio
+from tests.support.ended_calls import end_attempt
 from umg_grpc.service.metrics import Metrics
 
 async def main():
     metrics = Metrics()
     metrics.start()
-    metrics.attempt("main", "m", "ok")
+    end_attempt(metrics, "m", "ok")
     metrics.close()
 
 asyncio.run(main())

@@ -14,6 +14,11 @@ from umg_grpc.service.telemetry.telemetry_interface import AttemptSpan
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.dropped_fields_report import Report
 
+SUCCEEDED, CALLER_LEFT, REFUSED = "ok", "left", "refused"
+"""Outcomes of attempts: a success, a cancelled attempt, and a request that the channel cannot serve. The other outcomes
+are the kinds of failures.
+"""
+
 
 class EncodedRequest(Protocol):
     """Request of a caller in the format of one channel, ready to be sent. `report`: fields that the format cannot
@@ -24,16 +29,16 @@ class EncodedRequest(Protocol):
     def report(self) -> Report: ...
 
 
-CallT = TypeVar("CallT", bound=EncodedRequest)
+CallT_co = TypeVar("CallT_co", bound=EncodedRequest, covariant=True)
 
 
-class Attempt(msgspec.Struct, Generic[CallT], eq=False):
+class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     """Attempt of a call at one channel, with the request encoded for the channel."""
 
     channel: str
     """Name of the channel."""
     target: Target
-    call: CallT
+    call: CallT_co
     generation: int = 0
     """Number that the channel's circuit breaker returned at the start of the attempt, and needs to record the
     result.
@@ -44,8 +49,10 @@ class Attempt(msgspec.Struct, Generic[CallT], eq=False):
     """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
-    answer: UpstreamAnswer = msgspec.field(default_factory=UpstreamAnswer)
-    """Facts about the provider's answer (HTTP status, request id), replaced at each start of the attempt."""
+    answer: UpstreamAnswer = None  # type: ignore[assignment]  # set at the start of the attempt, and again by a retry
+    """Facts about the provider's answer: HTTP status, request id."""
+    is_abandoned: bool = False
+    """Whether the attempt was cancelled because the attempt beside it was faster (hedging)."""
 
     @property
     def lost_fields(self) -> int:

@@ -19,6 +19,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.routing import Operation, PublicModel, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -52,6 +53,7 @@ class PipelineContext:
     body_limit: int
     """Maximum size in bytes of a caller's body in a request, as at the HTTP server."""
     shared: Resilience
+    observers: AttemptObservers
     cache: CacheLookup
     usage: UsageLog | None = None
     """Log of usage records; None if the operator disabled usage records."""
@@ -178,7 +180,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             if access.skips_unpriced:
                 targets = [target for target in targets if is_priced(target.prices, self._operation)]
         plan = plan_attempts(targets, encoder, context.shared)
-        return FailoverLoop(call, model, admitted.request.model, plan, access.caller.show_route)
+        return FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
 
     async def _validate(self, message: Message) -> None:
         """Check a request by the rules of the schema. Raise UmgError for the first one that the message breaks."""

@@ -1,7 +1,6 @@
 """Failover: the attempts of one call one after the other, and the choice of the next one after a failure."""
 
 import asyncio
-import time
 from math import inf
 from types import TracebackType
 from typing import Generic
@@ -9,29 +8,24 @@ from typing import Generic
 import msgspec
 import structlog
 
-from umg_grpc.base.attempt_progress import ANSWER, UpstreamAnswer
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.provider_failure import FailureKind
-from umg_grpc.routing import PublicModel, model_not_found
-from umg_grpc.service.pipeline.attempt import AttemptT
+from umg_grpc.routing import PublicModel
+from umg_grpc.service.pipeline.attempt import CALLER_LEFT, REFUSED, SUCCEEDED, AttemptT
+from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import (
     FINAL,
     FailureLog,
     circuit_open,
-    facts_of,
     is_repeatable,
     no_channel,
     too_slow,
     under_public_name,
+    with_channel,
 )
 from umg_grpc.service.resilience.retry_budget import MEND_CREDIT
-from umg_grpc.store.usage_record_table import AttemptRecord, storable
-from umg_grpc.wire.core.gateway_headers import ROUTE, STRICT
-
-CALLER_LEFT = "left"
-CANCELLED = "CANCELLED"
+from umg_grpc.wire.core.gateway_headers import ROUTE
 
 logger = structlog.get_logger()
 
@@ -52,6 +46,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     _model: PublicModel
     _requested_model: str  # the id or alias in the request
     _plan: AttemptPlan[AttemptT]
+    _observers: AttemptObservers
     _shows_route: bool  # whether the caller gets the header `x-umg-route`
     attempt: AttemptT = None  # type: ignore[assignment]  # set by the first attempt that begins
     """The current attempt; of a hedged call, the attempt whose response the caller gets."""
@@ -63,7 +58,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     async def __aenter__(self) -> None:
         """Begin the next attempt. Raise UmgError, the most important failure of the call, if none is left."""
         while (attempt := await self._plan.next() or await self._next_retry()) is not None:
-            if await self._begin(attempt):
+            if (self._take_slot(attempt) or await self._wait_for_slot(attempt)) and self._begin(attempt):
                 self.select(attempt)
                 return
         if not self.call.facts.attempts and self._shows_route:
@@ -80,12 +75,12 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         """
         attempt = self.attempt
         if error is None:
-            self._end(attempt, "ok")
-            self._plan.shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
+            for record in self._observers.ended:
+                record(self.call, attempt, SUCCEEDED, None)
             self._plan.encoder.note_success(attempt)
             return False
         if not isinstance(error, UmgError):
-            self._cancel(attempt)
+            self._end(attempt, CALLER_LEFT)
             return False
         public_error = self.fail(attempt, error)
         if self.call.stream_start is not None:
@@ -106,7 +101,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
         """Begin the next attempt that can run beside `hedged`, and return it; None if there is none."""
         while (attempt := await self._plan.next_hedge(hedged)) is not None:
-            if await self._begin(attempt):
+            if (self._take_slot(attempt) or await self._wait_for_slot(attempt)) and self._begin(attempt):
                 self._failures.route += (f"{self.call.facts.channel}: slow",)
                 return attempt
         return None
@@ -114,15 +109,13 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     def select(self, attempt: AttemptT) -> None:
         """Make an attempt the one whose response the caller gets, and set the headers accordingly."""
         self.attempt, call = attempt, self.call
-        facts, headers, report = call.facts, call.headers, attempt.call.report
-        facts.channel, facts.report = attempt.channel, report
-        facts.usage = facts.quantities = None
-        if call.charges.prices is not None:  # else the call is charged later, as a video task
-            call.charges.prices = attempt.target.prices
+        for record in self._observers.selected:
+            record(call, attempt)
         if self._shows_route:
             reason = ", ".join(self._failures.route) or "first choice"
-            protocol = f"; protocol={report.protocol}" if report.protocol else ""
-            headers[ROUTE] = f"channel={attempt.channel}; attempts={facts.attempts}; reason={reason}{protocol}"
+            protocol = f"; protocol={used}" if (used := attempt.call.report.protocol) else ""
+            route = f"channel={attempt.channel}; attempts={call.facts.attempts}; reason={reason}{protocol}"
+            call.headers[ROUTE] = route
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure of `attempt`. If so, plan it and log the
@@ -132,7 +125,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if plan.encoder.can_repair(attempt, error):
             plan.encode_again(attempt.target)
             return True
-        if plan.encoder.can_mend(attempt, error) and plan.shared.budgets[attempt.channel].spend(MEND_CREDIT):
+        if plan.encoder.can_mend(attempt, error) and plan.shared.may_retry(attempt, MEND_CREDIT):
             self._failures.route += (f"{attempt.channel}: mended",)
             plan.encode_again(attempt.target)
             return True
@@ -159,43 +152,28 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
-        """Record that the attempt failed. Return the error for the caller, with the model id that the caller sent."""
-        channel, model, shared = attempt.target.channel, attempt.target.model, self._plan.shared
-        if error.usage is not None:
-            self.call.facts.usage = error.usage  # charged if no other attempt follows
-        missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
-        unknown = missing and all(served.id != self._model.id for served in channel.models)
-        if error.failure is not None:
-            facts = error.facts or facts_of(error)  # errors of the sandbox and of local models have none
-            is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
-            error.facts = facts._replace(model=model, kind=FailureKind.REQUEST if is_callers else facts.kind)
-            shared.record_failure(channel.name, error.facts)
-        if unknown:  # the channel serves the model by a pattern, whose names callers choose
-            error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
-        self._end(attempt, error.failure.value if error.failure else "refused", error)
-        if channel.is_simulated:  # it fails only on the caller's demand
-            shared.health.cancelled(channel.name, model, attempt.generation)
-        else:
-            shared.health.end(channel.name, model, error, attempt.generation)
+        """End the attempt with a failure. Return the error for the caller, with the model id that the caller sent."""
+        error = with_channel(error, attempt.target, self._model, self._requested_model)
+        self._end(attempt, error.failure.value if error.failure else REFUSED, error)
         return under_public_name(error, attempt.target, self._requested_model)
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
-        """Record that an attempt was cancelled because the attempt beside it was faster (hedging); the provider may
-        charge for it.
+        """End an attempt that was cancelled because the attempt beside it was faster (hedging); the provider may charge
+        for it.
         `slow`: whether it began first. It then counts as a failure, so that the circuit breaker opens for a channel
         that never answers.
         """
-        self.call.facts.abandoned += (attempt.channel,)
+        attempt.is_abandoned = True
         if slow:
             self.fail(attempt, too_slow())
         else:
-            self._cancel(attempt)
+            self._end(attempt, CALLER_LEFT)
 
     def count_hedge(self, *, won: bool) -> None:
         """Count a hedge: a second attempt beside a slow one. `won`: whether the caller gets the response of the second
         attempt.
         """
-        self._plan.shared.metrics.hedged(self._model.id, won=won)
+        self._observers.hedged(self._model.id, won)
 
     async def _next_retry(self) -> AttemptT | None:
         """Wait for the back-off, and return the next failed attempt to repeat; None if none is left or no retry is
@@ -204,81 +182,46 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         shared = self._plan.shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
-            if seconds < self.call.seconds_left() and shared.budgets[attempt.channel].spend():
+            if seconds < self.call.seconds_left() and shared.may_retry(attempt):
                 self._retries += 1
                 await asyncio.sleep(seconds)
                 return attempt
         return None
 
-    async def _begin(self, attempt: AttemptT) -> bool:
-        """Begin the attempt with a slot of its channel. Return False if that is not possible: without a free slot the
-        channel may be tried again later; with an open circuit breaker it is deferred until no other channel is left.
+    def _take_slot(self, attempt: AttemptT) -> bool:
+        """Take a free slot of the attempt's channel. Return False if it has none."""
+        attempt.limiter = limiter = self._plan.limiters.get(attempt.channel)
+        return limiter is None or limiter.try_take()
+
+    async def _wait_for_slot(self, attempt: AttemptT) -> bool:
+        """Wait for a slot of the attempt's channel. Return False if none becomes free; the channel may then be tried
+        again later.
         """
-        call, plan, channel, model = self.call, self._plan, attempt.channel, attempt.target.model
-        shared, limiter, usage_in_flight = plan.shared, plan.limiters.get(channel), call.charges.usage_in_flight
-        if limiter is not None and not limiter.try_take():
-            try:
-                await limiter.take(call.seconds_left())
-            except UmgError as error:
-                self._failures.add(error)
-                if not plan.is_single:
-                    plan.add_retry(attempt, first=True)
-                return False
-        generation = shared.health.begin(channel, model, is_last=not plan.targets)
-        if not generation:
-            if limiter is not None:
-                limiter.release()
+        try:
+            await self._plan.limiters[attempt.channel].take(self.call.seconds_left())
+        except UmgError as error:
+            self._failures.add(error)
+            if not self._plan.is_single:
+                self._plan.add_retry(attempt, first=True)
+            return False
+        return True
+
+    def _begin(self, attempt: AttemptT) -> bool:
+        """Begin the attempt, which has a slot of its channel. Return False if the circuit breaker is open: the attempt
+        is deferred until no other channel is left.
+        """
+        plan, shared = self._plan, self._plan.shared
+        if not shared.admit(attempt, is_last=not plan.targets, is_retry=self._retries > 0):
             if plan.targets:
                 plan.defer(attempt)
             else:
-                self._failures.add(circuit_open(self._requested_model, shared.health.seconds_to_probe(channel, model)))
+                self._failures.add(circuit_open(self._requested_model, shared.seconds_to_probe(attempt.target)))
             return False
-        if not self._retries:
-            shared.budgets[channel].calls += 1
-        call.facts.attempts += 1
-        attempt.limiter, attempt.generation, attempt.began_at = limiter, generation, time.perf_counter()
-        # a retry is the same attempt, with another answer
-        attempt.answer = answer = UpstreamAnswer(None if usage_in_flight is None else usage_in_flight.begin)
-        answer.stream_start = call.stream_start
-        answer.refuses_changes = STRICT in call.arrival.metadata and call.strict
-        ANSWER.set(answer)
-        if call.span is not None:
-            attempt.span = call.span.begin_attempt(attempt.target)
+        for record in self._observers.begun:
+            record(self.call, attempt)
         return True
 
-    def _cancel(self, attempt: AttemptT) -> None:
-        """Record that the attempt was cancelled, which is no failure of the channel."""
-        self._end(attempt, CALLER_LEFT)
-        self._plan.shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
-
     def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
-        """Count the attempt, add it to the record of the call, and release its slot.
-        `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure `error`.
-        """
-        facts, answer, began_at = self.call.facts, attempt.answer, attempt.began_at
-        channel, model = attempt.channel, attempt.target.model
-        if attempt.span is not None:
-            attempt.span.end(outcome, error)
-        self._plan.shared.metrics.attempt(channel, model, outcome)
-        record = AttemptRecord(
-            channel=channel,
-            model=model,
-            start_micros=int((began_at - facts.began_at) * 1e6),
-            duration_micros=int((time.perf_counter() - began_at) * 1e6),
-            status=answer.status,
-            request_id=answer.request_id,
-            reason=CANCELLED if outcome == CALLER_LEFT else "",
-            protocol=attempt.call.report.protocol,
-        )
-        if error is not None:
-            record.reason = error.name
-            if (failure := error.facts) is not None:
-                record.status, record.request_id, record.kind = failure.status, failure.request_id, failure.kind.value
-                record.code, record.message = storable(failure.code), storable(failure.message)
-            if answer.is_sent and self.call.charges.usage_in_flight is not None:
-                self.call.charges.usage_in_flight.fail()
-        if not record.reason or all(earlier.reason for earlier in facts.ended_attempts):
-            facts.upstream_status = record.status
-        facts.ended_attempts.append(record)
-        if attempt.limiter is not None:
-            attempt.limiter.release()
+        """Send the outcome of the attempt to the observers."""
+        for record in self._observers.ended:
+            record(self.call, attempt, outcome, error)

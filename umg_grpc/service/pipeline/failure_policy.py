@@ -5,8 +5,8 @@ caller gets.
 import re
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
-from umg_grpc.routing import Target
+from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.routing import PublicModel, Target, model_not_found
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
@@ -84,6 +84,23 @@ def facts_of(error: UmgError) -> ProviderFailure:
     status = int(error.metadata.get("upstream_status", "0"))
     kind = kind_of(Evidence(error.reason, status))
     return ProviderFailure(kind, status, message=clean(error.message, MAX_MESSAGE_CHARACTERS))
+
+
+def with_channel(error: UmgError, target: Target, model: PublicModel, requested_model: str) -> UmgError:
+    """Return the error of an attempt at a channel with facts for the operators, which `error` gets too. An unknown
+    model is an error of the caller if the channel serves it by a pattern, whose names callers choose.
+    `model`: the model of the call. `requested_model`: its id or alias in the request.
+    """
+    missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
+    unknown = missing and all(served.id != model.id for served in target.channel.models)
+    if error.failure is not None:
+        facts = error.facts or facts_of(error)  # errors of upstreams in the gateway have none
+        is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
+        error.facts = facts._replace(model=target.model, kind=FailureKind.REQUEST if is_callers else facts.kind)
+    if not unknown:
+        return error
+    not_found = model_not_found(requested_model).with_failure(Failure.CONTEXT)
+    return not_found.with_facts(error.facts).with_usage(error.usage)
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:

@@ -7,10 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from umg_grpc.base.provider_failure import ProviderFailure
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
+from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
@@ -64,12 +66,45 @@ class Resilience:
         """Return whether the circuit breaker lets a call go to the target's channel and model."""
         return self.health.is_healthy(target.channel.name, target.model)
 
-    def record_failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a channel in the metrics, and store it as the channel's last failure, which `umg models`
-        prints.
+    def seconds_to_probe(self, target: Target) -> float:
+        """Return the seconds until the circuit breaker of the target admits a test call; 0 if it is not open."""
+        return self.health.seconds_to_probe(target.channel.name, target.model)
+
+    def admit(self, attempt: Attempt[EncodedRequest], *, is_last: bool, is_retry: bool) -> bool:
+        """Begin an attempt, which has its slot, if the circuit breaker admits it; else release the slot. Return whether
+        it is admitted; `attempt_ended` must follow then. `is_last`: whether the call has no other channel left.
+        `is_retry`: whether the call was retried, so that its attempts earn no further retry.
         """
-        self.metrics.failure(channel, facts)
-        self._failures.record(channel, facts)
+        attempt.generation = self.health.begin(attempt.channel, attempt.target.model, is_last=is_last)
+        if not attempt.generation:
+            if attempt.limiter is not None:
+                attempt.limiter.release()
+            return False
+        if not is_retry:
+            self.budgets[attempt.channel].calls += 1
+        return True
+
+    def may_retry(self, attempt: Attempt[EncodedRequest], credit: float = 0.0) -> bool:
+        """Take a retry of the attempt from the retry budget of its channel. Return False if none is left. `credit`:
+        number of retries that may be taken in advance.
+        """
+        return self.budgets[attempt.channel].spend(credit)
+
+    def attempt_ended(
+        self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
+    ) -> None:
+        """Release the slot of the attempt, record its outcome at its circuit breaker, and store a failure as the
+        channel's last one, which `umg models` prints.
+        """
+        if attempt.limiter is not None:
+            attempt.limiter.release()
+        if error is not None and error.failure is not None and error.facts is not None:
+            self._failures.record(attempt.channel, error.facts)
+        target = attempt.target
+        if outcome == CALLER_LEFT or (error is not None and target.channel.is_simulated):
+            self.health.cancelled(attempt.channel, target.model, attempt.generation)
+        else:
+            self.health.end(attempt.channel, target.model, error, attempt.generation)
 
     def backoff(self, retries: int) -> float:
         """Return the seconds to wait before the next retry of a call, half of them random, doubled with each earlier

@@ -187,7 +187,8 @@ class Submissions:
         call, channels = new.call, self._context.channels
         encoder = VideoEncoder(channels, partial(self._submission, new))
         plan = plan_attempts(new.targets, encoder, self._context.shared)
-        attempts = VideoLoop(call, new.model, new.request.model, plan, call.caller.show_route)
+        observers, shows_route = self._context.observers, call.caller.show_route
+        attempts = VideoLoop(call, new.model, new.request.model, plan, observers, shows_route)
         try:
             while True:
                 async with attempts:

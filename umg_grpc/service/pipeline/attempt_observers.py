@@ -1,0 +1,50 @@
+"""Events of attempts, and the list of the functions that record them: usage records, spans, metrics, and the protection
+of the channels.
+
+An observer is bound once a process, and gets the events of the attempts of all calls. It neither waits nor raises.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline import attempt_records
+from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience.channel_protection import Resilience
+from umg_grpc.service.telemetry import attempt_spans
+
+AttemptEvent: TypeAlias = Callable[[Call, Attempt[EncodedRequest]], None]
+AttemptEnd: TypeAlias = Callable[[Call, Attempt[EncodedRequest], str, UmgError | None], None]
+"""Function that gets the outcome of an attempt: a constant of the module `attempt` or the kind of the failure, and the
+error; None for a success and for a cancelled attempt.
+"""
+
+
+class AttemptObservers(NamedTuple):
+    """Functions that get the events of every attempt, each list in the order of its calls."""
+
+    begun: Sequence[AttemptEvent]
+    """Called when an attempt has its slot, before its request is sent."""
+    selected: Sequence[AttemptEvent]
+    """Called when an attempt becomes the one whose response the caller gets."""
+    ended: Sequence[AttemptEnd]
+    """Called once for each attempt that begun."""
+    hedged: Callable[[str, bool], None]
+    """Called once for each hedge, with the public model id, and whether the caller gets the hedge's response."""
+
+
+def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bool) -> AttemptObservers:
+    """Return the observers of the attempts of a process. `has_spans`: whether calls have spans (telemetry)."""
+    return AttemptObservers(
+        begun=(attempt_records.attempt_begun, *((attempt_spans.attempt_begun,) if has_spans else ())),
+        selected=(attempt_records.attempt_selected,),
+        ended=(
+            *((attempt_spans.attempt_ended,) if has_spans else ()),  # first: its duration is the attempt's alone
+            metrics.attempt_ended,
+            attempt_records.attempt_ended,
+            protection.attempt_ended,  # last: it releases the slot, with which another call begins
+        ),
+        hedged=metrics.hedged,
+    )

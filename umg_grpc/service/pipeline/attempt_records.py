@@ -1,0 +1,61 @@
+"""Records of the attempts of a call: facts for its log line, its metrics and its usage record."""
+
+import time
+
+from umg_grpc.base.attempt_progress import ANSWER, UpstreamAnswer
+from umg_grpc.base.errors import UmgError
+from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.store.usage_record_table import AttemptRecord, storable
+from umg_grpc.wire.core.gateway_headers import STRICT
+
+CANCELLED = "CANCELLED"
+
+
+def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
+    """Count the attempt, and begin its record, to which the HTTP client adds the provider's answer."""
+    call.facts.attempts += 1
+    attempt.began_at, usage = time.perf_counter(), call.charges.usage_in_flight
+    # a retry is the same attempt, with another answer
+    attempt.answer = answer = UpstreamAnswer(None if usage is None else usage.begin)
+    answer.stream_start = call.stream_start
+    answer.refuses_changes = STRICT in call.arrival.metadata and call.strict
+    ANSWER.set(answer)
+
+
+def attempt_selected(call: Call, attempt: Attempt[EncodedRequest]) -> None:
+    """Charge the call by the channel of the attempt, whose response the caller gets."""
+    facts, charges = call.facts, call.charges
+    facts.channel, facts.report = attempt.channel, attempt.call.report
+    facts.usage = facts.quantities = None
+    if charges.prices is not None:  # else the call is charged later, as a video task
+        charges.prices = attempt.target.prices
+
+
+def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None) -> None:
+    """Add the attempt to the usage record of the call."""
+    facts, answer, began_at = call.facts, attempt.answer, attempt.began_at
+    record = AttemptRecord(
+        channel=attempt.channel,
+        model=attempt.target.model,
+        start_micros=int((began_at - facts.began_at) * 1e6),
+        duration_micros=int((time.perf_counter() - began_at) * 1e6),
+        status=answer.status,
+        request_id=answer.request_id,
+        reason=CANCELLED if outcome == CALLER_LEFT else "",
+        protocol=attempt.call.report.protocol,
+    )
+    if error is not None:
+        record.reason = error.name
+        if (failure := error.facts) is not None:
+            record.status, record.request_id, record.kind = failure.status, failure.request_id, failure.kind.value
+            record.code, record.message = storable(failure.code), storable(failure.message)
+        if error.usage is not None:
+            facts.usage = error.usage  # charged if no other attempt follows
+        if answer.is_sent and call.charges.usage_in_flight is not None:
+            call.charges.usage_in_flight.fail()
+    if attempt.is_abandoned:
+        facts.abandoned += (attempt.channel,)
+    if not record.reason or all(earlier.reason for earlier in facts.ended_attempts):
+        facts.upstream_status = record.status
+    facts.ended_attempts.append(record)
