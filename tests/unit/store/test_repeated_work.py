@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
-from tests.support.event_loops import SimulatedTimeLoop
+from tests.support.simulated_time import SimulatedTimeLoop
 from umg_grpc.store import repeated_work
 from umg_grpc.store.repeated_work import Background
 

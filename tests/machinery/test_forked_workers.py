@@ -12,7 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = ("-p", "tests.support.forked_workers", "-p", "no:cacheprovider", "--workers", "2", "--import-mode=importlib")
+OPTIONS = (
+    "-p",
+    "tests.machinery.forked_workers",
+    "-p",
+    "no:cacheprovider",
+    "--workers",
+    "2",
+    "--import-mode=importlib",
+)
 
 CONFTEST = """
 import os, pytest

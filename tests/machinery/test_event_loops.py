@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.event_loops import ClosingLoop, StrictLoop
+from tests.machinery.event_loops import ClosingLoop, StrictLoop
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ from typing import Final, Literal
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.machinery.run_order import EARLY_FILE
+
 STOP_SECONDS: Final = 20
 """Time in which interrupted workers tear down their fixtures, before they are killed."""
 
@@ -48,7 +50,8 @@ Location = tuple[str, int | None, str]
 def pytest_addoption(parser: pytest.Parser) -> None:
     description = "run the tests in N processes that are forked after the collection"
     parser.addoption("--workers", type=int, default=0, metavar="N", help=description)
-    parser.addini("early_file", "file whose tests run in a worker while the others are collected", type="paths")
+    description = "file whose tests run in a worker while the others are collected"
+    parser.addini("early_file", description, type="paths", default=[EARLY_FILE])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checkout_data import FOLDER
+from tests.machinery.checkout_data import FOLDER
 from tests.support.forked_umg_starts import Program, new_folder
 from tests.support.processes import run
 from umg_grpc.store.channel_failure_file import FILE_NAME

@@ -1,10 +1,18 @@
-"""Event loops of tests: one that fails the test which leaves a connection open, and one with a simulated clock.
+"""Event loops of tests: one fails the test which leaves a connection open.
 
-Without the first, the garbage collector warns of the connection minutes later, and fails a test that has no part in it.
+Without it, the garbage collector warns of the connection minutes later, and fails a test that has no part in it.
 """
 
 import asyncio
-import selectors
+from collections.abc import Callable
+
+import pytest
+import uvloop
+
+ON_UVLOOP = {"e2e", "http_facade", "service", "spec"}
+"""Directories whose tests run on the event loop of a gateway that serves. It reports transports that SDKs leave open."""
+LEAVES_CONNECTIONS = "test_langchain.py"
+"""File of tests whose library keeps its clients until the process ends, without a way to close them."""
 
 
 class ClosingLoop(asyncio.SelectorEventLoop):
@@ -31,26 +39,14 @@ class StrictLoop(asyncio.SelectorEventLoop):
         is_open = [each for each in self._transports.values() if each.get_extra_info("socket").fileno() >= 0]
         peers = [f"{each.get_protocol()!r}, peer {each.get_extra_info('peername')}" for each in is_open]
         super().close()
-        assert not is_open, "\n".join(["the test leaves connections open:", *peers])
+        if is_open:
+            raise AssertionError("\n".join(["the test leaves connections open:", *peers]))
 
 
-class _SimulatedWaits(selectors.SelectSelector):
-    """Selector that waits by moving a clock on, and never for a file."""
-
-    seconds = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "the loop would wait for ever: no task has a timer"
-        self.seconds += timeout
-        return []
-
-
-class SimulatedTimeLoop(asyncio.SelectorEventLoop):
-    """Event loop of tasks without I/O and threads, whose clock moves on only by their timers."""
-
-    def __init__(self) -> None:
-        self._waits = _SimulatedWaits()
-        super().__init__(self._waits)
-
-    def time(self) -> float:
-        return self._waits.seconds
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Choose the event loop of a test."""
+    if item.path.parent.name in ON_UVLOOP:
+        return {"uvloop": uvloop.new_event_loop}
+    if item.path.name == LEAVES_CONNECTIONS:
+        return {"asyncio": ClosingLoop}
+    return {"asyncio": StrictLoop}
