@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from umg_grpc import wire
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.beta_features import betas_without_field
+from umg_grpc.wire.core.error_field_paths import body_path
 from umg_grpc.wire.core.json import echo
-from umg_grpc.wire.core.unknown_fields import note_nested, source_path
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -51,6 +52,24 @@ def report_unsupported(
         if betas_without_field(request.source.headers[name]):
             report.drop(name)
     note_nested(request.source, report)
+
+
+def note_nested(source: pb.SourceDocument, report: Report) -> None:
+    """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
+    translated to another format loses them.
+    """
+    face = wire.FORMATS.get(source.format)
+    if face is not None and face.unknown_fields is not None:
+        for path in face.unknown_fields(source.body):
+            report.drop(body_path(path, face.wire_path))
+
+
+def source_path(name: str, source: pb.SourceDocument) -> str:
+    """Return a canonical path for a field that only the caller's body has, for errors. `name`: its path in the body.
+    `source`: the body with its format.
+    """
+    face = wire.FORMATS.get(source.format)
+    return name if face is None else body_path(name, face.wire_path)
 
 
 def reject_several_candidates(request: pb.GenerateRequest) -> None:

@@ -17,8 +17,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.error_field_paths import BODY
-from umg_grpc.wire.core.unknown_fields import note_nested
 from umg_grpc.wire.dropped_fields_report import Report, header_name
+from umg_grpc.wire.unsupported_fields import note_nested
 
 Json = Mapping[str, object]
 

@@ -13,9 +13,6 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct, inspect
 
-from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import body_path
-from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
@@ -47,28 +44,6 @@ def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], not
     """
     for name in unknown:
         (notes.uncarried if name in harmless else notes.indispensable).append(name)
-
-
-def note_nested(source: pb.SourceDocument, report: Report) -> None:
-    """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
-    translated to another format loses them.
-    """
-    from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
-
-    codec = FORMATS.get(source.format)
-    if codec is not None and codec.unknown_fields is not None:
-        for path in codec.unknown_fields(source.body):
-            report.drop(body_path(path, codec.wire_path))
-
-
-def source_path(name: str, source: pb.SourceDocument) -> str:
-    """Return a canonical path for a field that only the caller's body has, for errors. `name`: its path in the body.
-    `source`: the body with its format.
-    """
-    from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
-
-    codec = FORMATS.get(source.format)
-    return name if codec is None else body_path(name, codec.wire_path)
 
 
 @dataclass(frozen=True, slots=True)
