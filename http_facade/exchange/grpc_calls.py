@@ -10,6 +10,7 @@ from multidict import istr
 from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
+from umg_grpc.base.grpc_status import has_status_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
@@ -211,7 +212,7 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, fac
     try:
         await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=pairs)
     except grpc.aio.AioRpcError as error:
-        if error.code() != grpc.StatusCode.PERMISSION_DENIED:
+        if not has_status_of(error, pb.ERROR_REASON_PERMISSION_DENIED):
             raise
     exchange.is_called = False
 

@@ -115,6 +115,11 @@ def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
     return UmgError(reason, message)
 
 
+def has_status_of(error: grpc.aio.AioRpcError, reason: "pb.ErrorReason.ValueType") -> bool:
+    """Return whether a failed RPC has the gRPC status code of a reason, which other reasons may have too."""
+    return error.code() == STATUS[reason]
+
+
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
     """Return the error reason with this name (`MODEL_NOT_FOUND`); INTERNAL for a name that this build does not have."""
     known = f"ERROR_REASON_{name}"

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.base.grpc_status import from_rpc, has_status_of
 from umg_grpc.base.pasted_lines import shell_word
 from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
@@ -138,7 +138,7 @@ class VideoClient:
                 return
             except grpc.aio.AioRpcError as error:
                 failures += 1
-                if error.code() != grpc.StatusCode.UNAVAILABLE or failures > RECONNECTIONS:
+                if not has_status_of(error, pb.ERROR_REASON_UNAVAILABLE) or failures > RECONNECTIONS:
                     raise
                 await asyncio.sleep(RECONNECT_SECONDS)
             finally:
