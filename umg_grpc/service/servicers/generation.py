@@ -44,8 +44,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         applies.
         """
         call = current()
-        counted, notes, access = await self._pipeline.read(call, request, request.request, counted=True)
-        model = access.resolved.model
+        read = await self._pipeline.read(call, request, request.request)
+        counted, notes, model = read.request, read.notes, read.model
         call.facts.model = model.id
         if counted.previous_response_id:
             decoded = DecodedRequest(counted, notes)

@@ -110,8 +110,8 @@ class Answer(msgspec.Struct, eq=False):
             self.stores_reasoning = self.stores_any = True
             self.has_reasoning = None
 
-    async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Complete and store a response that is not streamed, and return it."""
+    async def whole(self, response: pb.GenerateResponse) -> None:
+        """Complete and store a response that is not streamed."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         if not response.HasField("complete_time"):
@@ -136,7 +136,6 @@ class Answer(msgspec.Struct, eq=False):
                 if not self.passthrough:  # the body of a passthrough stays unchanged
                     response.usage.CopyFrom(facts.usage)
             await self.retain(read, streamed=False)
-        return response
 
     def _complete_calls(self, response: pb.GenerateResponse) -> None:
         """Set the ids that are missing in the tool calls of the response."""

@@ -1,9 +1,10 @@
 """Pipeline of text generation, for complete responses and for streams."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
 from functools import partial
+from typing import TypeAlias
 
 from google.protobuf.message import Message
 from msgspec.structs import replace
@@ -28,14 +29,16 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
     find_origin,
 )
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
-from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.hedged_requests import first_stream
 from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.response_pipeline import ResponsePipeline, ResponseStep
+from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, Step
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.gateway_headers import CACHE, STRICT
-from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.core.gateway_headers import STRICT
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
 HOLD_SECONDS = 60.0
@@ -44,7 +47,10 @@ be tried. Then clients need the provider's own events: some count no comments as
 """
 
 
-class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
+TextStep: TypeAlias = ResponseStep[GenerationCall, GenerationAttempt, pb.GenerateResponse]
+
+
+class GenerationPipeline(ResponsePipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
     """Pipeline of text generation, for complete responses and for streams."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
@@ -58,52 +64,21 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
         the key is exceeded.
         """
-        request, notes, access = await self.read(call, message, request)
-        model = access.resolved.model
-        if access.has_rules or request.HasField("tool_choice"):
-            request, notes = _apply_rules(DecodedRequest(request, notes), access.resolved, stream=stream)
-        if access.has_limits:
-            await self.count_request(call, model, request)
-        call.facts.model = model.id  # set here, since the call may reach no channel
-        face, conversations = FORMATS.get(request.source.format), self._memory.conversations
-        stores_by_default = face is not None and face.stores_by_default
-        if conversations is None:
-            if request.store or stores_by_default:
-                request, notes = _disable_storage(request, notes)
-        elif stores_by_default:
-            resolved = await conversations.resolve(access.caller.key_id, request)
-            if resolved is not request:
-                request, notes = resolved, notes.with_edited("messages")
-        continued: Continued | Thread | None = None
-        if request.HasField("thread"):
-            decoded = DecodedRequest(request, notes)
-            continued = await self._open_thread(call, decoded, access.resolved, stream=stream)
-        elif request.previous_response_id:
-            continued = await self._continue(call, DecodedRequest(request, notes), model.id)
-        if access.has_budget:
-            try:
-                whole = DecodedRequest(request, notes) if continued is None else continued.whole
-                await self.reserve_cost(call, access, whole)
-            except BaseException:  # cancellation too: another call may continue the thread then
-                await self.close(call, continued)
-                raise
-        call.charges.prices = model.prices
-        beginning = None
-        if access.has_several:
-            threaded = continued.continued if isinstance(continued, Thread) else None
-            conversation = request if threaded is None else threaded.canonical
-            beginning = prompt_cache_affinity.beginning(access.caller.key_id, conversation)
-        return GenerationCall(
-            call=call,
-            request=request,
-            notes=notes,
-            access=access,
-            model=model,
-            face=face,
-            continued=continued,
-            beginning=beginning,
-            full_request=request if continued is None else continued.whole.canonical,
-        )
+        admitted = _arrived(call, message, request, stream=stream)
+        try:
+            await self._run(self._entrance, admitted)
+        except BaseException:  # cancellation too: another call may continue the thread then
+            await self.close(call, admitted.continued)
+            raise
+        return admitted
+
+    async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
+        """Return the call with its request decoded and validated and its model resolved, to count its tokens: no limit
+        and no price of the model matters. `message`: gRPC message that contains `request`. Raise UmgError.
+        """
+        counted = _arrived(call, message, request, counted=True)
+        await self._run(self._reading, counted)
+        return counted
 
     async def close(self, call: Call, continued: Continued | Thread | None) -> None:
         """End the exclusive right of the call to continue its thread, also if the call is cancelled; do nothing for a
@@ -121,16 +96,12 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         """
         admitted = to_cache or await self.admit(call, request, request.request, stream=True)
         try:
-            if (
-                to_cache is None
-                and (admitted.model.cache or CACHE in call.arrival.metadata)
-                and (entry := await self._context.cache.entry(call, admitted.model, admitted.request, admitted.notes))
-            ):
+            if to_cache is None and self._may_cache(admitted) and (entry := await self._cache_entry(admitted)):
                 async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
                     async for message in cached:
                         yield message
                 return
-            attempts = await self.attempts(admitted, stream=True)
+            attempts = await self._planned(admitted, stream=True)
             has_no_output = partial(is_without_output, admitted.face)
             while True:
                 async with attempts:
@@ -157,7 +128,27 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             if to_cache is None and admitted.continued is not None:
                 await self.close(call, admitted.continued)
 
-    def _check_content(self, request: pb.GenerateRequest) -> None:
+    # --- steps before the attempts
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[GenerationCall]]:
+        return {**super()._request_steps(), RULES: self._apply_rules, CONVERSATION: self._find_conversation}
+
+    async def _decode_body(self, admitted: GenerationCall) -> None:
+        given, counted = admitted.request, admitted.counted
+
+        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+            if counted and codec.decode_count is not None:
+                return codec.decode_count(body, headers, given.model)
+            request, _, notes = codec.decode_request(body, headers, given.model)
+            return DecodedRequest(request, notes)
+
+        limit = self._context.body_limit
+        admitted.request, admitted.notes = await read_source(
+            given.source, FORMATS, decode, none="no text format", limit=limit
+        )
+
+    def _validate(self, admitted: GenerationCall) -> Awaitable[None] | None:
+        waiting, request = super()._validate(admitted), admitted.request
         if not (
             request.messages
             or request.instructions
@@ -167,19 +158,56 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         ):
             text = "messages must not be empty; send at least one"
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+        return waiting
 
-    async def _decode(self, given: pb.GenerateRequest, *, counted: bool) -> DecodedRequest[pb.GenerateRequest]:
-        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
-            if counted and codec.decode_count is not None:
-                return codec.decode_count(body, headers, given.model)
-            request, _, notes = codec.decode_request(body, headers, given.model)
-            return DecodedRequest(request, notes)
+    def _apply_rules(self, admitted: GenerationCall) -> None:
+        """Apply the rules of the model's family. Raise UmgError if the request breaks one."""
+        access, request = admitted.access, admitted.request
+        if access.has_rules or request.HasField("tool_choice"):
+            decoded = DecodedRequest(request, admitted.notes)
+            admitted.request, admitted.notes = _apply_rules(decoded, access.resolved, stream=admitted.stream)
 
-        return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)
+    def _find_conversation(self, admitted: GenerationCall) -> Awaitable[None] | None:
+        """Find the stored response or thread that the call continues. Raise UmgError for an unknown one."""
+        admitted.face = face = FORMATS.get(admitted.request.source.format)
+        stores_by_default, has_stored = face is not None and face.stores_by_default, False
+        if self._memory.conversations is not None:
+            has_stored = stores_by_default
+        elif admitted.request.store or stores_by_default:
+            admitted.request, admitted.notes = _disable_storage(admitted.request, admitted.notes)
+        admitted.full_request = request = admitted.request
+        if has_stored or request.HasField("thread") or request.previous_response_id:
+            return self._continue_conversation(admitted)
+        return None
+
+    async def _continue_conversation(self, admitted: GenerationCall) -> None:
+        call, conversations = admitted.call, self._memory.conversations
+        if conversations is not None and admitted.face is not None and admitted.face.stores_by_default:
+            resolved = await conversations.resolve(admitted.access.caller.key_id, admitted.request)
+            if resolved is not admitted.request:
+                admitted.request, admitted.notes = resolved, admitted.notes.with_edited("messages")
+        decoded = DecodedRequest(admitted.request, admitted.notes)
+        if admitted.request.HasField("thread"):
+            resolved_model = admitted.access.resolved
+            admitted.continued = await self._open_thread(call, decoded, resolved_model, stream=admitted.stream)
+        elif admitted.request.previous_response_id:
+            admitted.continued = await self._continue(call, decoded, admitted.model.id)
+        continued = admitted.continued
+        admitted.full_request = admitted.request if continued is None else continued.whole.canonical
+
+    def _whole_request(self, admitted: GenerationCall) -> DecodedRequest[pb.GenerateRequest]:
+        continued = admitted.continued
+        return super()._whole_request(admitted) if continued is None else continued.whole
+
+    # --- plan and completion
 
     async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
-        reasoning, access = self._memory.reasoning, admitted.access
+        reasoning, access, continued = self._memory.reasoning, admitted.access, admitted.continued
         pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
+        if access.has_several:
+            threaded = continued.continued if isinstance(continued, Thread) else None
+            conversation = admitted.request if threaded is None else threaded.canonical
+            admitted.beginning = prompt_cache_affinity.beginning(access.caller.key_id, conversation)
         if access.has_several or pins:
             origin = await find_origin(admitted, reasoning)
             preferences = RoutePreferences(
@@ -196,12 +224,15 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         )
         return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream, healing)
 
-    async def _settle(
+    def _response_steps(self) -> Mapping[Step, TextStep]:
+        return {COMPLETE: self._complete}
+
+    def _complete(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
-    ) -> pb.GenerateResponse:
+    ) -> Awaitable[None]:
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
-        return await Answer(admitted, attempt, self._memory).whole(response)
+        return Answer(admitted, attempt, self._memory).whole(response)
 
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
@@ -243,6 +274,21 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
                 return None
             raise
+
+
+def _arrived(
+    call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool = False, counted: bool = False
+) -> GenerationCall:
+    """Return a call that has taken no step yet."""
+    return GenerationCall(
+        call=call,
+        message=message,
+        request=request,
+        notes=call.arrival.notes or NO_NOTES,
+        full_request=request,
+        stream=stream,
+        counted=counted,
+    )
 
 
 def _apply_rules(

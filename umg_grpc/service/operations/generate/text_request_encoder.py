@@ -33,9 +33,13 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """Admitted text call, with the stored conversation that it continues."""
 
-    face: TextFormat | None  # format of the caller's body; None for a request in the canonical form
-    continued: Continued | Thread | None
-    beginning: bytes | None
+    stream: bool = False
+    """Whether a stream is requested."""
+    counted: bool = False
+    """Whether only the tokens of the request are counted."""
+    face: TextFormat | None = None  # format of the caller's body; None for a request in the canonical form
+    continued: Continued | Thread | None = None
+    beginning: bytes | None = None
     """Digest of the beginning of the conversation, for prompt cache affinity; None if there is no choice of channels,
     or the conversation is too short.
     """

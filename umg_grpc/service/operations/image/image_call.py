@@ -9,8 +9,8 @@ from umg_grpc.v1 import pb
 class AdmittedImages(Admitted[pb.GenerateImageRequest], kw_only=True):
     """Admitted call of the image operation, with the rules of the model's image family."""
 
-    rules: ImageRules | None
-    """Rules of the model's image family; None for a model without a family."""
+    rules: ImageRules | None = None
+    """Rules of the model's image family, set by the step `rules`; None for a model without a family."""
 
 
 def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:

@@ -1,8 +1,9 @@
 """Pipeline of the image operation: complete responses, and streams of drafts and images."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from typing import TypeAlias
 
 from google.protobuf.message import Message
 from msgspec.structs import replace
@@ -15,17 +16,18 @@ from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_
 from umg_grpc.service.operations.image.streamed_images import StreamedImages, is_without_image
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
-from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.hedged_requests import first_stream
 from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.response_pipeline import ResponsePipeline, ResponseStep, checked_message
+from umg_grpc.service.pipeline.steps import COMPLETE, INPUTS, RULES, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import CACHE
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.images.image_request_checks import check
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 HOLD_SECONDS = 60.0
 """Maximum seconds for which the start of a stream is held back in wait of its first draft or image: most failures occur
@@ -33,8 +35,11 @@ before, and another channel can then be tried.
 """
 
 
+ImageStep: TypeAlias = ResponseStep[AdmittedImages, Attempt[ImageCall], pb.GenerateImageResponse]
+
+
 class ImagePipeline(
-    Pipeline[pb.GenerateImageRequest, pb.GenerateImageResponse, AdmittedImages, Attempt[ImageCall]],
+    ResponsePipeline[pb.GenerateImageRequest, pb.GenerateImageResponse, AdmittedImages, Attempt[ImageCall]],
 ):
     """Pipeline that the calls for images go through: admission, attempts at channels, and delivery of the images."""
 
@@ -50,25 +55,15 @@ class ImagePipeline(
         the key is exceeded.
         """
         call = current()
-        request, notes, access = await self.read(call, message, request)
-        model = access.resolved.model
-        rules = family_row(model.id, model.family)
-        is_read = call.arrival.notes is not None or request.HasField("source")
-        if not is_read and _has_files(request):  # no codec has checked the files
-            await asyncio.to_thread(check_inputs, request)
-        check(request, rules, notes.family)
-        self._delivery.check_addresses(request)
-        await self.count_and_reserve(call, access, request, notes)
-        if notes.files is not None and (model.cache or CACHE in call.arrival.metadata or not are_bytes(request, rules)):
-            notes = replace(notes, files=None)
-        notes = replace(notes, model_family=model.family)
-        return AdmittedImages(call=call, request=request, notes=notes, access=access, model=model, rules=rules)
+        admitted = AdmittedImages(call=call, message=message, request=request, notes=call.arrival.notes or NO_NOTES)
+        await self._run(self._entrance, admitted)
+        return admitted
 
     async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the stream of the first channel that answers. After the first message no other channel is tried. Raise
         UmgError if all channels fail, or if the stream breaks off.
         """
-        attempts = await self.attempts(admitted, stream=True)
+        attempts = await self._planned(admitted, stream=True)
         while True:
             async with attempts:
                 early, messages = await first_stream(attempts, admitted.model.hedge, is_without_image, HOLD_SECONDS)
@@ -85,23 +80,54 @@ class ImagePipeline(
                 streamed.close()
                 return
 
-    async def _validate(self, message: Message) -> None:
-        request = message.request if isinstance(message, pb.StreamGenerateImageRequest) else message
-        if isinstance(request, pb.GenerateImageRequest) and _has_files(request):
-            await asyncio.to_thread(schema_validation.check, message)
-        else:
-            schema_validation.check(message)
+    # --- steps before the attempts
 
-    async def _decode(
-        self, given: pb.GenerateImageRequest, *, counted: bool
-    ) -> DecodedRequest[pb.GenerateImageRequest]:
+    def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedImages]]:
+        return {**super()._request_steps(), RULES: self._apply_rules, INPUTS: self._take_files}
+
+    async def _decode_body(self, admitted: AdmittedImages) -> None:
+        given, limit = admitted.request, self._context.body_limit
+
         def decode(
             codec: ImageFormat, body: bytes, headers: Mapping[str, str]
         ) -> DecodedRequest[pb.GenerateImageRequest]:
             return codec.decode_request(body, headers, given.model)
 
-        limit = self._context.body_limit
-        return await read_source(given.source, self._formats, decode, none="no format to make images in", limit=limit)
+        admitted.request, admitted.notes = await read_source(
+            given.source, self._formats, decode, none="no format to make images in", limit=limit
+        )
+
+    def _validate(self, admitted: AdmittedImages) -> Awaitable[None] | None:
+        if admitted.is_canonical and _has_files(admitted.request):
+            return asyncio.to_thread(schema_validation.check, checked_message(admitted))
+        return super()._validate(admitted)
+
+    def _apply_rules(self, admitted: AdmittedImages) -> Awaitable[None] | None:
+        """Check the request by the rules of the model's family and of the gateway. Raise UmgError if it breaks one."""
+        request, model = admitted.request, admitted.model
+        admitted.rules = family_row(model.id, model.family)
+        is_read = admitted.call.arrival.notes is not None or not admitted.is_canonical
+        if not is_read and _has_files(request):
+            return self._check_files(admitted)
+        self._check_request(admitted)
+        return None
+
+    async def _check_files(self, admitted: AdmittedImages) -> None:
+        await asyncio.to_thread(check_inputs, admitted.request)  # which no codec has checked
+        self._check_request(admitted)
+
+    def _check_request(self, admitted: AdmittedImages) -> None:
+        check(admitted.request, admitted.rules, admitted.notes.family)
+        self._delivery.check_addresses(admitted.request)
+
+    def _take_files(self, admitted: AdmittedImages) -> None:
+        """Drop the files of the caller's body unless they can be sent to a provider as they came."""
+        request, notes, model = admitted.request, admitted.notes, admitted.model
+        if notes.files is not None and (self._may_cache(admitted) or not are_bytes(request, admitted.rules)):
+            notes = replace(notes, files=None)
+        admitted.notes = replace(notes, model_family=model.family)
+
+    # --- plan and completion
 
     async def _plan(
         self, admitted: AdmittedImages, *, stream: bool
@@ -114,18 +140,26 @@ class ImagePipeline(
         )
         return preferences, ImageEncoder(admitted, face, context.channels.images)
 
-    async def _settle(
+    def _response_steps(self) -> Mapping[Step, ImageStep]:
+        return {COMPLETE: self._complete, SETTLE: self._settle}
+
+    def _complete(
         self, admitted: AdmittedImages, attempt: Attempt[ImageCall], response: pb.GenerateImageResponse
-    ) -> pb.GenerateImageResponse:
-        result, passed = response.result, response.HasField("source")
-        if not result.images and not passed:
+    ) -> Awaitable[None] | None:
+        """Convert the images to the requested form. Raise UmgError for a response without images."""
+        if response.HasField("source"):
+            return None
+        if not response.result.images:
             message = "the provider's answer has no image"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
-        if not passed:
-            await self._delivery.deliver(admitted, attempt.target.channel, result)
+        return self._delivery.deliver(admitted, attempt.target.channel, response.result)
+
+    def _settle(
+        self, admitted: AdmittedImages, attempt: Attempt[ImageCall], response: pb.GenerateImageResponse
+    ) -> None:
+        result = response.result
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
         admitted.call.list_dropped(response)
-        return response
 
 
 def _has_files(request: pb.GenerateImageRequest) -> bool:

@@ -7,12 +7,14 @@ from typing import Generic
 from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
-from umg_grpc.service.pipeline.base_pipeline import Admitted, Pipeline, PipelineContext, RequestT, ResponseT
+from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.request_decoding import read_source
+from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
+from umg_grpc.service.pipeline.steps import COMPLETE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 
 
@@ -24,7 +26,8 @@ class UnaryCall(Admitted[RequestT], kw_only=True):
 
 
 class UnaryPipeline(
-    Pipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]], Generic[RequestT, ResponseT]
+    ResponsePipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]],
+    Generic[RequestT, ResponseT],
 ):
     """Pipeline of embedding or of reranking, by the types of request and response."""
 
@@ -48,18 +51,22 @@ class UnaryPipeline(
         exceeded.
         """
         call = current()
-        request, notes, access = await self.read(call, message, message)
-        await self.count_and_reserve(call, access, request, notes)
-        return UnaryCall(call=call, request=request, notes=notes, access=access, model=access.resolved.model)
+        admitted = UnaryCall(call=call, message=message, request=message, notes=call.arrival.notes or NO_NOTES)
+        await self._run(self._entrance, admitted)
+        return admitted
 
-    async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
+    async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
+        given, limit = admitted.request, self._context.body_limit
+
         def decode(
             codec: UnaryFormat[RequestT, ResponseT], body: bytes, headers: Mapping[str, str]
         ) -> DecodedRequest[RequestT]:
             return codec.decode_request(body, headers, given.model)
 
         none = f"no format to {VERBS[self._operation]} in"
-        return await read_source(given.source, self._formats, decode, none=none, limit=self._context.body_limit)
+        admitted.request, admitted.notes = await read_source(
+            given.source, self._formats, decode, none=none, limit=limit
+        )
 
     async def _plan(
         self, admitted: UnaryCall[RequestT], *, stream: bool
@@ -69,11 +76,15 @@ class UnaryPipeline(
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
         return preferences, UnaryEncoder(admitted, face, self._upstreams(context.channels))
 
-    async def _settle(
+    def _response_steps(
+        self,
+    ) -> Mapping[Step, ResponseStep[UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]], ResponseT]]:
+        return {COMPLETE: self._complete}
+
+    def _complete(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
-    ) -> ResponseT:
+    ) -> None:
         admitted.call.list_dropped(response)
-        return response
 
 
 class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):

@@ -1,0 +1,108 @@
+"""Steps of the pipelines: their order is that of the list, and each has the steps that it needs before it."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.support.gateways import KEY, running
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.service.operations.generate.text_generation import GenerationPipeline, TextStep
+from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
+from umg_grpc.service.pipeline.base_pipeline import RequestStep
+from umg_grpc.service.pipeline.steps import (
+    ATTEMPTS,
+    GUARD_REQUEST,
+    GUARD_RESPONSE,
+    PRICE,
+    RESOLVE,
+    RULES,
+    STEPS,
+    VALIDATE,
+    Step,
+    in_order,
+)
+from umg_grpc.v1 import pb, rpc
+
+SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}\n"
+
+
+def test_each_step_is_behind_the_steps_that_it_needs() -> None:
+    for position, step in enumerate(STEPS):
+        assert set(step.needs) <= set(STEPS[:position]), step.name
+
+
+def test_no_two_steps_have_one_name() -> None:
+    assert len({step.name for step in STEPS}) == len(STEPS)
+
+
+def test_the_order_is_that_of_the_list_however_the_steps_are_given() -> None:
+    assert in_order([PRICE, VALIDATE, RULES, RESOLVE]) == (VALIDATE, RESOLVE, PRICE, RULES)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Steps from which no pipeline can be built."""
+
+    id: str
+    taken: Collection[Step]
+    problem: str
+
+
+REFUSED = [
+    Refused("attempts without a plan", [VALIDATE, RESOLVE, ATTEMPTS], "the step `attempts` needs the step `plan`"),
+    Refused("a model of an unchecked request", [RESOLVE], "the step `resolve model` needs the step `validate`"),
+    Refused("an unknown step", [Step("weather")], "the step `weather` is not in the list of steps"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_a_pipeline_without_a_needed_step_is_not_built(case: Refused) -> None:
+    with pytest.raises(ValueError, match=case.problem):
+        in_order(case.taken)
+
+
+class GuardedPipeline(GenerationPipeline):
+    """Pipeline of text with a guard of the request and one of the response, which wait as a service of guards would."""
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[GenerationCall]]:
+        return {**super()._request_steps(), GUARD_REQUEST: self._guard_request}
+
+    def _response_steps(self) -> Mapping[Step, TextStep]:
+        return {**super()._response_steps(), GUARD_RESPONSE: self._guard_response}
+
+    async def _guard_request(self, admitted: GenerationCall) -> None:
+        await asyncio.sleep(0)
+        if "secret" in admitted.request.messages[0].parts[0].text.text:
+            raise UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, "the guard refuses the prompt")
+
+    async def _guard_response(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> None:
+        await asyncio.sleep(0)
+        assert response.model == admitted.request.model  # completed before
+        del response.candidates[0].message.parts[:]
+        response.candidates[0].message.parts.add(text=pb.TextPart(text="[guarded]"))
+
+
+async def test_guards_run_at_their_places_in_the_list(tmp_path: Path) -> None:
+    async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
+        servicer = gateway.service._generation
+        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        stub = rpc.GenerationServiceStub(channel)
+
+        async def generate(prompt: str) -> pb.GenerateResponse:
+            message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=prompt))])
+            request = pb.GenerateRequest(model="m", messages=[message])
+            return await stub.Generate(request, metadata=[("authorization", f"Bearer {KEY}")])  # type: ignore[misc]
+
+        answered = await generate("hello")
+        assert answered.candidates[0].message.parts[0].text.text == "[guarded]"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await generate("a secret")
+        assert from_rpc(caught.value).reason == pb.ERROR_REASON_CONTENT_BLOCKED
+        assert dict(caught.value.initial_metadata() or ()).get("x-umg-route") is None  # no attempt was made

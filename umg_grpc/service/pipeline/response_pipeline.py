@@ -1,0 +1,219 @@
+"""Pipeline of the operations with a response (all but videos): admission, cache, routing, attempts with failover and
+hedging, completion of the response.
+
+An operation adds its decoder, its encoder, its preferences for channels, and the completion of its responses with usage
+and cost.
+"""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.access.limit_errors import model_unpriced
+from umg_grpc.routing import Operation, RoutePreferences, is_priced
+from umg_grpc.service.caching.cache_lookup import CacheEntry
+from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.pipeline.attempt_plan import plan_attempts
+from umg_grpc.service.pipeline.base_pipeline import Admitted, AdmittedT, Pipeline, PipelineContext, RequestStep
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.hedged_requests import first_to_answer
+from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
+from umg_grpc.service.pipeline.maximum_cost import highest_bound
+from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.steps import (
+    ATTEMPTS,
+    BUDGET,
+    CACHE,
+    DECODE,
+    LIMITS,
+    PLAN,
+    PRICE,
+    RESOLVE,
+    STEPS,
+    VALIDATE,
+    Step,
+)
+from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.usage_recording import UsageInFlight
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.gateway_headers import CACHE as CACHE_HEADER
+from umg_grpc.wire.request_notes import DecodedRequest
+
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
+ResponseT = TypeVar(
+    "ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
+)
+ResponseStep: TypeAlias = Callable[[AdmittedT, AttemptT, ResponseT], Awaitable[None] | None]
+"""Step that completes the response of a successful attempt. It returns None unless it has to wait. Raises UmgError,
+with which the attempt fails.
+"""
+
+
+class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
+    """Base class of the pipelines of the operations with a response, with the steps that all share."""
+
+    def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
+        super().__init__(context, operation, context.note_unpriced)
+        self._response_type: type[ResponseT] = response_type
+        steps = self._response_steps()
+        self._completion = tuple(steps[step] for step in STEPS if step in steps)
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
+        return {
+            DECODE: self._decode,
+            VALIDATE: self._validate,
+            RESOLVE: self._resolve,
+            PRICE: self._refuse_unpriced,
+            LIMITS: self._count,
+            BUDGET: self._reserve,
+        }
+
+    def _later_steps(self) -> Collection[Step]:
+        return [CACHE, PLAN, ATTEMPTS, *self._response_steps()]
+
+    @abstractmethod
+    def _response_steps(self) -> Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]]:
+        """Return the steps that complete a response, each with its method."""
+
+    async def answer(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
+        """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
+        completed for the caller, with its usage recorded. `use_cache`: False in the call that makes the response for
+        the cache. Raise UmgError.
+        """
+        call: Call = admitted.call
+        if use_cache and self._may_cache(admitted):
+            entry = await self._cache_entry(admitted)
+            if entry is not None:
+                return await entry.whole(lambda: self.answer(admitted, use_cache=False), self._response_type)
+        attempts = await self._planned(admitted)
+        while True:
+            async with attempts:
+                response: ResponseT
+                if (hedge := admitted.model.hedge) is None or not attempts.has_others:
+                    response = await attempts.attempt.call.send(call.seconds_left())
+                else:
+                    response = await first_to_answer(
+                        attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
+                    )
+                attempt = attempts.attempt
+                if attempt.span is not None:
+                    attempt.span.read_response(response)
+                for step in self._completion:
+                    if (waiting := step(admitted, attempt, response)) is not None:
+                        await waiting
+                return response
+
+    # --- steps before the attempts
+
+    def _decode(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Decode the caller's body, unless the HTTP server has decoded it. Raise UmgError with the messages of the
+        body's format.
+        """
+        if not admitted.request.HasField("source"):
+            admitted.is_canonical = True
+        elif admitted.call.arrival.notes is None:
+            return self._decode_body(admitted)
+        return None
+
+    @abstractmethod
+    async def _decode_body(self, admitted: AdmittedT) -> None:
+        """Decode the caller's body in `request.source`, with facts about the body for the encoders. Raise UmgError."""
+
+    def _validate(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Check a request in the canonical form by the rules of the schema. Raise UmgError for the first one that it
+        breaks. A decoded body is not checked again: the rules of the codecs are as strict (tested for every codec), and
+        the check of a long conversation takes longer than all other steps here.
+        """
+        if admitted.is_canonical:
+            check(checked_message(admitted))
+        return None
+
+    def _refuse_unpriced(self, admitted: AdmittedT) -> None:
+        """Raise UmgError if the key has a budget and the model no price."""
+        if admitted.access.is_unpriced:
+            raise model_unpriced(admitted.request.model)
+
+    def _count(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
+        if admitted.access.has_limits:
+            return self._acquire_limits(admitted)
+        admitted.call.facts.model = admitted.model.id  # set here, since the call may reach no channel
+        return None
+
+    async def _acquire_limits(self, admitted: AdmittedT) -> None:
+        model, request = admitted.model, admitted.request
+        estimate = estimate_tokens(request, model.described)
+        await acquire_limits(admitted.call, self._context.limits, model, estimate, request.source.format)
+        admitted.call.facts.model = model.id
+
+    def _reserve(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Reserve the maximum cost of the call from the budget of its key until the call ends. Raise
+        UmgError(QUOTA_EXHAUSTED).
+        """
+        if admitted.access.has_budget:
+            return self._reserve_cost(admitted)
+        admitted.call.charges.prices = admitted.model.prices
+        return None
+
+    async def _reserve_cost(self, admitted: AdmittedT) -> None:
+        """Reserve the maximum cost of the call, and limit the response to the length that the budget pays for."""
+        call, access, usage = admitted.call, admitted.access, self._context.usage
+        now = usage.clock.now() if usage is not None else None
+        bound = highest_bound(
+            self._whole_request(admitted), admitted.model.described, access.price_lists, strict=call.strict, now=now
+        )
+        await reserve_budget(call, usage, bound.least, bound.most)
+        if call.charges.reservation is not None:
+            call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
+        call.charges.prices = admitted.model.prices
+
+    def _whole_request(self, admitted: AdmittedT) -> DecodedRequest[RequestT]:
+        """Return the request with all messages of its conversation, whose maximum cost is reserved."""
+        return DecodedRequest(admitted.request, admitted.notes)
+
+    # --- cache, plan and attempts
+
+    def _may_cache(self, admitted: AdmittedT) -> bool:
+        return bool(admitted.model.cache) or CACHE_HEADER in admitted.call.arrival.metadata
+
+    async def _cache_entry(self, admitted: AdmittedT) -> CacheEntry | None:
+        """Return the place of the response in the response cache; None if it is not cached."""
+        return await self._context.cache.entry(admitted.call, admitted.model, admitted.request, admitted.notes)
+
+    async def _planned(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
+        """Return the loop over the attempts of an admitted call, best channel first. `stream`: whether a stream is
+        requested. Raise UmgError if no channel can be tried.
+        """
+        context, model, access = self._context, admitted.model, admitted.access
+        call: Call = admitted.call
+        if context.usage is not None:
+            call.charges.usage_in_flight = UsageInFlight(context.usage, call, admitted.request, model.described)
+        if call.span is not None:
+            call.span.describe(self._operation, admitted.request, stream=stream)
+        preferences, encoder = await self._plan(admitted, stream=stream)
+        router = context.channels.router
+        if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
+            targets = [access.only_target]
+        else:
+            targets = router.channels(model.id, self._operation, preferences)
+            if access.skips_unpriced:
+                targets = [target for target in targets if is_priced(target.prices, self._operation)]
+        plan = plan_attempts(targets, encoder, context.shared)
+        return FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
+
+    @abstractmethod
+    async def _plan(self, admitted: AdmittedT, *, stream: bool) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
+        """Return the preferences for the order of the channels of a call, and the encoder of its request for each
+        channel.
+        """
+
+
+def checked_message(admitted: Admitted[RequestT]) -> Message:
+    """Return the message on which the rules of the schema are checked: the request, or the message around an empty
+    one.
+    """
+    message, request = admitted.message, admitted.request
+    return message if message is request or not request.ListFields() else request

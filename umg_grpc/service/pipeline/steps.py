@@ -1,0 +1,51 @@
+"""Steps of the pipeline in their order. Each states the steps that must have run before, which is checked when the
+pipeline of an operation is built.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Step of the pipeline. `needs`: steps that must have run before."""
+
+    name: str
+    needs: tuple["Step", ...] = ()
+
+
+STEPS = (
+    DECODE := Step("decode"),  # the caller's body to the canonical request
+    VALIDATE := Step("validate"),  # by the rules of the schema
+    RESOLVE := Step("resolve model", needs=(VALIDATE,)),  # which the key may use for the operation
+    REPEAT := Step("repeat", needs=(RESOLVE,)),  # finds the task that an earlier call has submitted
+    PRICE := Step("price", needs=(RESOLVE,)),  # a key with a budget calls only models and channels with a price
+    RULES := Step("rules", needs=(PRICE,)),  # of the model's family
+    GUARD_REQUEST := Step("request guards", needs=(PRICE,)),
+    LIMITS := Step("limits", needs=(PRICE,)),  # of the key and the model
+    CONVERSATION := Step("conversation", needs=(LIMITS,)),  # earlier messages that the request continues
+    BUDGET := Step("budget", needs=(LIMITS,)),  # reserves the maximum cost, with the earlier messages
+    INPUTS := Step("inputs", needs=(BUDGET,)),  # number and form of the inputs, by the config and the model
+    CACHE := Step("cache", needs=(BUDGET,)),
+    PLAN := Step("plan", needs=(BUDGET,)),  # the order of the channels, and the encoder of the request
+    ATTEMPTS := Step("attempts", needs=(PLAN,)),
+    COMPLETE := Step("complete", needs=(ATTEMPTS,)),  # ids, names and form of the response
+    GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),
+    SETTLE := Step("settle", needs=(ATTEMPTS,)),  # usage, by which the call is charged
+)
+"""All steps in the order in which a call takes them. An operation takes some of them."""
+READING = frozenset(STEPS[: STEPS.index(PRICE)])
+"""Steps of a call that only reads a request, for example to count its tokens; they refuse and charge nothing."""
+
+
+def in_order(taken: Collection[Step]) -> tuple[Step, ...]:
+    """Return the steps that an operation takes in their order. Raise ValueError for a step that is not in the list, and
+    for one that needs a step which the operation does not take.
+    """
+    for step in taken:
+        if step not in STEPS:
+            raise ValueError(f"the step `{step.name}` is not in the list of steps")
+        for needed in step.needs:
+            if needed not in taken:
+                raise ValueError(f"the step `{step.name}` needs the step `{needed.name}` before it")
+    return tuple(step for step in STEPS if step in taken)
