@@ -66,10 +66,10 @@ def test_the_first_page_of_the_website_has_all_pages_in_its_navigation() -> None
 
 
 def test_a_link_to_a_folder_without_a_page_becomes_text() -> None:
-    assert docs_site.linked("a [link](../tests) and [proto](../proto/umg/v1)", "docs/operating.md") == (
+    assert docs_site.linked("a [link](../scripts) and [proto](../proto/umg/v1)", "docs/operating.md") == (
         "a link and [proto](reference/grpc.md)"
     )
-    assert docs_site.linked("```\n[x](../tests)\n```", "docs/operating.md") == "```\n[x](../tests)\n```"
+    assert docs_site.linked("```\n[x](../scripts)\n```", "docs/operating.md") == "```\n[x](../scripts)\n```"
 
 
 def test_the_pictures_that_the_tests_in_a_browser_wrote_are_shown(tmp_path: Path) -> None:
