@@ -7,8 +7,9 @@ import grimp
 import pytest
 
 from scripts.shape import import_graph, names
+from scripts.shape.callees import House, Module
 from scripts.shape.measure import Measure
-from scripts.shape.parameter_walk import House, Module, Walk
+from scripts.shape.parameter_walk import Walk
 
 
 def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
@@ -71,8 +72,13 @@ def test_constants_of_one_word_are_counted() -> None:
 SERVICER = """
 from a import checks
 from a.rows import new_row, Row
+from a.tasks import Tasks
 
 class Servicer:
+    def __init__(self, tasks: Tasks | None, others):
+        self._tasks = tasks
+        self._others = others
+
     async def Create(self, request, context):
         checks.check(request)
         wanted = request.parameters
@@ -112,7 +118,7 @@ class Tasks:
 def walk(**texts: str) -> Walk:
     house = House([Module(f"a.{name}", ast.parse(text)) for name, text in texts.items()])
     made = Walk(house)
-    made.enter(house.start("a.servicer", "Servicer.Create"), "request")
+    made.enter(house.method("a.servicer", "Servicer", "Create"), "request")
     return made
 
 
@@ -126,9 +132,12 @@ def test_a_walk_enters_each_function_that_receives_the_value_or_a_part_of_it() -
     assert made.returns() == 1
 
 
-def test_a_walk_does_not_choose_between_methods_of_one_name() -> None:
-    made = walk(servicer=SERVICER, checks=CHECKS, rows=ROWS, tasks=TASKS, others=TASKS.replace("Tasks", "Others"))
-    assert "a.tasks" not in made.stays()
+def test_a_walk_chooses_between_methods_of_one_name_by_annotations_alone() -> None:
+    others = TASKS.replace("Tasks", "Others")
+    made = walk(servicer=SERVICER, checks=CHECKS, rows=ROWS, tasks=TASKS, others=others)
+    assert ("a.tasks" in made.stays(), "a.others" in made.stays()) == (True, False)
+    without = SERVICER.replace(": Tasks | None", "")
+    assert "a.tasks" not in walk(servicer=without, checks=CHECKS, rows=ROWS, tasks=TASKS, others=others).stays()
 
 
 @pytest.mark.parametrize(
