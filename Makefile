@@ -36,6 +36,8 @@ openapi_args ?=
 lock_args ?=
 audit_args ?=
 clients_args ?=
+# Folders of `make test`, below tests/; none for all of them.
+room ?=
 # Processes of `make test`, three for each of two processors: most tests wait for processes, sockets and timers.
 workers ?= 6
 
@@ -104,9 +106,9 @@ serve: $(VENV)/.served ## install the gateway, then serve on 127.0.0.1:8080 (HTT
 programs: $(VENV)/.installed ## install the programs and SDKs of other languages that the tests start
 	@$(BIN)/python -m tests.install
 
-# tests/conftest.py orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
-test: programs ## install, then run all tests, in processes (workers=N: their number)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --workers $(workers) --durations 20
+# tests/machinery orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
+test: $(if $(room),$(VENV)/.installed,programs) ## install, then run all tests, in processes (workers=N; room=unit/wire: those of a folder)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --workers $(workers) --durations 20 $(addprefix tests/,$(room))
 
 check: $(VENV)/.installed ## check style, types, import contracts, the schema's rules, language and the locks
 	$(BIN)/ruff check .
@@ -124,6 +126,9 @@ check: $(VENV)/.installed ## check style, types, import contracts, the schema's 
 
 shape: $(VENV)/.installed ## measure rooms, layers, the pure core and a walk through the code: seconds
 	@$(BIN)/python -m scripts.shape
+
+hooks: ## let git refuse a commit whose subject has more than 72 characters
+	@git config core.hooksPath scripts/hooks
 
 proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client from proto/ again
 	$(BIN)/python -m pip install $(BUILD) -e clients/conformance -e . -e clients/python
