@@ -9,7 +9,8 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.admin_client import AdminClient
+from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.knowledge.prices import credits_text

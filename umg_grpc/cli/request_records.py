@@ -9,7 +9,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.cli.admin_client import AdminClient, CommandError, opened
+from umg_grpc.cli.admin_client import AdminClient, CommandError
+from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.price_texts import price_text

@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.cli.admin_client import AdminClient, opened
+from umg_grpc.cli.admin_client import AdminClient
+from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import bars, print_table

@@ -1,0 +1,72 @@
+"""Client of the administration service in the process of a command, on the database of a config."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from google.protobuf.message import Message
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.cli.admin_client import CommandError, ResponseT, method_name
+from umg_grpc.cli.common_flags import AdminTarget
+from umg_grpc.process.config_loading import load_storage
+from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
+from umg_grpc.service.servicers.administration import Administration
+from umg_grpc.store import StoreError, open_store
+from umg_grpc.v1 import pb
+
+
+class LocalAdmin:
+    """Administration client that runs the service in the process of the command, with the permissions of an
+    administrator.
+    """
+
+    keys_per_page = 10_000
+
+    def __init__(self, administration: Administration) -> None:
+        self._administration = administration
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, target: AdminTarget) -> "AsyncGenerator[LocalAdmin, None]":
+        """Yield a client that works on the database of the target's config, which must exist. Raise CommandError.
+
+        It is not created, because a running gateway would not have the keys of a new database.
+        """
+        try:
+            store = await open_store(load_storage(target.config).database, target.data, create=False)
+        except StoreError as error:
+            raise CommandError(str(error)) from None
+        try:
+            yield cls(Administration(store, NoChannels(), check_change))
+        finally:
+            await store.aclose()
+
+    async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
+        """Call the service's method for the type of `request`, and return its response of the type `kind`. Raise
+        UmgError.
+        """
+        name = method_name(request)
+        call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
+        call.known_caller = Caller("", "umg", (), None, None, administrator=True)
+        CURRENT.set(call)
+        response: ResponseT = await getattr(self._administration, name)(request, None)
+        return response
+
+
+class NoChannels:
+    """Source of channel states for the administration service of a command, which calls no providers: an empty list."""
+
+    async def list(self) -> pb.ListChannelsResponse:
+        """Return an empty list."""
+        return pb.ListChannelsResponse()
+
+
+def check_change(request: Message) -> None:
+    """Raise UmgError if the settings in a request to create or change a key break a rule of the schema.
+
+    Other requests are not checked: they only name keys or calls, and the rules are slow to import.
+    """
+    if isinstance(request, pb.CreateKeyRequest | pb.UpdateKeyRequest | pb.RotateKeyRequest):
+        from umg_grpc.service.pipeline.schema_validation import check
+
+        check(request)
