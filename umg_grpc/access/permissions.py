@@ -3,31 +3,26 @@
 from collections.abc import Mapping
 from itertools import chain
 
-from umg_grpc.v1 import pb
+from umg_grpc.operations import ROWS, SCOPES, ModelOperation
 
 ADMIN = "admin"
 """Scope of a key that manages keys. A key without a restriction of operations does not have it."""
 
-OPERATIONS: Mapping[str, "frozenset[pb.ModelOperation.ValueType]"] = {
-    "generate": frozenset({pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS}),
-    "embed": frozenset({pb.MODEL_OPERATION_EMBED}),
-    "rerank": frozenset({pb.MODEL_OPERATION_RERANK}),
-    "images": frozenset({pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE}),
-    "videos": frozenset({pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO}),
-    "models": frozenset(),
+MODELS = "models"
+"""Permission for the list of models."""
+
+OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
+    **{scope: frozenset(operations) for scope, operations in SCOPES.items()},
+    MODELS: frozenset(),
 }
-"""Operation of keys -> operations of models that it permits. `models` permits the list of models."""
+"""Operation of keys -> operations of models that it permits."""
 
 EVERY_KEY = frozenset({*OPERATIONS, ADMIN})
 """Scopes of a method that every key may call."""
 
 _SERVICES: Mapping[str, frozenset[str] | None] = {
-    "GenerationService": frozenset({"generate"}),
-    "EmbeddingService": frozenset({"embed"}),
-    "RerankService": frozenset({"rerank"}),
-    "ModelService": frozenset({"models"}),
-    "ImageService": frozenset({"images"}),
-    "VideoService": frozenset({"videos"}),
+    **{row.service: frozenset({row.scope}) for row in ROWS},
+    "ModelService": frozenset({MODELS}),
     "FileService": None,
     "AdminService": frozenset({ADMIN}),
 }
@@ -48,7 +43,7 @@ def required_scopes(method: str) -> frozenset[str] | None:
     return _METHODS[name] if name in _METHODS else _SERVICES[name.partition("/")[0]]
 
 
-def model_operations(operations: frozenset[str]) -> "frozenset[pb.ModelOperation.ValueType]":
+def model_operations(operations: frozenset[str]) -> frozenset[ModelOperation]:
     """Return the model operations, for example text generation, that a key with the permissions `operations` may use.
 
     Raise KeyError for a name that is not in `OPERATIONS`.

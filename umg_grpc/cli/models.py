@@ -33,7 +33,7 @@ from umg_grpc.knowledge.prices import (
     VIDEO_SECOND,
     Unit,
 )
-from umg_grpc.routing import PROTOCOLS, VERBS, Operation, Resolved, RoutePreferences, Router, Target, is_priced
+from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
@@ -275,7 +275,9 @@ def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
         raise not_found(caller or OPERATOR, name, router) from None
 
 
-def _rows(router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States) -> list[Row]:
+def _rows(
+    router: Router, model: str, operation: ModelOperation, preferences: RoutePreferences, states: States
+) -> list[Row]:
     """Return table rows (channel, provider's model id, state, reasons): the channels in the order of use, then the
     unused ones.
 
@@ -294,7 +296,7 @@ def _rows(router: Router, model: str, operation: Operation, preferences: RoutePr
     ]
 
 
-def _affordable(rows: list[Row], router: Router, found: Resolved, operation: Operation) -> list[Row]:
+def _affordable(rows: list[Row], router: Router, found: Resolved, operation: ModelOperation) -> list[Row]:
     """Return the rows for a key with a budget, which uses channels with a price of the model alone. Raise
     UmgError(MODEL_UNPRICED) if none of the used ones has one.
     """

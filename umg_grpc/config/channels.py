@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -18,14 +19,13 @@ from umg_grpc.config.values import SIMULATED, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
-from umg_grpc.v1 import pb
+from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.wire.provider_call_paths import call_path
 from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
 from umg_grpc.wire.provider_protocols import (
     EMBEDDING_PROTOCOLS,
     IMAGE_PROTOCOLS,
     OTHER_NAMES,
-    RERANK_PROTOCOLS,
     TEXT_PROTOCOLS,
     VIDEO_PROTOCOLS,
     has_cache_marks,
@@ -34,25 +34,13 @@ from umg_grpc.wire.provider_protocols import (
 
 OWN_PROTOCOLS = ("local", SIMULATED)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
-REMIX_PROTOCOLS = ("vidA", "umg_video")
-"""Video protocols of providers that change a finished video."""
-PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
-    pb.MODEL_OPERATION_GENERATE: TEXT_PROTOCOLS,
-    pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
-    pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
-    pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
-    pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGE_PROTOCOLS,
-    pb.MODEL_OPERATION_EDIT_IMAGE: IMAGE_PROTOCOLS,
-    pb.MODEL_OPERATION_CREATE_VIDEO: VIDEO_PROTOCOLS,
-    pb.MODEL_OPERATION_REMIX_VIDEO: REMIX_PROTOCOLS,
-}
+PROTOCOLS: Mapping[ModelOperation, Collection[str]] = {value: row.protocols for value, row in OPERATIONS.items()}
 """Protocols of the providers that can do an operation."""
 
 
 def served_protocols() -> tuple[str, ...]:
     """Return the names of all protocols that a channel may list in the config."""
-    texts = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS)
-    return (*texts, *IMAGE_PROTOCOLS, *VIDEO_PROTOCOLS, *OWN_PROTOCOLS)
+    return (*dict.fromkeys(chain.from_iterable(PROTOCOLS.values())), *OWN_PROTOCOLS)
 
 
 DISCOVER, ANY_MODEL = "discover", "*"

@@ -13,7 +13,7 @@ from umg_grpc.config.value_parsers import duration, family, time
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.knowledge.catalogue import GENERATES
+from umg_grpc.operations import SCOPES
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -31,14 +31,6 @@ def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
 
 _REASONING = _enum_names(pb.ReasoningControl.items(), "REASONING_CONTROL_")
 _LIFECYCLES = _enum_names(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
-_OPERATIONS = {
-    "generate": GENERATES,
-    "embed": (pb.MODEL_OPERATION_EMBED,),
-    "rerank": (pb.MODEL_OPERATION_RERANK,),
-    "images": (pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE),
-    "videos": (pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO),
-}
-
 _CAPABILITY_FIELDS = (
     *("inputs", "outputs", "tools", "parallel_tools", "structured_output", "search", "reasoning"),
     *("max_reasoning_tokens", "min_cached_tokens"),
@@ -167,13 +159,13 @@ def _operations(
     `protocols`: protocols of the model's channels; empty if unknown.
     """
     for position, word in enumerate(words or ()):
-        if word not in _OPERATIONS:
-            document.problem((*path, position), f"expected {any_of(tuple(_OPERATIONS))}")
-        elif protocols and set(protocols).isdisjoint((*PROTOCOLS[_OPERATIONS[word][0]], *OWN_PROTOCOLS)):
-            needs = f"`{word}` takes a channel with {any_of(PROTOCOLS[_OPERATIONS[word][0]])}"
+        if word not in SCOPES:
+            document.problem((*path, position), f"expected {any_of(tuple(SCOPES))}")
+        elif protocols and set(protocols).isdisjoint((*PROTOCOLS[SCOPES[word][0]], *OWN_PROTOCOLS)):
+            needs = f"`{word}` takes a channel with {any_of(PROTOCOLS[SCOPES[word][0]])}"
             document.problem((*path, position), f"expected what a channel of the model can do; {needs}")
         else:
-            yield from _OPERATIONS[word]
+            yield from SCOPES[word]
 
 
 def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, model: pb.Model) -> None:

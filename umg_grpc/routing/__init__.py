@@ -5,6 +5,7 @@ describes the operations of a channel for a model, `public_model` the model as l
 """
 
 from umg_grpc.config.channels import PROTOCOLS
+from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_order import ANY, RoutePreferences
 from umg_grpc.routing.channel_target import (
     CREATE_VIDEO,
@@ -13,7 +14,6 @@ from umg_grpc.routing.channel_target import (
     MAKE_IMAGE,
     REMIX_VIDEO,
     RERANK,
-    Operation,
     Target,
 )
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
@@ -34,7 +34,7 @@ __all__ = [
     "RERANK",
     "VERBS",
     "Explained",
-    "Operation",
+    "ModelOperation",
     "PublicModel",
     "Resolved",
     "RoutePreferences",

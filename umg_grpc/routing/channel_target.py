@@ -4,26 +4,28 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import TypeAlias
 
 from umg_grpc.config import Channel, ChannelModel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
-from umg_grpc.knowledge.catalogue import GENERATES, describe
+from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.operations import SCOPES, ModelOperation
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
+from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing.model_prices import target_prices
-from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-Operation: TypeAlias = "pb.ModelOperation.ValueType"
-
-GENERATE, EMBED, RERANK = pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
-MAKE_IMAGE, EDIT_IMAGE = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
-CREATE_VIDEO, REMIX_VIDEO = pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO
+GENERATE, EMBED, RERANK = GENERATION.value, EMBEDDING.value, RERANKING.value
+MAKE_IMAGE, EDIT_IMAGE = IMAGE_GENERATION.value, IMAGE_EDITING.value
+CREATE_VIDEO, REMIX_VIDEO = VIDEO_CREATION.value, VIDEO_REMIX.value
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,14 @@ class Target:
     channel: Channel
     model: str
     family: str
-    operations: frozenset[Operation]
+    operations: frozenset[ModelOperation]
     """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
     """Fields of a request for the model that the provider rejects or requires."""
     prices: Prices = FREE
     """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
 
-    def supports(self, operation: Operation) -> bool:
+    def supports(self, operation: ModelOperation) -> bool:
         """Return whether the channel can be called for the operation. For `MAKE_IMAGE` a model that only edits images
         counts too: its family's rules have a better error for a request without input images.
         """
@@ -129,7 +131,7 @@ def _limit(model: str) -> Quirks:
     return Quirks(max_output_tokens=known_model.output_token_limit or None) if known_model is not None else NO_QUIRKS
 
 
-def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:
+def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
     """Return the operations that the channel supports for the model: as the config lists them for the model, else as
     the model catalogue does, else all operations of the channel's protocols; never one that these protocols do not
     have. A local or sandbox channel, which accepts any id, only generates text for a model without config and catalogue
@@ -141,7 +143,7 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
     if known is None:
-        return able.intersection(GENERATES) if is_own(channel) else able
+        return able.intersection(SCOPES[GENERATION.scope]) if is_own(channel) else able
     return able.intersection(known.operations) or able
 
 
@@ -153,7 +155,7 @@ def formats_of(targets: Iterable[Target]) -> list[str]:
     return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats]
 
 
-def _formats_for(channel: Channel, operation: Operation) -> Collection[str]:
+def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]:
     """Return the names of the wire formats in which the channel can be called for the operation; empty if it cannot.
     Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
     """

@@ -1,44 +1,18 @@
 """Prices of a model at one channel, and the operations that they are enough to charge."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS
 from umg_grpc.config.price_settings import NOTHING
-from umg_grpc.knowledge.prices import (
-    FREE,
-    IMAGE,
-    IMAGE_OUTPUT,
-    INPUT,
-    OUTPUT,
-    REQUEST,
-    SEARCH,
-    VIDEO,
-    VIDEO_SECOND,
-    Prices,
-    Unit,
-    price_list,
-)
+from umg_grpc.knowledge.prices import FREE, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendors import region_of, vendor_of
+from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.v1 import pb
 
-TEXT, IMAGES, VIDEOS = {REQUEST, INPUT, OUTPUT}, {REQUEST, IMAGE, IMAGE_OUTPUT}, {REQUEST, VIDEO, VIDEO_SECOND, OUTPUT}
-CHARGED: "Mapping[pb.ModelOperation.ValueType, set[Unit]]" = MappingProxyType(
-    {
-        pb.MODEL_OPERATION_GENERATE: TEXT,
-        pb.MODEL_OPERATION_EMBED: {REQUEST, INPUT},
-        pb.MODEL_OPERATION_RERANK: {REQUEST, INPUT, SEARCH},
-        pb.MODEL_OPERATION_GENERATE_IMAGE: IMAGES,
-        pb.MODEL_OPERATION_EDIT_IMAGE: IMAGES,
-        pb.MODEL_OPERATION_CREATE_VIDEO: VIDEOS,
-        pb.MODEL_OPERATION_REMIX_VIDEO: VIDEOS,
-    }
-)
-"""Units by which a call of an operation is charged. A model with a price for none of them has no price for the
-operation, even if it has prices for others.
-"""
+CHARGED = frozenset(value for value, row in OPERATIONS.items() if row.units)
+"""Operations whose calls are charged."""
 
 
 def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
@@ -86,9 +60,10 @@ def has_own_prices(config: Config, channel: Channel, model: str) -> bool:
     return _own_prices(config, channel, model) is not None
 
 
-def is_priced(prices: Prices, operation: "pb.ModelOperation.ValueType") -> bool:
+def is_priced(prices: Prices, operation: ModelOperation) -> bool:
     """Return whether a model with these prices has a price for the operation; a stated 0 is one."""
-    return operation not in CHARGED or not CHARGED[operation].isdisjoint(prices.micro_credits)
+    units = OPERATIONS[operation].units
+    return not units or not units.isdisjoint(prices.micro_credits)
 
 
 def has_costs(prices: Prices) -> bool:

@@ -14,29 +14,17 @@ from umg_grpc.config import Config
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
+from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import (
-    CREATE_VIDEO,
-    EMBED,
     GENERATE,
-    MAKE_IMAGE,
-    REMIX_VIDEO,
-    RERANK,
-    Operation,
     Target,
     target_of,
 )
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.v1 import pb
 
-VERBS: dict[Operation, str] = {
-    GENERATE: "generate text",
-    EMBED: "embed texts",
-    RERANK: "rerank documents",
-    MAKE_IMAGE: "make images",
-    CREATE_VIDEO: "make videos",
-    REMIX_VIDEO: "remix videos",
-}
+VERBS: Mapping[ModelOperation, str] = {value: row.verb for value, row in OPERATIONS.items() if row.verb}
 MAX_ID_LENGTH = 256
 """Maximum number of characters of a model id."""
 MAX_PATTERN_MODELS = 1024
@@ -57,8 +45,8 @@ class _Model:
     resolved: Resolved
     targets: Sequence[Target]
     """All channels that serve the model, in the order of the config."""
-    able: Mapping[Operation, list[Target]]
-    round_robins: defaultdict[Operation, RoundRobin]
+    able: Mapping[ModelOperation, list[Target]]
+    round_robins: defaultdict[ModelOperation, RoundRobin]
     shared: frozenset[str]
     """Formats of the channels with `shared_objects` in the config: every caller may refer to objects in their
     accounts.
@@ -74,7 +62,7 @@ class Router:
         """Index the models of the config. A config without channels is valid and serves no model."""
         self._config = config
         self._ids = ModelIndex(config.channels)
-        self._round_robins: defaultdict[str, defaultdict[Operation, RoundRobin]] = defaultdict(
+        self._round_robins: defaultdict[str, defaultdict[ModelOperation, RoundRobin]] = defaultdict(
             lambda: defaultdict(RoundRobin)
         )
         self._pattern_models: dict[str, _Model] = {}
@@ -103,7 +91,7 @@ class Router:
         return found
 
     def channels(
-        self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
+        self, model: str, operation: ModelOperation = GENERATE, preferences: RoutePreferences = ANY
     ) -> list[Target]:
         """Return the channels that can serve a call, best first; never empty. `model`: id without alias and suffix.
         Raise UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if
@@ -115,7 +103,7 @@ class Router:
         return [target for target, _ in ordered(targets, preferences, served.round_robins[operation].take)]
 
     def explain(
-        self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
+        self, model: str, operation: ModelOperation = GENERATE, preferences: RoutePreferences = ANY
     ) -> list[Explained]:
         """Return the channels that the next call of `channels` would return, in its order, each with the reasons for
         its position. The round-robin does not advance. Raise UmgError as `channels` does.
@@ -127,7 +115,7 @@ class Router:
             weights[rank] += target.channel.weight
         return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
-    def reachable(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> list[Target]:
+    def reachable(self, model: str, operation: ModelOperation, pins: tuple[str, ...] = ()) -> list[Target]:
         """Return the channels that support the operation and that a key may use, in the order of the config; never
         empty.
         `pins`: patterns of the names of the channels that the key may use; empty allows all. Raise UmgError as
@@ -136,7 +124,7 @@ class Router:
         _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
         return targets
 
-    def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
+    def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[ModelOperation] | None = None) -> bool:
         """Return whether a key may use a channel that serves the model for at least one of the operations.
         `pins`: patterns of the names of the channels that the key may use; empty allows all. `operations`: operations
         that the key may use; None allows all. Raise UmgError(MODEL_NOT_FOUND), except for a key without restrictions
@@ -240,7 +228,7 @@ class Router:
                 yield alias, replace(self.resolve(model), alias=alias)
 
     def _reachable(
-        self, model: str, operation: Operation, preferences: RoutePreferences
+        self, model: str, operation: ModelOperation, preferences: RoutePreferences
     ) -> tuple[_Model, list[Target]]:
         """Return the routing data of a model, and its channels that support the operation and that the key may use, in
         the order of the config. Raise UmgError as `channels` does.
@@ -258,7 +246,7 @@ class Router:
         return served, reached
 
 
-def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:
+def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgError:
     """Return the error for an operation that no channel of the model supports; its message lists the supported
     operations.
     """

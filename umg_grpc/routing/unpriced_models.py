@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
+from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_order import allowed
-from umg_grpc.routing.channel_target import Operation
 from umg_grpc.routing.model_prices import CHARGED, is_priced
 from umg_grpc.routing.router import Router
 
@@ -20,14 +20,14 @@ def unpriced_models(router: Router) -> Sequence[str]:
 
 
 def is_unpriced(
-    router: Router, model: str, pins: tuple[str, ...] = (), operations: Collection[Operation] | None = None
+    router: Router, model: str, pins: tuple[str, ...] = (), operations: Collection[ModelOperation] | None = None
 ) -> bool:
     """Return whether a model has an operation without a price at any channel. `pins`: patterns of the names of the
     channels that count; empty counts all. `operations`: operations that count; None counts all.
     """
     targets = [each for each in router.targets(model) if not pins or allowed(pins, each.channel.name)]
     done = {operation for target in targets for operation in target.operations}
-    for operation in CHARGED.keys() & done if operations is None else CHARGED.keys() & done & set(operations):
+    for operation in CHARGED & done if operations is None else CHARGED & done & set(operations):
         able = [target for target in targets if operation in target.operations]
         if not any(is_priced(target.prices, operation) for target in able):
             return True

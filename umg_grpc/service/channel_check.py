@@ -5,31 +5,32 @@ list, requests one token.
 import asyncio
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
+
+from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Channel, ChannelModel
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.routing import EMBED, GENERATE, RERANK
+from umg_grpc.operations import Operation
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
-from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import model_list
+
+RequestT = TypeVar("RequestT", bound=Message)
 
 CONCURRENCY = 32
 SHOWN_MODELS, SIMILARITY = 3, 0.5
 """Maximum number of similar models that an error message names, and their minimum similarity from 0 to 1."""
 NO_LIST = frozenset({FailureKind.WRONG_ADDRESS, FailureKind.WRONG_MODEL, FailureKind.REQUEST, FailureKind.UNREADABLE})
 """Failures of the request for a model list that also occur at providers without a model list."""
-QUESTION = pb.GenerateRequest(
-    messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])], max_output_tokens=16
-)
-"""Smallest text request, with the smallest output limit that all providers accept."""
-INPUT = pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")])
-RANKING = pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")])
 
 
 class CheckResult(NamedTuple):
@@ -113,13 +114,22 @@ def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> P
     """
     targets = upstreams.router.targets(model.id)
     target = next(each for each in targets if each.channel.name == channel.name)
-    if GENERATE in target.operations and (text := upstreams.text.get(channel.name)) is not None:
-        return text.prepare(QUESTION, model.upstream, stream=False, quirks=target.quirks)
-    if EMBED in target.operations and (embedding := upstreams.embedding.get(channel.name)) is not None:
-        return embedding.prepare(INPUT, model.upstream)
-    if RERANK in target.operations and (rerank := upstreams.rerank.get(channel.name)) is not None:
-        return rerank.prepare(RANKING, model.upstream)
+    if (text := upstreams.text.get(channel.name)) is not None and (question := _probe(GENERATION, target)) is not None:
+        return text.prepare(question, model.upstream, stream=False, quirks=target.quirks)
+    if (embedding := upstreams.embedding.get(channel.name)) is not None and (
+        inputs := _probe(EMBEDDING, target)
+    ) is not None:
+        return embedding.prepare(inputs, model.upstream)
+    if (rerank := upstreams.rerank.get(channel.name)) is not None and (
+        ranking := _probe(RERANKING, target)
+    ) is not None:
+        return rerank.prepare(ranking, model.upstream)
     return None
+
+
+def _probe(operation: Operation[RequestT, Message], target: Target) -> RequestT | None:
+    """Return the cheapest request of an operation that the target supports; None for another one."""
+    return operation.probe if operation.value in target.operations else None
 
 
 REMEDIES: Mapping[FailureKind, str] = {

@@ -31,6 +31,8 @@ TEXT_PROTOCOLS = {
 EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
 RERANK_PROTOCOLS = ("rerank",)
 IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
+REMIX_PROTOCOLS = ("vidA", "umg_video")
+"""Video protocols of providers that change a finished video."""
 VIDEO_PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG", "umg_video")
 OTHER_NAMES: Mapping[str, str] = MappingProxyType(
     {

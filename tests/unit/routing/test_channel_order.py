@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, parse
-from umg_grpc.routing import ANY, EMBED, GENERATE, Operation, RoutePreferences, Router, Target
+from umg_grpc.routing import ANY, EMBED, GENERATE, ModelOperation, RoutePreferences, Router, Target
 from umg_grpc.routing.channel_order import MAX_ROUND_ROBINS, RoundRobin
 from umg_grpc.v1 import pb
 
@@ -22,7 +22,7 @@ def router(*channels: str) -> Router:
     return Router(parse("channels:\n" + "\n".join(lines), "test.yaml", {}))
 
 
-def order(made: Router, preferences: RoutePreferences = ANY, operation: Operation = GENERATE) -> str:
+def order(made: Router, preferences: RoutePreferences = ANY, operation: ModelOperation = GENERATE) -> str:
     return "".join(target.channel.name for target in made.channels("m", operation, preferences))
 
 

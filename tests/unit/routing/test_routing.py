@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
 from umg_grpc.knowledge.catalogue import CATALOGUE, describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix
-from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, Operation, Resolved, Router
+from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, ModelOperation, Resolved, Router
 from umg_grpc.v1 import pb
 
 TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
@@ -203,7 +203,7 @@ class Able:
 
     id: str
     channel: str
-    does: tuple[Operation, ...]
+    does: tuple[ModelOperation, ...]
     formats: str
     operations: str = ""
     """`operations` of the model."""
@@ -234,7 +234,7 @@ ABLE = [
 ]  # fmt: skip
 
 
-def with_count(operations: tuple[Operation, ...]) -> list[Operation]:
+def with_count(operations: tuple[ModelOperation, ...]) -> list[ModelOperation]:
     """Return the operations in the order of the enum, with counting beside generation."""
     return sorted({*operations, *([pb.MODEL_OPERATION_COUNT_TOKENS] if GENERATE in operations else [])})
 
@@ -260,7 +260,7 @@ def test_a_channel_has_the_configured_else_the_known_else_all_operations_of_its_
 class Unable:
     id: str
     channel: str
-    operation: Operation
+    operation: ModelOperation
     message: str
 
 
@@ -299,7 +299,7 @@ MIXED = (
 )
 
 
-def order(router: Router, operation: Operation) -> str:
+def order(router: Router, operation: ModelOperation) -> str:
     return " ".join(target.channel.name for target in router.channels("m", operation))
 
 

@@ -8,7 +8,17 @@ from umg_grpc.config import ConfigError, parse
 from umg_grpc.knowledge.price_rates import Terms
 from umg_grpc.knowledge.price_rates import prices_at as rated
 from umg_grpc.knowledge.prices import FREE, IMAGE, INPUT, OUTPUT, REQUEST, VIDEO_SECOND, Prices, Unit
-from umg_grpc.routing import CREATE_VIDEO, EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Router, has_costs, is_priced
+from umg_grpc.routing import (
+    CREATE_VIDEO,
+    EMBED,
+    GENERATE,
+    MAKE_IMAGE,
+    RERANK,
+    ModelOperation,
+    Router,
+    has_costs,
+    is_priced,
+)
 
 CHANNELS = """\
 channels:
@@ -84,7 +94,7 @@ def test_servers_of_the_operator_cost_nothing_unless_stated(preset: str) -> None
 class Enough:
     id: str
     units: tuple[Unit, ...]
-    priced: frozenset[Operation]
+    priced: frozenset[ModelOperation]
 
 
 ALL = frozenset({GENERATE, EMBED, RERANK, MAKE_IMAGE, CREATE_VIDEO})

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.routing import Operation, PublicModel
+from umg_grpc.routing import ModelOperation, PublicModel
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call import Call
@@ -74,7 +74,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
     """Pipeline of one operation: runs its steps for each call, in the order of `STEPS`."""
 
     def __init__(
-        self, context: PipelineContext, operation: Operation, note_unpriced: Callable[[str], None] = lambda _: None
+        self, context: PipelineContext, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
     ) -> None:
         """Create the pipeline, and check the order of its steps. `note_unpriced`: called with the id of a resolved
         model without a price. Raise ValueError if a step lacks one that it needs.

@@ -16,7 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import (
     GENERATE,
-    Operation,
+    ModelOperation,
     PublicModel,
     Resolved,
     Router,
@@ -77,7 +77,7 @@ class ModelAccess:
     """
 
     def __init__(
-        self, channels: Channels, operation: Operation, note_unpriced: Callable[[str], None] = lambda _: None
+        self, channels: Channels, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
     ) -> None:
         """Create the look-up. `note_unpriced`: called with the id of a model without a price for the operation."""
         self._channels = channels

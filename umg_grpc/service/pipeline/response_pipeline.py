@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.access.limit_errors import model_unpriced
-from umg_grpc.routing import Operation, RoutePreferences, is_priced
+from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
@@ -55,7 +55,7 @@ with which the attempt fails.
 class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     """Base class of the pipelines of the operations with a response, with the steps that all share."""
 
-    def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
+    def __init__(self, context: PipelineContext, operation: ModelOperation, response_type: type[ResponseT]) -> None:
         super().__init__(context, operation, context.note_unpriced)
         self._response_type: type[ResponseT] = response_type
         steps = self._response_steps()

@@ -3,7 +3,7 @@ its end.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -25,6 +25,7 @@ from umg_grpc.knowledge.prices import (
     quantities_of,
     unit_of,
 )
+from umg_grpc.operations import CALLED
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
@@ -33,19 +34,6 @@ from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
 
-OPERATIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "/umg.v1.GenerationService/Generate": "generate",
-        "/umg.v1.GenerationService/StreamGenerate": "generate",
-        "/umg.v1.EmbeddingService/Embed": "embed",
-        "/umg.v1.RerankService/Rerank": "rerank",
-        "/umg.v1.VideoService/CreateVideoTask": "create_video",
-        "/umg.v1.VideoService/RemixVideoTask": "remix_video",
-        "/umg.v1.ImageService/GenerateImage": "generate_image",
-        "/umg.v1.ImageService/StreamGenerateImage": "generate_image",
-    }
-)
-"""Path of a method that calls a channel -> name of its operation, as `ModelOperation` in lower case."""
 NO_RATES: Sequence[Rate] = ()
 NOTHING: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
@@ -173,7 +161,7 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         record_id=next(log.new_ids),
         request_id=arrival.request_id,
         key_id=caller.key_id if caller is not None else "",
-        operation=OPERATIONS.get(arrival.method, ""),
+        operation=row.name if (row := CALLED.get(arrival.method)) is not None else "",
         method=arrival.method.removeprefix(PACKAGE),
         face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
         model=facts.model[:MAX_NAME_CHARACTERS],

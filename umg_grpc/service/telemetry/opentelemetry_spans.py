@@ -22,7 +22,8 @@ from opentelemetry.trace import (
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import STATUS
 from umg_grpc.base.trace_context import OUTGOING, TraceContext
-from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
+from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.routing import GENERATE, Target
 from umg_grpc.service.telemetry import span_attributes
 from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregator_of
 from umg_grpc.service.telemetry.span_attributes import Attributes
@@ -33,13 +34,6 @@ from umg_grpc.wire.core.stream_aggregator import AnswerAggregator
 SCOPE = "unified-model-gateway"
 BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Upper bounds of the buckets of histograms of durations, in seconds, as the conventions recommend."""
-DURATIONS: Mapping[Operation, str] = {
-    GENERATE: "gen_ai.client.inference.duration",
-    EMBED: "gen_ai.client.embeddings.duration",
-    RERANK: "umg.client.rerank.duration",
-    MAKE_IMAGE: "umg.client.images.duration",
-}
-"""Operation -> name of the histogram of the durations of its attempts."""
 FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"
 TOKENS = (
     "input_tokens",
@@ -72,7 +66,11 @@ class OtelTelemetry:
         def seconds(name: str, text: str) -> Histogram:
             return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=BUCKETS)
 
-        self.durations = {operation: seconds(name, "Duration of attempts.") for operation, name in DURATIONS.items()}
+        self.durations = {
+            value: seconds(row.telemetry.durations, "Duration of attempts.")
+            for value, row in OPERATIONS.items()
+            if row.telemetry is not None
+        }
         self.first_chunk = seconds(FIRST_CHUNK, "Time from the request to the first message of its stream.")
         self.tokens = {
             f"gen_ai.usage.{name}": meter.create_counter(f"gen_ai.client.inference.usage.{name}", "{token}", "Tokens.")
@@ -95,12 +93,12 @@ class OtelCallSpan:
         self._span = telemetry.tracer.start_span(method, parent, SpanKind.SERVER, described)
         self._context = set_span_in_context(self._span, Context())
         self.trace = _trace_context(self._span)
-        self._operation: Operation = GENERATE
+        self._operation: ModelOperation = GENERATE
         self._parameters: Attributes = {}
         self._request: Request | None = None
         self._attempts: list[OtelAttemptSpan] = []
 
-    def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
+    def describe(self, operation: ModelOperation, request: Request, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """
@@ -140,7 +138,12 @@ class OtelAttemptSpan:
     """Span of one attempt. It is exported at the end of the call, when the usage is known."""
 
     def __init__(
-        self, telemetry: OtelTelemetry, operation: Operation, target: Target, parameters: Attributes, parent: Context
+        self,
+        telemetry: OtelTelemetry,
+        operation: ModelOperation,
+        target: Target,
+        parameters: Attributes,
+        parent: Context,
     ) -> None:
         self._telemetry = telemetry
         self._operation = operation

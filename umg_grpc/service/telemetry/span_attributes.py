@@ -10,7 +10,8 @@ from typing import TypeAlias
 from yarl import URL
 
 from umg_grpc.config import Channel
-from umg_grpc.routing import EMBED, GENERATE, MAKE_IMAGE, RERANK, Operation, Target
+from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.routing import Target
 from umg_grpc.service.telemetry.telemetry_interface import Request
 from umg_grpc.v1 import pb
 from umg_grpc.wire import codec_of
@@ -20,10 +21,10 @@ Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
 OPERATION, PROVIDER, MODEL = "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"
 ADDRESS, PORT, ERROR = "server.address", "server.port", "error.type"
-OPERATIONS: Mapping[Operation, str] = MappingProxyType(
-    {GENERATE: "chat", EMBED: "embeddings", RERANK: "rerank", MAKE_IMAGE: "generate_content"}
+NAMES: Mapping[ModelOperation, str] = MappingProxyType(
+    {value: row.telemetry.name for value, row in OPERATIONS.items() if row.telemetry is not None}
 )
-"""Operation -> its name in the conventions; reranking, which the conventions do not have, has one of ours."""
+"""Operation whose attempts have spans -> its name there."""
 HOSTS: Mapping[str, str] = MappingProxyType(
     {
         "openai.com": "openai",
@@ -63,11 +64,11 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
     return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
 
 
-def target_attributes(operation: Operation, target: Target) -> Attributes:
+def target_attributes(operation: ModelOperation, target: Target) -> Attributes:
     """Return the attributes that the span and the metrics of an attempt have in common: operation, provider, model."""
     channel: Channel = target.channel
     provider, host, port = provider_of(channel.base_url, channel.protocols[0])
-    found: Attributes = {OPERATION: OPERATIONS[operation], PROVIDER: provider, MODEL: target.model}
+    found: Attributes = {OPERATION: NAMES[operation], PROVIDER: provider, MODEL: target.model}
     if host:
         found[ADDRESS], found[PORT] = host, port
     return found

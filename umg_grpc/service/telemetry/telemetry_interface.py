@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.trace_context import TraceContext
-from umg_grpc.routing import Operation, Target
+from umg_grpc.routing import ModelOperation, Target
 from umg_grpc.v1 import pb
 
 Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
@@ -39,7 +39,7 @@ class CallSpan(Protocol):
         """Trace context of which this span is the current one."""
         ...
 
-    def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
+    def describe(self, operation: ModelOperation, request: Request, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """

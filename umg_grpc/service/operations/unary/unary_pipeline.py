@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic
 
-from umg_grpc.routing import VERBS, Operation, RoutePreferences, Target
+from umg_grpc.routing import VERBS, ModelOperation, RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
@@ -34,7 +34,7 @@ class UnaryPipeline(
     def __init__(
         self,
         context: PipelineContext,
-        operation: Operation,
+        operation: ModelOperation,
         response_type: type[ResponseT],
         formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
         upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],

@@ -19,7 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.routing import Operation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
+from umg_grpc.routing import ModelOperation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
@@ -83,7 +83,7 @@ class Submissions:
             if late:
                 await asyncio.wait(late)
 
-    def targets(self, call: Call, model: PublicModel, operation: Operation) -> Sequence[Target]:
+    def targets(self, call: Call, model: PublicModel, operation: ModelOperation) -> Sequence[Target]:
         """Return the channels that serve the model and support the operation, best first; for a key with a budget only
         those with a price. Raise UmgError if there are none, or if the key may use none of them.
         """

@@ -1,0 +1,20 @@
+"""Embedding of texts."""
+
+from umg_grpc.knowledge.prices import INPUT, REQUEST
+from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
+from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
+
+EMBEDDING = Operation(
+    value=pb.MODEL_OPERATION_EMBED,
+    scope="embed",
+    verb="embed texts",
+    service="EmbeddingService",
+    methods=("Embed",),
+    protocols=EMBEDDING_PROTOCOLS,
+    units=frozenset({REQUEST, INPUT}),
+    telemetry=AttemptTelemetry("embeddings", "gen_ai.client.embeddings.duration"),
+    request=pb.EmbedRequest,
+    response=pb.EmbedResponse,
+    probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
+)

@@ -1,0 +1,35 @@
+"""Generation of text, and the count of the tokens of its input."""
+
+from umg_grpc.knowledge.prices import INPUT, OUTPUT, REQUEST
+from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
+from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
+
+GENERATION = Operation(
+    value=pb.MODEL_OPERATION_GENERATE,
+    scope="generate",
+    verb="generate text",
+    service="GenerationService",
+    methods=("Generate", "StreamGenerate"),
+    protocols=TEXT_PROTOCOLS,
+    units=frozenset({REQUEST, INPUT, OUTPUT}),
+    telemetry=AttemptTelemetry("chat", "gen_ai.client.inference.duration"),
+    request=pb.GenerateRequest,
+    response=pb.GenerateResponse,
+    probe=pb.GenerateRequest(  # with the smallest output limit that all providers accept
+        messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])], max_output_tokens=16
+    ),
+)
+TOKEN_COUNTING = Operation(
+    value=pb.MODEL_OPERATION_COUNT_TOKENS,
+    scope="generate",
+    verb="",
+    service="GenerationService",
+    methods=(),  # the gateway counts by itself
+    protocols=TEXT_PROTOCOLS,
+    units=frozenset(),
+    telemetry=None,
+    request=pb.CountTokensRequest,
+    response=pb.CountTokensResponse,
+    probe=None,
+)

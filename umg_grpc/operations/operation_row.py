@@ -1,0 +1,64 @@
+"""Row of an operation: what the rest of the gateway has to know to serve it. A row is data and imports no codec."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.knowledge.prices import Unit
+from umg_grpc.v1 import pb
+
+ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
+RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
+ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
+
+
+@dataclass(frozen=True)
+class AttemptTelemetry:
+    """Names of an operation in the spans and metrics of its attempts."""
+
+    name: str
+    """Value of `gen_ai.operation.name`: of OpenTelemetry's conventions, or one of ours where they have none."""
+    durations: str
+    """Histogram of the durations of attempts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Generic[RequestT_co, ResponseT_co]):
+    """One thing that models do for callers. What does not apply is stated as None or empty, so that a row is complete."""
+
+    value: ModelOperation
+    """Value of the schema: in model lists, usage records and routes to channels."""
+    scope: str
+    """Permission of keys, and name of the operation in the config and on the command line. Operations that nobody
+    grants apart share one.
+    """
+    verb: str
+    """What a channel does, for errors and commands ("rerank documents"); "" for an operation that is called by the
+    method of another one.
+    """
+    service: str
+    """Service of `umg.v1`."""
+    methods: tuple[str, ...]
+    """Methods of the service that call a channel for the operation; empty if `verb` is."""
+    protocols: Collection[str]
+    """Names of the providers' protocols in which channels are called for it."""
+    units: frozenset[Unit]
+    """Units by which a call is charged. A model with a price for none of them has no price for the operation; empty for
+    an operation without a price.
+    """
+    telemetry: AttemptTelemetry | None
+    """Names in telemetry; None for an operation whose attempts have no spans."""
+    request: type[RequestT_co]
+    """Canonical request."""
+    response: type[ResponseT_co]
+    """Canonical response."""
+    probe: RequestT_co | None
+    """Cheapest request, by which a channel is checked; None for an operation that is too expensive for it."""
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the value in JSON and usage records: `generate_image`."""
+        return pb.ModelOperation.Name(self.value).removeprefix("MODEL_OPERATION_").lower()

@@ -1,0 +1,20 @@
+"""Reranking of documents by their relevance to a query."""
+
+from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH
+from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
+from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_protocols import RERANK_PROTOCOLS
+
+RERANKING = Operation(
+    value=pb.MODEL_OPERATION_RERANK,
+    scope="rerank",
+    verb="rerank documents",
+    service="RerankService",
+    methods=("Rerank",),
+    protocols=RERANK_PROTOCOLS,
+    units=frozenset({REQUEST, INPUT, SEARCH}),
+    telemetry=AttemptTelemetry("rerank", "umg.client.rerank.duration"),  # the conventions have none
+    request=pb.RerankRequest,
+    response=pb.RerankResponse,
+    probe=pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+)
