@@ -1,5 +1,5 @@
-"""Operations: one row for each thing that models do, from which routing, permissions, prices, config, telemetry, usage
-records and the channel checks take what they need. A new operation is a module with its row, and a line here.
+"""Operations of models: one row each, which routing, permissions, prices, config, telemetry, usage records and the
+channel checks read. A new operation is a module with its row, and a line in `ROWS`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Row of an operation: what the rest of the gateway has to know to serve it. A row is data and imports no codec."""
+"""Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ class AttemptTelemetry:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[RequestT_co, ResponseT_co]):
-    """One thing that models do for callers. What does not apply is stated as None or empty, so that a row is complete."""
+    """Operation of models, for example reranking. A field that does not apply to it is stated as None or empty."""
 
     value: ModelOperation
     """Value of the schema: in model lists, usage records and routes to channels."""
     scope: str
-    """Permission of keys, and name of the operation in the config and on the command line. Operations that nobody
-    grants apart share one.
+    """Permission of keys, and name of the operation in the config and on the command line. Operations that are
+    granted together share one.
     """
     verb: str
-    """What a channel does, for errors and commands ("rerank documents"); "" for an operation that is called by the
+    """Phrase for errors and commands ("rerank documents"); "" for an operation that is called by the
     method of another one.
     """
     service: str
