@@ -58,6 +58,7 @@ from umg_grpc.service.operations.generate.text_generation import GenerationPipel
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
+from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
@@ -82,7 +83,10 @@ from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
 from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.result_download import TaskContent
+from umg_grpc.service.video_tasks.task_changes import TaskChanges
 from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability_checks import Availability
@@ -203,7 +207,7 @@ class Service:
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, context, process)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
-        self._videos = VideoServicer(channels, self.tasks, self._submissions, process.fetcher, process.blobs)
+        self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
         self._usage = process.usage
         self._watch()
@@ -378,6 +382,20 @@ def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: Pro
         has_usage=process.usage is not None,
     )
     return Tasks(pipeline, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
+
+
+def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:
+    """Create the servicer of videos with the objects that it calls."""
+    rows, channels, fetcher, blobs = tasks.context, context.channels, process.fetcher, process.blobs
+    lookup = TaskLookup(rows)
+    return VideoServicer(
+        CreatePipeline(context, rows, submissions, fetcher),
+        RemixPipeline(context, rows, submissions, lookup),
+        rows,
+        lookup,
+        TaskChanges(channels, tasks, lookup, blobs),
+        TaskContent(channels, fetcher, blobs, rows.now, rows.metrics.read),
+    )
 
 
 def _up(dependency: Availability) -> Values:

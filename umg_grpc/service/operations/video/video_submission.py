@@ -7,27 +7,23 @@ provider.
 """
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.key_limits import TokenEstimate
-from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.routing import ModelOperation, PublicModel, RoutePreferences, Target, distinct, has_costs, is_priced
+from umg_grpc.routing import Target
+from umg_grpc.service.operations.video.new_task import NewTask
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
-from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
+from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.task_context import TaskContext
-from umg_grpc.service.video_tasks.task_costs import max_cost, stored_prices
+from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import Hold, Pin
@@ -46,21 +42,6 @@ CLOSE_SECONDS = 5.0
 """Time for the submissions in flight when the process ends."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewTask:
-    """Admitted task that is not recorded and sent yet. `row`: its database row. `targets`: channels to try, best first.
-    `source`: for a remix, the task that it changes, else None. `strict`: whether to fail if a field would be dropped.
-    """
-
-    call: Call
-    row: MediaTask
-    request: pb.CreateVideoTaskRequest
-    model: PublicModel
-    targets: Sequence[Target]
-    source: ProviderTask | None = None
-    strict: bool = False
 
 
 class Submissions:
@@ -82,37 +63,6 @@ class Submissions:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-
-    def targets(self, call: Call, model: PublicModel, operation: ModelOperation) -> Sequence[Target]:
-        """Return the channels that serve the model and support the operation, best first; for a key with a budget only
-        those with a price. Raise UmgError if there are none, or if the key may use none of them.
-        """
-        preferences = RoutePreferences(pins=call.caller.channels, is_healthy=self._context.shared.is_healthy)
-        found = self._context.channels.router.channels(model.id, operation, preferences)
-        served = [target for target in found if target.channel.name in self._context.channels.videos]
-        if not served:
-            message = f"no channel of the model `{model.id}` makes videos here; use another model"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        if not (priced := [target for target in served if is_priced(target.prices, operation)]):
-            self._context.note_unpriced(model.id)
-        if call.caller.budget_micro_credits is None:
-            return served
-        if not priced:
-            raise model_unpriced(model.id)
-        return priced
-
-    async def admit(
-        self, call: Call, model: PublicModel, parameters: pb.VideoParameters, targets: Sequence[Target]
-    ) -> None:
-        """Count the call against the limits of its key and model, and reserve the maximum cost of a task with these
-        parameters at any of the channels. Raise UmgError: RATE_LIMITED, QUOTA_EXHAUSTED.
-        """
-        call.facts.model = model.id
-        await acquire_limits(call, self._context.limits, model, TokenEstimate(0, 0))
-        price_lists = distinct(target.prices for target in targets)
-        if call.caller.budget_micro_credits is not None and any(map(has_costs, price_lists)):
-            most = max(max_cost(parameters, prices) for prices in price_lists)
-            await reserve_budget(call, self._context.usage, most)
 
     async def submit(self, new: NewTask) -> MediaTask:
         """Record the task and send it. Return its row: accepted, of unknown outcome, or the existing task with the same
@@ -221,7 +171,7 @@ class Submissions:
             model=target.model,
             request=new.request,
             family=target.family,
-            source=new.source,
+            source=None if new.source is None else provider_task_of(new.source),
             callback_url=self._tasks.callback_url(new.row.task_id),
             strict=new.strict,
         )

@@ -1,0 +1,40 @@
+"""Call that submits a video task, on its way through the pipeline."""
+
+from collections.abc import Sequence
+
+from umg_grpc.routing import Target
+from umg_grpc.service.pipeline.base_pipeline import Admitted
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.v1 import pb
+
+
+class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
+    """Call that submits a video task."""
+
+    source: MediaTask | None = None
+    """Finished task whose video is changed (a remix), set by the step `validate`; None for a new video."""
+    known: MediaTask | None = None
+    """Existing task that this submission repeats, set by the step `repeat`; None for a new task."""
+    targets: Sequence[Target] = ()
+    """Channels to try, best first, set by the step `price`."""
+    row: MediaTask = None  # type: ignore[assignment]  # set by the step `plan`
+    """Database row of the task."""
+    strict: bool = False
+    """Whether to fail if a field would be dropped, set by the step `plan`."""
+
+    @property
+    def source_task_id(self) -> str | None:
+        """Id of the task that a remix changes; None for a new video."""
+        return None if self.source is None else self.source.task_id
+
+    @property
+    def kind(self) -> "pb.VideoTaskKind.ValueType":
+        """Kind of the task."""
+        return self.request.kind if self.source is None else pb.VIDEO_TASK_KIND_REMIX
+
+
+class NewRemix(NewTask, kw_only=True):
+    """Call that submits a remix."""
+
+    given: pb.RemixVideoTaskRequest
+    """Request of the caller, from which the step `validate` makes that of the task."""

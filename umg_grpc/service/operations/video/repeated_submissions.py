@@ -1,0 +1,51 @@
+"""Search for the task that a submission repeats, so that a repeated call submits no second task."""
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.service.operations.video.new_task import NewTask
+from umg_grpc.service.video_tasks.task_requests import body_hash
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_table import VideoTasks
+from umg_grpc.v1 import pb
+
+RETRY_COUNT = "x-stainless-retry-count"
+"""Header of SDKs that repeat failed requests by themselves: the number of the repetition, 0 for the first request."""
+RETRY_SECONDS = 120.0
+"""Seconds within which an equal request that an SDK repeats is taken for the same submission."""
+
+
+async def find_repeated(rows: VideoTasks, new: NewTask, now_micros: int) -> MediaTask | None:
+    """Return the existing task if this submission repeats it: by its idempotency key or external id, or as an automatic
+    retry of an SDK that sends no key; None for a new submission. Raise UmgError(ALREADY_EXISTS) for a key or external
+    id that was used with another request.
+    """
+    request, owner = new.request, new.access.caller.key_id
+    fingerprint = body_hash(request, new.source_task_id)
+    retries = new.call.arrival.metadata.get(RETRY_COUNT, "")
+    if not request.HasField("idempotency_key") and retries.isdecimal() and int(retries):
+        return await rows.find_repeated(owner, fingerprint, now_micros - int(RETRY_SECONDS * 1e6))
+    wanted = MediaTask(
+        owner=owner,
+        body_hash=fingerprint,
+        idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+        external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
+    )
+    if wanted.idempotency_key is None and wanted.external_task_id is None:
+        return None
+    existing = await rows.find_conflict(wanted)
+    return same_task(wanted, existing) if existing is not None else None
+
+
+def same_task(wanted: MediaTask, existing: MediaTask) -> MediaTask:
+    """Return `existing` if `wanted` repeats it with the same request. Raise UmgError(ALREADY_EXISTS) if only the
+    idempotency key or the external id is the same.
+    """
+    if wanted.idempotency_key is not None and wanted.idempotency_key == existing.idempotency_key:
+        if wanted.body_hash == existing.body_hash:
+            return existing
+        raise _already_exists("the idempotency key was used for a task with other content; send another key")
+    named = wanted.external_task_id
+    raise _already_exists(f"external_task_id: you have a task with the id `{named}`; send another id")
+
+
+def _already_exists(message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)

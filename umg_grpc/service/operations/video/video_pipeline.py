@@ -1,0 +1,204 @@
+"""Pipelines of the operations that submit video tasks: a new video, and the change of a finished one (remix)."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Collection, Mapping
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.access.limit_errors import model_unpriced
+from umg_grpc.base.errors import UmgError
+from umg_grpc.routing import (
+    CREATE_VIDEO,
+    REMIX_VIDEO,
+    ModelOperation,
+    RoutePreferences,
+    Target,
+    distinct,
+    has_costs,
+    is_priced,
+)
+from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
+from umg_grpc.service.operations.video.repeated_submissions import find_repeated, same_task
+from umg_grpc.service.operations.video.video_submission import Submissions
+from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext, RequestStep
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
+from umg_grpc.service.pipeline.schema_validation import check
+from umg_grpc.service.pipeline.steps import (
+    ATTEMPTS,
+    BUDGET,
+    LIMITS,
+    PLAN,
+    PRICE,
+    REPEAT,
+    RESOLVE,
+    VALIDATE,
+    Step,
+)
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_costs import max_cost
+from umg_grpc.service.video_tasks.task_lookup import TaskLookup
+from umg_grpc.service.video_tasks.task_requests import (
+    check_remix,
+    check_urls,
+    decode_data_urls,
+    new_row,
+    remix_request,
+)
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import NO_NOTES
+from umg_grpc.wire.video import video_request_checks
+
+NewTaskT = TypeVar("NewTaskT", bound=NewTask)
+
+
+class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
+    """Pipeline of an operation that submits a video task. Its response is the task, whose end charges the caller."""
+
+    def __init__(
+        self, context: PipelineContext, operation: ModelOperation, tasks: TaskContext, submissions: Submissions
+    ) -> None:
+        super().__init__(context, operation)
+        self._tasks = tasks
+        self._submissions = submissions
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[NewTaskT]]:
+        return {
+            VALIDATE: self._validate,
+            RESOLVE: self._resolve,
+            REPEAT: self._find_repeated,
+            PRICE: self._find_channels,
+            LIMITS: self._count,
+            BUDGET: self._reserve,
+        }
+
+    def _later_steps(self) -> Collection[Step]:
+        return [PLAN, ATTEMPTS]
+
+    async def _submit(self, new: NewTaskT) -> MediaTask:
+        """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
+        Raise UmgError.
+        """
+        await self._run(self._reading, new)
+        if new.known is not None:
+            return new.known
+        await self._run(self._admission, new)
+        self._plan(new)
+        submitted = await self._submissions.submit(new)
+        if submitted.task_id == new.row.task_id:
+            return submitted
+        return same_task(new.row, submitted)  # another call with the same id was faster
+
+    @abstractmethod
+    def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
+        """Check the message of the caller, and set the request of the task. Raise UmgError."""
+
+    async def _find_repeated(self, new: NewTaskT) -> None:
+        new.known = await find_repeated(self._tasks.rows, new, self._tasks.now())
+
+    def _find_channels(self, new: NewTaskT) -> None:
+        """Find the channels that serve the model and support the operation, best first; for a key with a budget only
+        those with a price. Raise UmgError if there are none.
+        """
+        caller, model, channels = new.access.caller, new.model, self._context.channels
+        preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)
+        found = channels.router.channels(model.id, self._operation, preferences)
+        served = [target for target in found if target.channel.name in channels.videos]
+        if not served:
+            message = f"no channel of the model `{model.id}` makes videos here; use another model"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        if not (priced := [target for target in served if is_priced(target.prices, self._operation)]):
+            self._context.note_unpriced(model.id)
+        if caller.budget_micro_credits is not None and not priced:
+            raise model_unpriced(model.id)
+        new.targets = served if caller.budget_micro_credits is None else priced
+
+    def _count(self, new: NewTaskT) -> Awaitable[None]:
+        """Count the call against the limits of its key and model. Raise UmgError(RATE_LIMITED)."""
+        new.call.facts.model = new.model.id
+        return acquire_limits(new.call, self._context.limits, new.model, TokenEstimate(0, 0))
+
+    def _reserve(self, new: NewTaskT) -> Awaitable[None] | None:
+        """Reserve the maximum cost of the task at any of its channels. Raise UmgError(QUOTA_EXHAUSTED)."""
+        price_lists = distinct(target.prices for target in new.targets)
+        if new.access.caller.budget_micro_credits is None or not any(map(has_costs, price_lists)):
+            return None
+        most = max(max_cost(new.request.parameters, prices) for prices in price_lists)
+        return reserve_budget(new.call, self._context.usage, most)
+
+    def _plan(self, new: NewTaskT) -> None:
+        """Make the database row of the task. Its first attempt records it, so that no task is sent without a row."""
+        tasks = self._tasks
+        new.row = new_row(
+            new.call,
+            new.request,
+            new.model,
+            tasks.process,
+            tasks.now(),
+            kind=new.kind,
+            source_task_id=new.source_task_id,
+        )
+        new.strict = new.call.strict
+
+
+class CreatePipeline(TaskPipeline[NewTask]):
+    """Pipeline of new videos."""
+
+    def __init__(
+        self, context: PipelineContext, tasks: TaskContext, submissions: Submissions, fetcher: Fetcher
+    ) -> None:
+        """Create the pipeline. `fetcher`: has the rules for URLs that callers send."""
+        super().__init__(context, CREATE_VIDEO, tasks, submissions)
+        self._fetcher = fetcher
+
+    async def create(self, call: Call, request: pb.CreateVideoTaskRequest) -> MediaTask:
+        """Submit a video task exactly once. Return the task. Raise UmgError if no provider has accepted it."""
+        return await self._submit(NewTask(call=call, message=request, request=request, notes=NO_NOTES))
+
+    def _validate(self, new: NewTask) -> None:
+        """Check the request by the rules of the schema, of the model's family and of the HTTP API by which it came, and
+        complete it by the defaults of the model. These errors come before that of an unknown model. Raise UmgError.
+        """
+        check(new.request)
+        family = upstream_model = ""
+        with suppress(UmgError):
+            router = self._context.channels.router
+            found = router.resolve(new.request.model).model
+            family, upstream_model = found.family, router.targets(found.id)[0].model
+        new.request = video_request_checks.check(new.request, family, upstream_model)
+        decode_data_urls(new.request)
+        check_urls(new.request, self._fetcher.check)
+
+
+class RemixPipeline(TaskPipeline[NewRemix]):
+    """Pipeline of remixes: tasks that change the video of a finished task, at the channel that made it."""
+
+    def __init__(
+        self, context: PipelineContext, tasks: TaskContext, submissions: Submissions, lookup: TaskLookup
+    ) -> None:
+        super().__init__(context, REMIX_VIDEO, tasks, submissions)
+        self._lookup = lookup
+
+    async def remix(self, call: Call, given: pb.RemixVideoTaskRequest) -> MediaTask:
+        """Submit a remix exactly once. Return its task. Raise UmgError if the provider has not accepted it."""
+        request = pb.CreateVideoTaskRequest()
+        return await self._submit(NewRemix(call=call, message=given, given=given, request=request, notes=NO_NOTES))
+
+    async def _validate(self, new: NewRemix) -> None:
+        check(new.given)
+        new.source = await self._lookup.own(new.call.caller, new.given.task_id)
+        check_remix(new.source, new.given)
+        new.request = remix_request(new.source, new.given)
+
+    def _find_channels(self, new: NewRemix) -> None:
+        """Find the channel that made the source. Raise UmgError if it is not available any more."""
+        super()._find_channels(new)
+        made_by = "" if new.source is None else new.source.channel
+        targets: list[Target] = [target for target in new.targets if target.channel.name == made_by][:1]
+        if not targets:
+            message = "the channel that made this task is not available any more; submit a new task"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+        new.targets = targets

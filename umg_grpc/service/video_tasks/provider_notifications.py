@@ -1,0 +1,44 @@
+"""Notifications of providers about video tasks, after which a task is polled at once. Their content is not trusted."""
+
+import msgspec
+
+from umg_grpc.service.unwritten_rows import unwritten
+from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.service.video_tasks.task_requests import not_found
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_table import TERMINAL
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import invalid
+
+
+async def receive_notification(tasks: TaskContext, request: pb.ReceiveVideoCallbackRequest) -> None:
+    """Schedule an early poll of the task that a notification is about. Raise UmgError: OBJECT_NOT_FOUND for an unknown
+    task or an invalid signature, INVALID_FIELD for a body that is no notification about it.
+    """
+    is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
+    row = await tasks.rows.get(request.task_id) if is_signed else None
+    if row is None and is_signed and tasks.rows.may_lack_rows:
+        raise unwritten(request.task_id)
+    if row is None:
+        tasks.metrics.called_back("in", "refused")
+        raise not_found(request.task_id)
+    _check_body(request.body, row)
+    tasks.metrics.called_back("in", "received")
+    if row.state not in TERMINAL:
+        await tasks.polls.make_due(row.task_id)
+        tasks.wake_poller()
+
+
+def _check_body(body: bytes, row: MediaTask) -> None:
+    """Check the body of a provider's notification about the task `row`. Raise UmgError if it is no JSON object, or if
+    it names another task.
+    """
+    try:
+        found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        ids = [msgspec.json.decode(found[name], type=str) for name in ("id", "task_id") if name in found]
+    except msgspec.DecodeError:
+        raise invalid(
+            "body", "expected a JSON object; its `id` or `task_id` is the provider's id of the task"
+        ) from None
+    if ids and row.upstream_task_id and row.upstream_task_id not in ids:
+        raise invalid("body", "the notification names another task")

@@ -1,0 +1,71 @@
+"""Changes of video tasks by their callers: cancellation of a queued task, deletion of one that has ended."""
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.poll_outcomes import failure
+from umg_grpc.service.video_tasks.poller import provider_task_of
+from umg_grpc.service.video_tasks.task_lookup import TaskLookup
+from umg_grpc.service.video_tasks.task_requests import not_found, wrong_state
+from umg_grpc.store.blob_store import BlobStore
+from umg_grpc.store.tables import MediaTask
+from umg_grpc.store.video_task_results import results_of
+from umg_grpc.store.video_task_table import CANCELLED, QUEUED, TERMINAL
+from umg_grpc.v1 import pb
+
+CANCEL_SECONDS = 30.0
+
+
+class TaskChanges:
+    """Cancellation and deletion of tasks."""
+
+    def __init__(self, channels: Channels, tasks: Tasks, lookup: TaskLookup, blobs: BlobStore | None) -> None:
+        """Create the changes. `blobs` is None if the operator stores no files."""
+        self._channels = channels
+        self._tasks = tasks.context
+        self._retention_micros = tasks.retention_micros
+        self._lookup = lookup
+        self._blobs = blobs
+
+    async def delete(self, caller: Caller, request: pb.DeleteVideoTaskRequest) -> MediaTask:
+        """Delete a task that has ended, with its files, or cancel a task that its provider has not started. Return the
+        task. Raise UmgError.
+        """
+        row = await self._lookup.own(caller, request.task_id)
+        if request.entry and row.entry != request.entry:
+            raise not_found(request.task_id)
+        if row.state not in TERMINAL:
+            return await self._cancel(row)
+        if (deleted := await self._tasks.rows.delete(row.task_id)) is None:
+            raise not_found(request.task_id)
+        if self._blobs is not None:
+            for result in results_of(deleted):
+                if result.blob_id:
+                    await self._blobs.delete(result.blob_id)
+        self._tasks.changed(deleted)
+        return deleted
+
+    async def _cancel(self, row: MediaTask) -> MediaTask:
+        """Cancel a task at its provider. Return the changed task. Raise UmgError(WRONG_STATE) if it cannot be
+        cancelled.
+        """
+        upstream = self._channels.videos.get(row.channel)
+        if row.state != QUEUED or upstream is None:
+            raise wrong_state(row, "it can be deleted when it has ended")
+        if not await upstream.cancel(provider_task_of(row), CANCEL_SECONDS):
+            raise wrong_state(row, "its provider cannot cancel it now; it can be deleted when it has ended")
+        now, tasks = self._tasks.now(), self._tasks
+        cancelled = await tasks.rows.advance(
+            row.task_id,
+            CANCELLED,
+            error=failure("task_cancelled", "the caller cancelled the task").SerializeToString(),
+            update_micros=now,
+            complete_micros=now,
+            expire_micros=now + self._retention_micros,
+            next_poll_micros=None,
+        )
+        if cancelled is None:  # it ended meanwhile
+            return await tasks.rows.get(row.task_id) or row
+        tasks.metrics.ended(cancelled.channel, "task_cancelled")
+        tasks.changed(cancelled)
+        return cancelled
