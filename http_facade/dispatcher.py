@@ -21,7 +21,7 @@ from http_facade.exchange.request_headers import check_headers
 from http_facade.exchange.response_head import SentResponse, begin_response
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
-from http_facade.router import Router
+from http_facade.path_router import Router
 from http_facade.routes import Route, error_format
 from http_facade.server.connections import Connection
 from umg_grpc.base.errors import UmgError, overloaded

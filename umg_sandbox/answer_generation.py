@@ -10,6 +10,7 @@ from typing import assert_never
 from umg_grpc.v1 import pb
 from umg_sandbox import answer_images, simulated_faults
 from umg_sandbox.image_drawing import Drawing
+from umg_sandbox.model_limits import max_output_tokens
 from umg_sandbox.output_truncation import cut_at_stop, pieces, truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words, numbered
 from umg_sandbox.prompt_words import Words, digest
@@ -18,7 +19,6 @@ from umg_sandbox.schema_work_budget import Budget
 from umg_sandbox.simulated_reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
 from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_sandbox.simulated_web_search import Page, find_pages, search_parts
-from umg_sandbox.token_limits import max_output_tokens
 
 QUOTED = 600
 """Maximum characters of the question that an answer quotes."""

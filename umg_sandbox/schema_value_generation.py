@@ -114,7 +114,7 @@ class _Generator:
             return None, "the limits"
 
     def _unfit(self, value: object, schema: Schema) -> str:
-        from umg_sandbox.schema_validation import unfit  # imported with the first schema: it is slow
+        from umg_sandbox.json_schema_validation import unfit  # imported with the first schema: it is slow
 
         return unfit(value, schema, self._budget)
 

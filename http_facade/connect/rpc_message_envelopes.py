@@ -8,7 +8,7 @@ from typing import Protocol
 
 from google.rpc.status_pb2 import Status
 
-from http_facade.decompression import WINDOWS, decompress, too_large
+from http_facade.body_decompression import WINDOWS, decompress, too_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo

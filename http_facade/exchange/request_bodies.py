@@ -8,7 +8,7 @@ from typing import TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.decompression import WINDOWS, decompress, too_large
+from http_facade.body_decompression import WINDOWS, decompress, too_large
 from http_facade.exchange.form_bodies import FORM
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.key_check import KeyCheck

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.byte_ranges import Representation
+from http_facade.exchange.conditional_requests import Representation
 from http_facade.exchange.grpc_calls import keyless_metadata, opened
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.response_head import begin_response

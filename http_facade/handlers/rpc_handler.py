@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from multidict import CIMultiDict
 
+from http_facade.body_decompression import WINDOWS
 from http_facade.connect import connect_protocol, grpc_web
 from http_facade.connect.rpc_message_envelopes import (
     ENVELOPE,
@@ -22,7 +23,6 @@ from http_facade.connect.rpc_message_envelopes import (
     opened_message,
 )
 from http_facade.connect.rpc_status import status_of
-from http_facade.decompression import WINDOWS
 from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.grpc_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
 from http_facade.exchange.http_exchange import Exchange

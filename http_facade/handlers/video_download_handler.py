@@ -3,7 +3,7 @@
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.byte_ranges import RANGE
+from http_facade.exchange.conditional_requests import RANGE
 from http_facade.exchange.grpc_calls import metadata, opened
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.response_head import begin_response

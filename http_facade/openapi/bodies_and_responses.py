@@ -7,7 +7,7 @@ from google.protobuf.descriptor_pool import Default
 from msgspec import Struct
 
 from http_facade.handlers.admin_rpc_table import METHODS
-from http_facade.openapi.error_responses import ErrorAnswers
+from http_facade.openapi.error_components import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route, Shape
 from umg_grpc.wire import administration_json

@@ -10,10 +10,10 @@ import msgspec
 
 from http_facade.exchange.credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Answers
-from http_facade.openapi.error_responses import ErrorAnswers
+from http_facade.openapi.error_components import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.openapi.parameters import parameters
-from http_facade.openapi.rpc_methods import Methods, methods_of
+from http_facade.openapi.rpc_operations import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject

@@ -24,7 +24,7 @@ PACKAGES = (*PRODUCT, "umg_sandbox", "umg_conformance", "umg_client", "bench", "
 LAYERED = ("umg_grpc", "http_facade")
 """Packages whose modules all are in a layer of `[tool.importlinter]`."""
 TOP_OF_FACADE = frozenset(
-    {"app", "decompression", "dispatcher", "path_spellings", "router", "routes", "thread_offload"}
+    {"app", "body_decompression", "dispatcher", "path_router", "path_spellings", "routes", "thread_offload"}
 )
 """Modules directly in `http_facade`: its table of paths, and the way of a request to its handler."""
 IMPURE = frozenset(

@@ -13,9 +13,7 @@ ROWS = ("umg_grpc/wire", "umg_grpc/operations", "umg_grpc/knowledge/families")
 """Folders with a file or folder for each format, operation or family, named by it; each format has its `request.py`."""
 TWICE = frozenset(
     {
-        *("byte_ranges", "circuit_breaker_states", "decompression", "error_responses", "image_generation"),
-        *("models", "prices", "reranking", "router", "rpc_methods", "schema_validation", "text_generation"),
-        *("token_limits", "unpriced_models"),
+        *("image_generation", "text_generation"),
     }
 )
 """Base names that two files have today. Names only leave this list."""

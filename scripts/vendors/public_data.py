@@ -11,7 +11,7 @@ from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.public_prices import providers
 from scripts.vendors.findings import Finding
 from umg_grpc.knowledge.data_files import FOLDER
-from umg_grpc.knowledge.models import find
+from umg_grpc.knowledge.known_models import find
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.public_prices import genai_prices
 from umg_grpc.knowledge.public_prices.cost_map import price_rows as prices_of_cost_map

@@ -35,8 +35,8 @@ from prometheus_client import values
 from umg_grpc import cli
 
 MODULES = (
-    *("commands", "chat", "image", "video_client", "keys", "models", "usage", "request_records"),
-    *("circuit_breaker_states", "http_admin_client", "undelivered_callbacks"),
+    *("commands", "chat", "image_client", "video_client", "keys", "model_list", "usage", "request_records"),
+    *("breaker_metrics", "http_admin_client", "undelivered_callbacks"),
 )
 """Modules of `umg_grpc.cli` that its commands import."""
 OTHER_MODULES = (

@@ -258,8 +258,8 @@ def models(
     api_key_file: KeyFileFlag = None,
 ) -> None:
     """List the models of a config or a gateway, the channels that serve each, and how a running gateway finds them."""
-    from umg_grpc.cli import models as commands
-    from umg_grpc.cli.circuit_breaker_states import states
+    from umg_grpc.cli import model_list as commands
+    from umg_grpc.cli.breaker_metrics import states
     from umg_grpc.process.config_loading import load
     from umg_grpc.routing import PROTOCOLS
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
-from umg_grpc.knowledge.models import FOUND_MODELS, find
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 

@@ -19,7 +19,7 @@ from umg_grpc.routing.channel_target import (
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, letters_of, model_not_found
-from umg_grpc.routing.unpriced_models import REMEDY, is_unpriced, shortened, unpriced_models
+from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unpriced_models
 
 __all__ = [
     "ANY",

@@ -22,7 +22,7 @@ from trustme import CA
 from tests.support.certificates import LONG_AGO, CertificateFiles, rewrite
 from tests.support.gateways import SANDBOX, Running, running
 from tests.support.processes import Served, run, serve
-from umg_grpc.cli.circuit_breaker_states import states
+from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import parse
 from umg_grpc.config.reload_changes import changes
 from umg_grpc.v1 import pb, rpc

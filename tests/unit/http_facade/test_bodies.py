@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from http_facade.decompression import decompress
+from http_facade.body_decompression import decompress
 from tests.support import logs
 from tests.unit.http_facade.conftest import BODY_LIMIT, CHAT, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError

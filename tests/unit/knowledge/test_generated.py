@@ -7,7 +7,7 @@ from scripts.knowledge.__main__ import LICENCES
 from scripts.knowledge.data_files import changes, generated, licences
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import FOLDER, read_rows
-from umg_grpc.knowledge.models import GeneratedRow
+from umg_grpc.knowledge.known_models import GeneratedRow
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.price_rows import UnitPrices

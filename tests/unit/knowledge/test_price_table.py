@@ -10,7 +10,7 @@ from scripts.knowledge import packages
 from scripts.knowledge.data_files import public_prices
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.models import GeneratedRow
+from umg_grpc.knowledge.known_models import GeneratedRow
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.price_rows import UnitPrices
 from umg_grpc.knowledge.public_prices.merging import is_equal, merged

@@ -6,6 +6,7 @@ import pytest
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.known_models import HandRow, find, known_models
 from umg_grpc.knowledge.model_facts import (
     CHAT_TOOLS_ORDER,
     EFFORT_ORDER,
@@ -17,7 +18,6 @@ from umg_grpc.knowledge.model_facts import (
     known_facts,
 )
 from umg_grpc.knowledge.model_ids import Series, Spelling, all_series
-from umg_grpc.knowledge.models import HandRow, find, known_models
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirk_sources import quirk_sources
 from umg_grpc.knowledge.quirks import NO_QUIRKS

@@ -20,7 +20,7 @@ from tests.support.serving import serving
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.cli.circuit_breaker_states import states
+from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import Breaker
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
 from umg_grpc.service.metrics import MAX_MODELS, SECONDS, SHARED_FOLDER, Metrics

@@ -14,7 +14,7 @@ FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
 KEYWORD = "the keyword of OpenAPI"
 OTHERS = {
     ("http_facade/openapi/document.py", "responses"): KEYWORD,
-    ("http_facade/openapi/rpc_methods.py", "responses"): KEYWORD,
+    ("http_facade/openapi/rpc_operations.py", "responses"): KEYWORD,
     ("umg_grpc/config/importers/from_litellm.py", "chat"): "the protocol of a converted channel",
     ("umg_grpc/config/importers/from_litellm.py", "responses"): "the protocol of a converted channel",
     ("umg_grpc/config/importers/from_new_api.py", "chat"): "the protocol of a converted channel",

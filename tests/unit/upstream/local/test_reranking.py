@@ -16,7 +16,7 @@ from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local import RERANK_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.reranking import CHUNK_TOKENS, STEP_TOKENS, chunks
+from umg_grpc.upstream.local.wordllama.reranker import CHUNK_TOKENS, STEP_TOKENS, chunks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import RERANK_FORMATS
 

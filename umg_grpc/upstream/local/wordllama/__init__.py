@@ -6,6 +6,6 @@ it. The package imports little: the first call imports numpy and wordllama in th
 
 from umg_grpc.upstream.local.wordllama.embedding import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.reranking import LocalRerank
+from umg_grpc.upstream.local.wordllama.reranker import LocalRerank
 
 __all__ = ["LocalEmbedding", "LocalRerank", "WordLlamaEngine"]

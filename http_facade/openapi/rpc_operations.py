@@ -7,7 +7,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
 from http_facade.connect.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
-from http_facade.openapi.error_responses import ErrorAnswers
+from http_facade.openapi.error_components import ErrorAnswers
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
