@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scripts.monitoring.__main__ import DASHBOARD, RULES, files
 from scripts.monitoring.alerts import ALERTS
 from scripts.monitoring.panels import PANELS
-from tests.support.ended_calls import ended_call
+from tests.support.ended_calls import end_attempt, ended_call
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.video_tasks import task_metrics
@@ -38,7 +38,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made = metrics.Metrics()
     call = ended_call(method="/umg.v1.GenerationService/Generate", model="", channel="", first_output_seconds=0.1)
     made.finished(call, "OK", 0.1)
-    made.attempt("main", "m", "ok")
+    end_attempt(made, "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
     made.refused("full")
     made.hedged("m", won=True)

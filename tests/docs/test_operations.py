@@ -19,7 +19,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.proofs.soak.__main__ import LEAVING
 from tests.proofs.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
-from tests.support.ended_calls import ended_call
+from tests.support.ended_calls import end_attempt, ended_call
 from tests.support.processes import Served, run, serve
 from umg_grpc.base import egress_rules, errors
 from umg_grpc.base.errors import Failure
@@ -140,7 +140,7 @@ def counted() -> dict[str, set[str]]:
     usage, method = pb.Usage(input_tokens=1, output_tokens=1), "/umg.v1.GenerationService/Generate"
     call = ended_call(method=method, model="", channel="", usage=usage, first_output_seconds=0.1)
     made.finished(call, "OK", 0.1)
-    made.attempt("main", "m", "ok")
+    end_attempt(made, "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
     made.refused(load_shedding.FULL)
     made.mended("main", "m", "seed")
