@@ -24,7 +24,6 @@ OTHERS = {
     ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_generation.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_request_encoder.py", "messages"): FIELD,
-    ("umg_grpc/service/telemetry/span_attributes.py", "chat"): "the operation of the semantic conventions",
 }
 """(module, literal) -> its meaning, where the literal only looks like the name of a format."""
 
