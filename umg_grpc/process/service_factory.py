@@ -34,7 +34,7 @@ from umg_grpc.process.component_factory import (
     open_usage_log,
     started,
 )
-from umg_grpc.routing import EMBED, RERANK, Router
+from umg_grpc.routing import Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.message_threads import Threads
@@ -57,7 +57,8 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
-from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
+from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
+from umg_grpc.service.operations.unary.rerank_pipeline import RerankPipeline
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
@@ -100,8 +101,8 @@ from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
-from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import EMBEDDING_FORMATS, IMAGE_FORMATS, RERANK_FORMATS
+from umg_grpc.v1 import rpc
+from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRIES
 
 SERVICES = [
@@ -191,14 +192,8 @@ class Service:
             note_unpriced=self.unpriced.note,
         )
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
-        self._embedding = EmbeddingServicer(
-            UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),
-            config.limits.embedding_inputs,
-        )
-        self._rerank = RerankServicer(
-            UnaryPipeline(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank),
-            config.limits.rerank_documents,
-        )
+        self._embedding = EmbeddingServicer(EmbeddingPipeline(context, config.limits.embedding_inputs))
+        self._rerank = RerankServicer(RerankPipeline(context, config.limits.rerank_documents))
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.answer_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)

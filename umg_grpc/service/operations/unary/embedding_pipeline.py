@@ -1,0 +1,148 @@
+"""Pipeline of embedding: checks of the inputs, texts in place of token ids, and usage."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.routing import EMBED, PublicModel, Target
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
+from umg_grpc.service.pipeline.steps import INPUTS, Step
+from umg_grpc.tokens import TokenCounter
+from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
+from umg_grpc.tokens.vocabulary_cache import is_loaded
+from umg_grpc.v1 import pb
+from umg_grpc.wire import EMBEDDING_FORMATS
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.dropped_fields_report import untranslatable
+from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
+
+SMALL_BYTES = 16 * 2**10
+"""Maximum bytes of a request whose token ids are decoded in the event loop, in about a millisecond; larger ones in a
+thread.
+"""
+
+
+class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
+    """Pipeline of embedding."""
+
+    def __init__(self, context: PipelineContext, max_inputs: int) -> None:
+        """Create the pipeline; a call may have at most `max_inputs` inputs."""
+        super().__init__(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding)
+        self._max_inputs = max_inputs
+
+    async def embed(self, request: pb.EmbedRequest) -> pb.EmbedResponse:
+        """Return one vector for each input, in order, from the first channel that succeeds. Raise UmgError."""
+        admitted = await self.admit(request)
+        response = await self.answer(admitted)
+        await self._settle(admitted, response)
+        return response
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.EmbedRequest]]]:
+        return {**super()._request_steps(), INPUTS: self._check_inputs}
+
+    def _check_inputs(self, admitted: UnaryCall[pb.EmbedRequest]) -> None:
+        """Check the number of inputs and the length of their vectors. Raise UmgError."""
+        request, model = admitted.request, admitted.model
+        if len(request.inputs) > self._max_inputs:
+            problem = f"{len(request.inputs)} are more than the {self._max_inputs} that one call may have; send fewer"
+            raise invalid("inputs", problem)
+        _check_dimensions(request, model.described)
+        if any(given.HasField("tokens") for given in request.inputs):
+            admitted.adapt = _TokenAdapter(request, model)
+
+    async def _settle(self, admitted: UnaryCall[pb.EmbedRequest], response: pb.EmbedResponse) -> None:
+        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
+        call, request = admitted.call, admitted.request
+        response.model = request.model
+        if not response.HasField("usage"):
+            tokens = await asyncio.to_thread(_count, request, admitted.model)
+            response.usage.CopyFrom(pb.EmbeddingUsage(input_tokens=tokens, total_tokens=tokens, estimated=True))
+        if not call.facts.is_cached:
+            call.facts.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
+
+
+class _TokenAdapter:
+    """Converter of a request whose inputs are token ids into text, for channels that accept only text."""
+
+    def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
+        self._request = request
+        self._model = model
+        self._texts: pb.EmbedRequest | None = None
+
+    async def __call__(self, target: Target) -> pb.EmbedRequest:
+        """Return the request for a channel: unchanged, or with its token ids decoded to text. Raise
+        UmgError(UNTRANSLATABLE) for unknown tokens.
+        """
+        if self._takes_tokens(target.channel.protocols):
+            return self._request
+        if self._texts is None:
+            self._texts = await self._read()
+        return self._texts
+
+    async def _read(self) -> pb.EmbedRequest:
+        loaded = is_loaded(self._model.tokenizer or EMBEDDING_TOKENIZER)
+        if loaded and self._request.ByteSize() < SMALL_BYTES:
+            return _as_texts(self._request, self._model)
+        return await asyncio.to_thread(_as_texts, self._request, self._model)
+
+    def _takes_tokens(self, protocols: Sequence[str]) -> bool:
+        """Return whether the channel accepts token ids, in the format in which it is called: the caller's own if it has
+        it, else its first one.
+        """
+        spoken = [name for name in protocols if name in EMBEDDING_PROTOCOLS]
+        own = self._request.source.format
+        return any(EMBEDDING_FORMATS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
+
+
+def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:
+    """Raise UmgError for a number of dimensions that the model does not support; accept any if the supported ones are
+    unknown.
+    """
+    if not model.HasField("embedding"):
+        return
+    if request.HasField("dimensions"):
+        _check_length(request.dimensions, "dimensions", model)
+    for position, given in enumerate(request.inputs):
+        if given.HasField("dimensions"):
+            _check_length(given.dimensions, f"inputs[{position}].dimensions", model)
+
+
+def _check_length(length: int, field: str, model: pb.Model) -> None:
+    known = model.embedding
+    own, choices = known.default_dimensions, known.dimensions
+    if not choices and not known.any_dimensions:
+        message = f"`{field}`: the vectors of {model.id} always have {own} numbers; leave it out"
+        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=field)
+    if known.any_dimensions and length > own:
+        raise invalid(field, f"{model.id} makes vectors of at most {own} numbers; request no more")
+    if choices and length not in choices:
+        raise invalid(field, f"{model.id} makes vectors of {', '.join(map(str, choices))} numbers; choose one of them")
+
+
+def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
+    """Return the request with its token ids decoded to text. Raise UmgError: UNTRANSLATABLE for unknown tokens,
+    CONTEXT_TOO_LONG.
+    """
+    texts, max_tokens = pb.EmbedRequest(), model.described.input_token_limit
+    texts.CopyFrom(request)
+    for position, given in enumerate(texts.inputs):
+        if given.HasField("tokens"):
+            field = f"inputs[{position}].tokens.ids"
+            if max_tokens and len(given.tokens.ids) > max_tokens:
+                message = f"{field} is too long: {model.id} accepts at most {max_tokens} tokens of a text; split it"
+                raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field)
+            try:
+                given.text = decode(given.tokens.ids, model.tokenizer)
+            except ValueError as error:
+                raise untranslatable(field, f"{error}; send the text") from None
+    return texts
+
+
+def _count(request: pb.EmbedRequest, model: PublicModel) -> int:
+    """Return the number of tokens of all inputs, counted locally, for a provider that did not report it."""
+    counter = TokenCounter(model.family, model.tokenizer or (None if model.family else EMBEDDING_TOKENIZER))
+    return sum(
+        len(given.tokens.ids) if given.HasField("tokens") else counter.count_text(given.text)
+        for given in request.inputs
+    )

@@ -1,0 +1,72 @@
+"""Pipeline of reranking: number and order of the documents, and usage."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+
+from umg_grpc.routing import RERANK, PublicModel
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
+from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
+from umg_grpc.service.pipeline.steps import INPUTS, Step
+from umg_grpc.tokens import TokenCounter
+from umg_grpc.v1 import pb
+from umg_grpc.wire import RERANK_FORMATS
+from umg_grpc.wire.core.json import invalid
+
+
+class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
+    """Pipeline of reranking."""
+
+    def __init__(self, context: PipelineContext, max_documents: int) -> None:
+        """Create the pipeline; a call may have at most `max_documents` documents."""
+        super().__init__(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank)
+        self._max_documents = max_documents
+
+    async def rerank(self, request: pb.RerankRequest) -> pb.RerankResponse:
+        """Return the documents, most relevant first, as ranked by the first channel that succeeds. Raise UmgError."""
+        admitted = await self.admit(request)
+        response = await self.answer(admitted)
+        await self._settle(admitted, response)
+        return response
+
+    def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.RerankRequest]]]:
+        return {**super()._request_steps(), INPUTS: self._check_documents}
+
+    def _check_documents(self, admitted: UnaryCall[pb.RerankRequest]) -> None:
+        """Raise UmgError for more documents than one call may have."""
+        if (count := len(admitted.request.documents)) > self._max_documents:
+            raise invalid("documents", f"{count} are more than the {self._max_documents} of one call; send fewer")
+
+    async def _settle(self, admitted: UnaryCall[pb.RerankRequest], response: pb.RerankResponse) -> None:
+        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
+        call, request = admitted.call, admitted.request
+        _sort(response, request)
+        response.model = request.model
+        response.response_id = response.response_id or f"rerank-{secrets.token_hex(16)}"
+        if response.usage.total_tokens == 0:
+            response.usage.total_tokens = await asyncio.to_thread(_count, request, admitted.model)
+            response.usage.estimated = True
+        if not call.facts.is_cached:
+            usage = response.usage  # providers that bill by search units state these
+            call.facts.usage = pb.Usage(
+                input_tokens=usage.total_tokens, web_search_requests=usage.search_units, estimated=usage.estimated
+            )
+
+
+def _sort(response: pb.RerankResponse, request: pb.RerankRequest) -> None:
+    """Sort the results of a response by descending score, leave at most the requested `top_n`, and add the texts of the
+    documents if the request wants them.
+    """
+    ranked = sorted(response.results, key=lambda result: (-result.relevance_score, result.index))
+    del response.results[:]
+    response.results.extend(ranked[: request.top_n] if request.HasField("top_n") else ranked)
+    if request.return_documents:
+        for result in response.results:
+            result.document.CopyFrom(request.documents[result.index])
+
+
+def _count(request: pb.RerankRequest, model: PublicModel) -> int:
+    """Return the number of tokens of query and documents, counted locally, for a provider that did not report it."""
+    counter = TokenCounter(model.family, model.tokenizer)
+    texts = [document.text or document.object_json for document in request.documents]
+    return sum(map(counter.count_text, [request.query, *texts]))
