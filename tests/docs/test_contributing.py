@@ -35,6 +35,8 @@ TABLES = {
     "PROVIDER_QUIRKS": ("umg_grpc/knowledge/dialects.py",),
     "SERVICES": ("umg_grpc/process/service_factory.py",),
     "SERVED": ("tests/unit/service/test_operations.py",),
+    "FACES": ("tests/pairs/table.py",),
+    "PROVIDERS": ("tests/pairs/table.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),
     "PROGRAMS": ("tests/world/agents/programs.py",),
     "GROWTHS": ("tests/proofs/linear/events.py",),

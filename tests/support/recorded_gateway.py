@@ -8,8 +8,8 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.pairs.table import TEXT_FACES
 from tests.support.callers.http_caller import HttpCaller
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from tests.support.providers.server import Json, RecordingProvider, Written, serve_provider
 
@@ -36,6 +36,8 @@ def event_stream(events: list[Json]) -> bytes:
 async def recorded_gateway(data: Path) -> AsyncGenerator[RecordedGateway, None]:
     """Run the gateway and the provider, until the context ends."""
     async with serve_provider(RecordingProvider()) as provider:
-        config = "channels:\n" + "".join(channel(name, name, provider.url, f"m-{name}", "theirs") for name in FACES)
+        config = "channels:\n" + "".join(
+            channel(name, name, provider.url, f"m-{name}", "theirs") for name in TEXT_FACES
+        )
         async with running(config, data) as gateway, aiohttp.ClientSession() as session:
             yield RecordedGateway(HttpCaller(session, gateway.url, gateway.key), provider)

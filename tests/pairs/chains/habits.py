@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tests.pairs.table import TEXT_PROVIDERS
+
 FOLDER = Path(__file__).parent / "habits"
 
 
@@ -35,7 +37,7 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     source: str  # outside of this project
     as_of: str
     effect: Effect
-    protocol: Literal["chat", "responses", "messages", "native"] = "chat"
+    protocol: Literal[TEXT_PROVIDERS] = "chat"  # evaluated when the rows are read
     status: int = 200
     headers: dict[str, str] | None = None  # None: content-type of the form; values have their own spelling
     body: Any = None  # complete answer: JSON, or text that is sent as it is

@@ -14,9 +14,9 @@ import pytest_asyncio
 from aiohttp import web
 
 from tests.pairs.chains.effects import ROOTS
+from tests.pairs.table import TEXT_FACES, every_face
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import KEY, channel, running
 from tests.support.serving import serving
 
@@ -102,10 +102,10 @@ async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chai
 
 async def call(chain: Chain, face: str, key: str, **headers: str) -> HttpAnswer:
     model = f"{key}/{face}"
-    return await chain.front.send(face, model, FACES[face].body(Request("Hi"), model), **headers)
+    return await chain.front.send(face, model, TEXT_FACES[face].body(Request("Hi"), model), **headers)
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_limit_of_the_gateway_behind_keeps_its_status_and_wait(chain: Chain, face: str) -> None:
     for _ in range(2):  # the other formats use up the same key
         got = await call(chain, face, "limited")
@@ -114,14 +114,14 @@ async def test_a_limit_of_the_gateway_behind_keeps_its_status_and_wait(chain: Ch
     assert got.headers.get("x-should-retry") != "false"
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_spent_budget_of_the_gateway_behind_is_not_repeated(chain: Chain, face: str) -> None:
     got = await call(chain, face, "poor")
     assert (got.status, got.is_error) == (429, True), got.body
     assert got.headers["x-should-retry"] == "false"
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_headers_of_the_gateway_are_those_of_the_one_that_was_called(chain: Chain, face: str) -> None:
     sent = {"x-request-id": f"req-of-the-caller-{face}", "x-umg-timeout": "20", "x-umg-cache": "off"}
     got = await call(chain, face, "shown", **sent)
@@ -147,7 +147,7 @@ async def record_of(caller: HttpCaller, request_id: str) -> dict[str, Any]:
             await asyncio.sleep(0.05)  # leaves the processor to the gateway, which stores records in batches
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_both_gateways_charge_the_same_tokens_at_their_own_prices(chain: Chain, face: str) -> None:
     request_id = f"req-of-costs-{face}"
     got = await call(chain, face, "free", **{"x-request-id": request_id})
@@ -163,8 +163,8 @@ async def test_both_gateways_charge_the_same_tokens_at_their_own_prices(chain: C
 async def test_headers_of_a_slow_stream_come_through_both_gateways_before_its_content(chain: Chain, face: str) -> None:
     chain.provider.released.clear()
     model = f"free/{face}"
-    body = FACES[face].body(Request("Hi"), model, stream=True)
-    url, headers = chain.front.url + FACES[face].path(model, True), FACES[face].credentials(chain.front.key)
+    body = TEXT_FACES[face].body(Request("Hi"), model, stream=True)
+    url, headers = chain.front.url + TEXT_FACES[face].path(model, True), TEXT_FACES[face].credentials(chain.front.key)
     async with asyncio.timeout(30), chain.front.session.post(url, json=body, headers=headers) as response:
         assert response.status == 200
         first = await response.content.readany()

@@ -18,8 +18,8 @@ from pydantic_core import ErrorDetails
 from tests.pairs.chains.effects import NO_HEALING, REQUEST, ROOTS, seen
 from tests.pairs.chains.habits import HABITS, Effect, Habit
 from tests.pairs.chains.servers import Servers, serve
+from tests.pairs.table import TEXT_FACES
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -93,7 +93,7 @@ def data_of_events(stream: bytes) -> list[bytes]:
     return data[: data.index(b"[DONE]")]
 
 
-CASES = [(habit, face, stream) for habit in HABITS for face in FACES for stream in habit.forms]
+CASES = [(habit, face, stream) for habit in HABITS for face in TEXT_FACES for stream in habit.forms]
 NAMES = [f"{habit.id}-{face}-{'streamed' if stream else 'whole'}" for habit, face, stream in CASES]
 
 
@@ -101,7 +101,7 @@ NAMES = [f"{habit.id}-{face}-{'streamed' if stream else 'whole'}" for habit, fac
 async def test_a_caller_gets_the_content_that_the_server_means(
     gateway: Gateway, habit: Habit, face: str, stream: bool
 ) -> None:
-    effect, body = habit.effect, FACES[face].body(REQUEST, habit.id, stream=stream)
+    effect, body = habit.effect, TEXT_FACES[face].body(REQUEST, habit.id, stream=stream)
     got = await gateway.caller.send(face, habit.id, body, stream=stream)
     if effect.error and got.status != 200:
         reason = pb.ErrorReason.Value(f"ERROR_REASON_{effect.error}")
@@ -132,7 +132,9 @@ async def test_a_failure_is_repeated_on_another_channel_where_that_may_help(
 ) -> None:
     for stream in habit.forms:
         model = f"two-{habit.id}"
-        got = await gateway.caller.send(face, model, FACES[face].body(REQUEST, model, stream=stream), stream=stream)
+        got = await gateway.caller.send(
+            face, model, TEXT_FACES[face].body(REQUEST, model, stream=stream), stream=stream
+        )
         assert ("Healthy" in got.body.decode()) == habit.effect.retryable, got.body
 
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 from tests.pairs.chains.effects import NO_HEALING, REQUEST, ROOTS, seen
 from tests.pairs.chains.habits import HABITS, Habit
 from tests.pairs.chains.servers import serve
+from tests.pairs.table import TEXT_FACES
 from tests.support import processes
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel
 from umg_grpc.base.errors import UmgError
 
@@ -58,13 +58,13 @@ def process(folder: Path, channels: list[str]) -> AbstractAsyncContextManager[pr
 
 
 async def call(caller: HttpCaller, face: str, model: str, *, stream: bool) -> HttpAnswer:
-    return await caller.send(face, model, FACES[face].body(REQUEST, model, stream=stream), stream=stream)
+    return await caller.send(face, model, TEXT_FACES[face].body(REQUEST, model, stream=stream), stream=stream)
 
 
 CASES = [
     (habit, face, stream)
     for habit in HABITS
-    for face in FACES
+    for face in TEXT_FACES
     for stream in habit.forms
     if habit.effect.error or habit.effect.broken or face == habit.protocol
 ]

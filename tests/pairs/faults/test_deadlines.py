@@ -11,10 +11,11 @@ import pytest
 
 from tests.pairs.faults.gateway import LONG, WAITED_FOR, config
 from tests.pairs.faults.table import ALONE, Case, cases
+from tests.pairs.table import TEXT_FACES
 from tests.proofs.soak import questions
 from tests.proofs.soak.questions import HTTP
 from tests.proofs.soak.reading import READERS
-from tests.support.callers.text_format_clients import FACES, bearer
+from tests.support.callers.text_format_clients import bearer
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.faults import Strikes
 from tests.support.providers.faulty.server import faulty_upstream
@@ -29,7 +30,7 @@ LIMIT = 45.0
 async def over_http(session: aiohttp.ClientSession, url: str, case: Case) -> str:
     """Call over HTTP. Return the problem with the error, "" for nothing."""
     question, prompt = case.question, questions.prompt(case.nonce)
-    own = FACES[question.format].credentials(KEY) if question.is_text else bearer(KEY)
+    own = TEXT_FACES[question.format].credentials(KEY) if question.is_text else bearer(KEY)
     headers = {"content-type": "application/json", "x-umg-timeout": f"{SECONDS}s", **own}
     data = questions.body(question, case.model, prompt)
     async with session.post(url + questions.path(question, case.model), data=data, headers=headers) as answer:

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tests.pairs.table import TEXT_FACES
+
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Body: TypeAlias = "dict[str, Json]"
 
-FORMATS = ("chat", "responses", "messages", "native")
+FORMATS = tuple(TEXT_FACES)
 QUESTION = "hi"
 
 # The fields that every body needs to be valid.

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import TEXT_FACES, every_face, every_upstream
 from tests.support.callers.format_free_answers import Answer, canonical_answer
 from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SANDBOX, SEARCHES_AND_REASONS, channel, running
 from tests.support.providers.scenarios import CITY_SCHEMA, PDF, PNG
 from umg_grpc.base.errors import UmgError
@@ -171,13 +171,13 @@ async def direct_answer(chain: Chain, face: str, case: Case, *, stream: bool) ->
     return chain.direct[key]
 
 
-PAIRS = [(case, face) for case in CASES for face in FACES]
+PAIRS = [(case, face) for case in CASES for face in TEXT_FACES]
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 named = {"argnames": ("case", "face"), "argvalues": PAIRS, "ids": [f"{face}-{case.id}" for case, face in PAIRS]}
 
 
 @streamed_or_not
-@pytest.mark.parametrize("upstream", FACES)
+@every_upstream
 @pytest.mark.parametrize(**named)
 async def test_the_answer_is_that_without_the_gateway_in_front(
     chain: Chain, case: Case, face: str, upstream: str, stream: bool
@@ -202,8 +202,8 @@ async def test_all_faces_give_the_same_answer(chain: Chain, case: Case, face: st
     assert as_every_face(own[0]).finish == case.finish
 
 
-@pytest.mark.parametrize("upstream", FACES)
-@pytest.mark.parametrize("face", FACES)
+@every_upstream
+@every_face
 async def test_a_failure_before_the_answer_has_the_faces_own_error_body(chain: Chain, face: str, upstream: str) -> None:
     for stream in (False, True):
         got = await chain.front.call(face, f"via-{upstream}", Request("[[fail]]"), stream=stream)
@@ -211,8 +211,8 @@ async def test_a_failure_before_the_answer_has_the_faces_own_error_body(chain: C
         assert "simulated" in got.error.message
 
 
-@pytest.mark.parametrize("upstream", FACES)
-@pytest.mark.parametrize("face", FACES)
+@every_upstream
+@every_face
 async def test_a_failure_in_its_middle_ends_a_stream_as_an_error(chain: Chain, face: str, upstream: str) -> None:
     got = await chain.front.call(face, f"via-{upstream}", Request("Tell me. [[fail:mid]]"), stream=True)
     assert (got.status, got.stream) == (200, True)

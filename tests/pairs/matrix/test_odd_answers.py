@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import TEXT_FACES, every_face, every_upstream
 from tests.support.callers.http_caller import HttpAnswer
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,7 +79,7 @@ async def test_content_that_a_face_cannot_express_is_reported(
 # --- usage
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize(
     ("upstream", "answer"),
     [
@@ -109,7 +109,7 @@ DELTA = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delt
 ENDING = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}, {"type": "message_stop"}]
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_stream_without_its_start_is_a_failure_before_the_first_byte(
     gateway: RecordedGateway, face: str
 ) -> None:
@@ -119,13 +119,13 @@ async def test_a_stream_without_its_start_is_a_failure_before_the_first_byte(
     assert "cannot be read" in got.body.decode()
 
 
-@pytest.mark.parametrize("face", [face for face in FACES if face != "messages"])
+@pytest.mark.parametrize("face", [face for face in TEXT_FACES if face != "messages"])
 async def test_a_text_of_no_block_is_not_lost_in_silence(gateway: RecordedGateway, face: str) -> None:
     got = await call(gateway, face, "messages", [START, DELTA, *ENDING], stream=True)
     assert "cannot be read" in got.body.decode()
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize(
     ("upstream", "answer"), [("chat", {"id": "c", "choices": [], "usage": {}}), ("native", {"candidates": []})]
 )
@@ -137,7 +137,7 @@ async def test_a_body_without_an_answer_is_a_failure(
     assert "cannot be read: it contains no answer" in got.body.decode()
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_blocked_prompt_is_no_failure(gateway: RecordedGateway, face: str) -> None:
     got = await call(gateway, face, "native", {"promptFeedback": {"blockReason": "SAFETY"}})
     assert got.status == 200
@@ -165,14 +165,14 @@ CHOSEN: dict[str, tuple[Body, Body]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("upstream", FACES)
+@every_face
+@every_upstream
 @pytest.mark.parametrize("named", [False, True], ids=["no tools", "another tool"])
 async def test_a_choice_of_a_tool_that_is_not_there_is_refused(
     gateway: RecordedGateway, face: str, upstream: str, named: bool
 ) -> None:
     before = len(gateway.provider.received)
-    body = FACES[face].body(Request("Hi"), f"m-{upstream}") | CHOSEN[face][named]
+    body = TEXT_FACES[face].body(Request("Hi"), f"m-{upstream}") | CHOSEN[face][named]
     got = await gateway.caller.send(face, f"m-{upstream}", body)
     assert (got.status, got.is_error) == (400, True)
     text = got.body.decode()
@@ -189,10 +189,10 @@ SEARCHES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_providers_own_tool_may_be_chosen_by_its_name(gateway: RecordedGateway, face: str) -> None:
     gateway.set_answer(native())
-    body = FACES[face].body(Request("Hi"), "m-native") | SEARCHES[face]
+    body = TEXT_FACES[face].body(Request("Hi"), "m-native") | SEARCHES[face]
     got = await gateway.caller.send(face, "m-native", body)
     assert "there is no tool" not in got.body.decode()
 

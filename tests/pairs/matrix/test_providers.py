@@ -11,14 +11,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import TEXT_FACES, TEXT_PROVIDERS, every_face, every_upstream
 from tests.support import gateways
 from tests.support.callers.format_free_answers import canonical_answer
 from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import SEARCHES_AND_REASONS, channel, running
 from tests.support.providers.scenarios import TEXT
-from tests.support.providers.strict_providers import FORMATS as PROVIDERS
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from tests.support.scenario_cases import CASES, ONLY, VISIBLE_REASONING, Case
 from umg_grpc.base.errors import UmgError
@@ -39,7 +38,7 @@ class GatewayUnderTest:
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[GatewayUnderTest, None]:
     """Yield one gateway with a channel to each provider."""
     async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in PROVIDERS}
+        providers = {name: await stack.enter_async_context(provider(name)) for name in TEXT_PROVIDERS}
         channels = [
             channel(name, name, server.base_url, f"via-{name}", "m").replace(gateways.KEY, KEY) + SEARCHES_AND_REASONS
             for name, server in providers.items()
@@ -51,8 +50,6 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ga
 
 
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-every_upstream = pytest.mark.parametrize("upstream", PROVIDERS)
-every_face = pytest.mark.parametrize("face", FACES)
 
 
 async def passes(gateway: GatewayUnderTest, case: Case, face: str, upstream: str, stream: bool) -> None:
@@ -79,7 +76,7 @@ async def passes(gateway: GatewayUnderTest, case: Case, face: str, upstream: str
 @every_upstream
 @pytest.mark.parametrize(
     ("face", "case"),
-    [(face, case) for case in CASES for face in ONLY.get(case.id, FACES)],
+    [(face, case) for case in CASES for face in ONLY.get(case.id, TEXT_FACES)],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 async def test_every_case_passes_through_every_pair(
@@ -114,7 +111,7 @@ async def test_a_chat_caller_may_request_the_reasoning(
 
 
 @streamed_or_not
-@pytest.mark.parametrize("upstream", PROVIDERS)
+@every_upstream
 async def test_a_responses_caller_with_reasoning_continues_by_the_id(
     gateway: GatewayUnderTest, upstream: str, stream: bool
 ) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import every_face
 from tests.support.callers.http_caller import HttpAnswer
 from tests.support.callers.http_caller import events as events_of
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
 from umg_grpc.v1 import pb
 
@@ -76,7 +76,7 @@ DONE = b"data: [DONE]\n\n"
 # --- events for a call without a stream
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("upstream", WHOLE_STREAMS)
 async def test_events_for_a_call_without_a_stream_are_one_answer(
     gateway: RecordedGateway, face: str, upstream: str
@@ -90,7 +90,7 @@ async def test_events_for_a_call_without_a_stream_are_one_answer(
     assert json.loads(got.body).get("model", f"m-{upstream}") == f"m-{upstream}"
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("upstream", WHOLE_STREAMS)
 async def test_a_stream_that_is_cut_is_no_answer(gateway: RecordedGateway, face: str, upstream: str) -> None:
     got = await call(gateway, face, upstream, event_stream(WHOLE_STREAMS[upstream][:1]), stream=False)
@@ -132,7 +132,7 @@ CALLS: dict[str, tuple[list[dict[str, Any]], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("name", CALLS)
 async def test_calls_with_the_same_index_are_several_calls(gateway: RecordedGateway, face: str, name: str) -> None:
     deltas, numbers = CALLS[name]
@@ -156,7 +156,7 @@ async def test_calls_with_the_same_index_are_several_calls(gateway: RecordedGate
 # --- no finish reason
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("calls", [False, True])
 async def test_a_chat_stream_with_its_end_marker_has_a_finish_reason(
     gateway: RecordedGateway, face: str, calls: bool
@@ -174,7 +174,7 @@ async def test_a_chat_stream_with_its_end_marker_has_a_finish_reason(
         assert got.body.endswith(DONE)
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("calls", [False, True])
 async def test_a_complete_chat_answer_has_a_finish_reason(gateway: RecordedGateway, face: str, calls: bool) -> None:
     message = {"role": "assistant", "content": "Hi"} | ({"tool_calls": [piece(None, "a", OSLO)]} if calls else {})
@@ -187,7 +187,7 @@ async def test_a_complete_chat_answer_has_a_finish_reason(gateway: RecordedGatew
         assert json.loads(got.body)["choices"] == [choice | {"finish_reason": finish}]
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_chat_stream_without_end_marker_and_finish_reason_is_cut(gateway: RecordedGateway, face: str) -> None:
     got = await call(gateway, face, "chat", event_stream([chunk({"role": "assistant", "content": "Hi"})]))
     assert b"error" in got.body
@@ -243,7 +243,7 @@ MESSAGES_STREAMS: dict[str, tuple[Events, Events]] = {
 }
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("name", MESSAGES_STREAMS)
 async def test_a_messages_stream_is_made_whole(gateway: RecordedGateway, face: str, name: str) -> None:
     stream, right = MESSAGES_STREAMS[name]
@@ -257,7 +257,7 @@ async def test_a_messages_stream_is_made_whole(gateway: RecordedGateway, face: s
         assert events_of(got.body) == [MESSAGE_START | {"message": model}, *right[1:]]
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("calls", [False, True])
 async def test_a_complete_messages_answer_has_a_stop_reason(gateway: RecordedGateway, face: str, calls: bool) -> None:
     used = [{"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}] if calls else []
@@ -294,7 +294,7 @@ def item(index: int, city: str) -> Events:
     ]
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @pytest.mark.parametrize("index", [0, 1])
 async def test_items_with_the_same_index_are_several_items(gateway: RecordedGateway, face: str, index: int) -> None:
     started, completed = WHOLE_STREAMS["responses"][0], WHOLE_STREAMS["responses"][-1]
@@ -309,7 +309,7 @@ async def test_items_with_the_same_index_are_several_items(gateway: RecordedGate
         assert received == [*item(0, "Oslo"), *item(1, "Rome")]
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_complete_response_has_a_status(gateway: RecordedGateway, face: str) -> None:
     got = await call(gateway, face, "responses", RESPONSE | {"output": [ITEM]}, stream=False)
     assert got.canonical.candidates[0].finish_reason == pb.FINISH_REASON_STOP
@@ -317,7 +317,7 @@ async def test_a_complete_response_has_a_status(gateway: RecordedGateway, face: 
         assert json.loads(got.body) == RESPONSE | {"model": "m-responses", "output": [ITEM], "status": "completed"}
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_a_complete_native_answer_has_a_finish_reason(gateway: RecordedGateway, face: str) -> None:
     candidate = {"content": {"parts": [{"text": "Hi"}], "role": "model"}, "x": 1.0}
     got = await call(gateway, face, "native", {"candidates": [candidate]}, stream=False)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.pairs.matrix.agents import AGENTS, BYTES
+from tests.pairs.table import TEXT_FACES, every_face
 from tests.support.callers.requests import Json, Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.providers.scenarios import CITY_SCHEMA, PNG
 from tests.support.recorded_gateway import RecordedGateway, recorded_gateway
 from umg_grpc.v1 import pb
@@ -65,7 +65,7 @@ def fields(body: bytes, *less: str) -> dict[str, bytes]:
     return {name: bytes(value) for name, value in read.items() if name not in less}
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 async def test_two_megabytes_of_a_coding_agent_arrive_as_they_were_sent(gateway: RecordedGateway, face: str) -> None:
     body = AGENTS[face](f"m-{face}")
     assert len(body) >= BYTES
@@ -93,7 +93,7 @@ BETAS = {
 async def test_headers_that_change_the_meaning_of_a_body_are_passed_on(gateway: RecordedGateway, face: str) -> None:
     gateway.provider.received.clear()
     gateway.set_answer(whole(face))
-    got = await gateway.caller.send(face, f"m-{face}", FACES[face].body(Request("hi"), f"m-{face}"), **BETAS[face])
+    got = await gateway.caller.send(face, f"m-{face}", TEXT_FACES[face].body(Request("hi"), f"m-{face}"), **BETAS[face])
     assert got.status == 200, got.body
     arrived = gateway.provider.received[0].headers
     assert {name: arrived.get(name) for name in BETAS[face]} == BETAS[face]
@@ -150,13 +150,13 @@ def written(document: Json, data: st.DataObject) -> bytes:
     return json.dumps(document, separators=spaces, ensure_ascii=data.draw(st.booleans())).encode()
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @modest
 @given(data=st.data())
 async def test_unknown_fields_of_a_request_are_passed_through_at_every_level(
     gateway: RecordedGateway, face: str, data: st.DataObject
 ) -> None:
-    document = json.loads(json.dumps(FACES[face].body(data.draw(st.sampled_from(REQUESTS)), f"m-{face}")))
+    document = json.loads(json.dumps(TEXT_FACES[face].body(data.draw(st.sampled_from(REQUESTS)), f"m-{face}")))
     sprinkle(document, data)
     body = written(document, data)
     gateway.provider.received.clear()
@@ -166,7 +166,7 @@ async def test_unknown_fields_of_a_request_are_passed_through_at_every_level(
     assert fields(gateway.provider.received[0].body, "model", "stream") == fields(body, "model")
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @modest
 @given(data=st.data())
 async def test_unknown_fields_of_a_response_are_passed_through_at_every_level(
@@ -176,14 +176,14 @@ async def test_unknown_fields_of_a_response_are_passed_through_at_every_level(
     sprinkle(document, data)
     provided = written(document, data)
     gateway.set_answer(provided)
-    got = await gateway.caller.send(face, f"m-{face}", FACES[face].body(Request("hi"), f"m-{face}"))
+    got = await gateway.caller.send(face, f"m-{face}", TEXT_FACES[face].body(Request("hi"), f"m-{face}"))
     assert got.status == 200, got.body
     named = "modelVersion" if face == "native" else "model"
     assert fields(got.body, named) == fields(provided, named)
     assert json.loads(got.body)[named] == f"m-{face}"
 
 
-@pytest.mark.parametrize("face", FACES)
+@every_face
 @modest
 @given(data=st.data())
 async def test_unknown_fields_of_a_stream_are_passed_through_at_every_level(
@@ -196,7 +196,7 @@ async def test_unknown_fields_of_a_stream_are_passed_through_at_every_level(
     stream = "\n\n".join(f"{head}{mark}{payloads.get(at, rest)}" for at, (head, mark, rest) in enumerate(frames))
     provided = stream.encode()
     gateway.set_answer(provided)
-    body = FACES[face].body(Request("hi"), f"m-{face}", stream=True)
+    body = TEXT_FACES[face].body(Request("hi"), f"m-{face}", stream=True)
     got = await gateway.caller.send(face, f"m-{face}", body, stream=True)
     assert got.status == 200, got.body
     assert events_of(face, got.body) == events_of(face, provided)

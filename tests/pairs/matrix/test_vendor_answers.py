@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
+from tests.pairs.table import TEXT_FACES, every_face
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 from tests.support.gateways import channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Body = dict[str, Any]
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-EVERY_FACE = pytest.mark.parametrize("face", FACES)
 TOOLS = Request("Hi", tools=("get_weather",))
 
 
@@ -86,7 +85,7 @@ def failed_chat(text: str, **choice: Any) -> Body:
     }
 
 
-@EVERY_FACE
+@every_face
 @STREAMED
 @pytest.mark.parametrize(("upstream", "body"), [("native", malformed()), ("chat", failed_chat(""))])
 async def test_a_turn_that_failed_without_output_is_an_error_of_the_format(
@@ -97,7 +96,7 @@ async def test_a_turn_that_failed_without_output_is_an_error_of_the_format(
     assert ("Malformed function call: print(x)" if upstream == "native" else "(error)") in got.body.decode()
 
 
-@EVERY_FACE
+@every_face
 @STREAMED
 async def test_a_turn_that_failed_without_output_is_repeated_at_another_channel(
     failing_over: RecordedGateway, face: str, stream: bool
@@ -111,7 +110,7 @@ async def test_a_turn_that_failed_without_output_is_repeated_at_another_channel(
     assert got.canonical.candidates[0].finish_reason == pb.FINISH_REASON_STOP
 
 
-@EVERY_FACE
+@every_face
 @pytest.mark.parametrize(
     ("upstream", "body"), [("native", malformed({"text": "I call"})), ("chat", failed_chat("I call"))]
 )
@@ -129,7 +128,7 @@ async def test_a_stream_that_failed_after_output_ends_by_an_error_event(
     assert "the model's answer failed" in got.body.decode()
 
 
-@EVERY_FACE
+@every_face
 async def test_the_error_of_a_choice_reaches_the_caller(gateway: RecordedGateway, face: str) -> None:
     stated = {"code": 502, "message": "the upstream broke"}
     got = await call(gateway, face, "chat", failed_chat("", error=stated), stream=False)
@@ -166,7 +165,7 @@ SPLIT: Body = {
 }
 
 
-@EVERY_FACE
+@every_face
 @STREAMED
 async def test_an_answer_split_over_choices_is_one_message(gateway: RecordedGateway, face: str, stream: bool) -> None:
     got = await call(gateway, face, "chat", SPLIT, stream=stream)
@@ -183,7 +182,7 @@ async def test_an_answer_split_over_choices_is_one_message(gateway: RecordedGate
 
 async def test_several_candidates_that_were_requested_stay_apart(gateway: RecordedGateway) -> None:
     gateway.set_answer(SPLIT)
-    body = FACES["chat"].body(TOOLS, "m-chat") | {"n": 2}
+    body = TEXT_FACES["chat"].body(TOOLS, "m-chat") | {"n": 2}
     got = await gateway.caller.send("chat", "m-chat", body)
     assert len(got.json["choices"]) == 2
 
@@ -191,7 +190,7 @@ async def test_several_candidates_that_were_requested_stay_apart(gateway: Record
 # --- usage with gaps
 
 
-@EVERY_FACE
+@every_face
 @STREAMED
 @pytest.mark.parametrize(
     ("usage", "tokens"),
@@ -218,7 +217,7 @@ async def test_the_numbers_that_a_provider_states_are_kept(
 # --- streams as one JSON array
 
 
-@EVERY_FACE
+@every_face
 @STREAMED
 async def test_a_json_array_of_a_provider_is_a_stream(gateway: RecordedGateway, face: str, stream: bool) -> None:
     chunks: list[Body] = [
@@ -236,7 +235,7 @@ async def test_a_json_array_of_a_provider_is_a_stream(gateway: RecordedGateway, 
 
 async def test_zero_alternatives_request_no_log_probabilities(gateway: RecordedGateway) -> None:
     gateway.set_answer(SPLIT)
-    body = FACES["responses"].body(Request("Hi"), "m-chat") | {"top_logprobs": 0}
+    body = TEXT_FACES["responses"].body(Request("Hi"), "m-chat") | {"top_logprobs": 0}
     await gateway.caller.send("responses", "m-chat", body)
     sent = gateway.provider.received[-1].json
     assert not {"logprobs", "top_logprobs"} & sent.keys()

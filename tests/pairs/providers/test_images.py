@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 from aiohttp import web
 
-from tests.support.providers.images import FAKES
+from tests.pairs.table import IMAGE_PROVIDERS, strict_fake
 from tests.support.providers.images.dashscope import KEYS, DashscopeImages
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
@@ -73,7 +73,7 @@ async def channel(
     codec = IMAGE_PROTOCOLS[protocol]
     if codec.tasks is not None:
         codec = replace(codec, tasks=replace(codec.tasks, poll_seconds=poll_seconds))
-    fake = FAKES[protocol]()
+    fake = strict_fake(protocol)()
     async with (
         serve_provider(provider or fake) as served,
         serve_provider(Files()) as files,
@@ -258,7 +258,7 @@ async def test_a_refusal_is_classified_whether_streamed_or_not(case: Refused) ->
             assert (caught.value.reason, caught.value.failure) == (case.reason, case.failure)
 
 
-@pytest.mark.parametrize("protocol", FAKES)
+@pytest.mark.parametrize("protocol", IMAGE_PROVIDERS)
 async def test_a_rejected_key_is_no_fault_of_the_caller(protocol: str) -> None:
     async with channel(protocol, keys=("sk-other",)) as made:
         with pytest.raises(UmgError) as caught:
@@ -415,7 +415,7 @@ async def test_an_address_is_passed_to_a_provider_that_fetches_it(protocol: str)
         assert made.files.url in str(made.provider.last)
 
 
-@pytest.mark.parametrize("protocol", FAKES)
+@pytest.mark.parametrize("protocol", IMAGE_PROVIDERS)
 @pytest.mark.parametrize("url", ["https://10.0.0.1/1.png", "ftp://files.example/1.png", "https://localhost/1.png"])
 async def test_an_address_that_the_guard_refuses_is_an_error_before_the_call(protocol: str, url: str) -> None:
     async with channel(protocol) as made:

@@ -11,10 +11,11 @@ import openai
 import pytest
 from google.genai import errors as native_errors
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.callers.requests import Request
 from tests.support.callers.sdk_callers import sdk_caller
 from tests.support.providers.scenarios import PNG, TEXT, TOOLS
-from tests.support.providers.strict_providers import FORMATS, KEY, Provider, provider
+from tests.support.providers.strict_providers import KEY, Provider, provider
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
@@ -231,7 +232,7 @@ async def test_fields_that_the_vendor_does_not_accept_are_refused(case: Case) ->
     assert server.refusals == [answer["error"]["message"]]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "a", "model": "b"}', b'{"x": NaN}'])
 async def test_a_body_that_is_no_plain_object_is_refused(name: str, body: bytes) -> None:
     async with provider(name) as server:
@@ -275,7 +276,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.scenario)
 async def test_an_error_before_the_first_byte_is_the_sdks_own(case: Failing, name: str, streamed: bool) -> None:
     status = int(case.scenario.removeprefix("error-"))
@@ -291,7 +292,7 @@ async def test_an_error_before_the_first_byte_is_the_sdks_own(case: Failing, nam
 BROKEN: tuple[type[Exception], ...] = (openai.APIError, anthropic.APIError, native_errors.APIError)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_a_failure_in_the_middle_of_a_stream_raises(name: str) -> None:
     async with provider(name) as server, sdk_caller(name, server.url, KEY) as sdk:
         if name == "responses":  # the SDK returns the failed response, which has its error
@@ -305,7 +306,7 @@ async def test_a_failure_in_the_middle_of_a_stream_raises(name: str) -> None:
             await sdk.stream(Request("scenario: error-event"))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_a_wrong_key_is_refused(name: str) -> None:
     raises = (openai.AuthenticationError, anthropic.AuthenticationError, native_errors.ClientError)
     async with provider(name) as server, sdk_caller(name, server.url, "wrong") as sdk:
@@ -326,7 +327,7 @@ def streaming(name: str, scenario: str) -> tuple[str, Json]:
     return path, bodies[name] | ({} if name == "native" else {"model": "m", "stream": True})
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_a_waiting_stream_reports_a_cancelled_call(name: str) -> None:
     path, body = streaming(name, "endless")
     async with provider(name) as server, aiohttp.ClientSession() as session:
@@ -344,7 +345,7 @@ async def test_a_native_stream_without_sse_is_one_array() -> None:
     assert "".join(texts) == TEXT
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_a_stream_may_end_early_or_be_cut(name: str) -> None:
     async with provider(name) as server, aiohttp.ClientSession(headers=HEADERS[name]) as session:
         path, body = streaming(name, "ends-early")

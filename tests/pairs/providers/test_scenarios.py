@@ -6,12 +6,14 @@ from dataclasses import replace
 import openai
 import pytest
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.callers.format_free_answers import Answer as CallerAnswer
 from tests.support.callers.requests import Request, Turn
 from tests.support.callers.sdk_callers import SdkCaller, sdk_caller
+from tests.support.providers.native import Native
 from tests.support.providers.responses import Responses
 from tests.support.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Call, ScenarioRequest
-from tests.support.providers.strict_providers import FORMATS, KEY, Native, Provider, provider, text_provider
+from tests.support.providers.strict_providers import KEY, Provider, provider, text_provider
 from tests.support.scenario_cases import CASES, FINISH_WORDS, SDK_CASES, Case
 
 # google-genai subclasses the session of aiohttp
@@ -34,14 +36,14 @@ async def _passes(case: Case, name: str, streamed: bool, server: Provider, store
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 @pytest.mark.parametrize("case", SDK_CASES, ids=lambda case: case.id)
 async def test_a_scenario_reads_alike_in_every_sdk(case: Case, name: str, streamed: bool) -> None:
     async with provider(name) as server:
         await _passes(case, name, streamed, server)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_a_stream_may_be_cut_at_any_byte(name: str) -> None:
     case = next(case for case in CASES if case.id == "thinking-tools")
     async with provider(name, cut=1) as server:

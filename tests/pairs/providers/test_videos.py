@@ -1,7 +1,7 @@
 """Video protocols against strict providers: each task is submitted once, polled to its end, and read."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.pairs.table import strict_fake
 from tests.support.providers.server import KEY, serve_provider
-from tests.support.providers.video_a import VideoObjectProvider
 from tests.support.providers.video_b import FILTERED, GEMINI, VERTEX, OperationProvider
-from tests.support.providers.video_c import TaskApiProvider
 from tests.support.providers.video_d import ContentTaskProvider
 from tests.support.providers.video_e import FamilyEProvider
-from tests.support.providers.video_f import SignedProvider
-from tests.support.providers.video_g import TwoVersionProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, VideoProvider, page
 from tests.support.videos import TASK_ID, image, opened_videos, submission
 from umg_grpc.base.errors import Failure, UmgError
@@ -49,8 +46,8 @@ class Case:
     """A protocol with its provider."""
 
     id: str
-    protocol: VideoProtocol
-    provider: type[VideoProvider]
+    name: str
+    """Row of the provider in the table."""
     model: str
     base: str = ""
     """Path of the base URL."""
@@ -62,38 +59,46 @@ class Case:
     moderation: str = ""
     """Code of a failure by the content; "" for the words of a message."""
 
+    codec: VideoProtocol | None = None
+    """Codec in place of that of the protocol, for an address with other paths."""
+
+    @property
+    def protocol(self) -> VideoProtocol:
+        return self.codec or VIDEO_PROTOCOLS[self.name]
+
+    @property
+    def provider(self) -> Callable[..., VideoProvider]:
+        return strict_fake(self.name)
+
     def submission(self, **more: Any) -> Submission:
         return submission(self.model, **{**self.parameters, **more})
 
 
 B = {"duration_seconds": 4, "aspect_ratio": "16:9", "resolution": "1080p", "generate_audio": False}
-P = VIDEO_PROTOCOLS
 CASES = [
-    Case("vidA", P["vidA"], VideoObjectProvider, "sora-2", "/v1", {}, moderation="moderation_blocked"),
-    Case("vidB on Vertex", P["vidB"], OperationProvider, "veo-3.1", VERTEX, B),
-    Case("vidB on Gemini", VID_B_GEMINI, OperationProvider, "veo-3.1", GEMINI, B),
-    Case("vidC", P["vidC"], TaskApiProvider, "wan2.5-i2v", moderation="DataInspectionFailed"),
+    Case("vidA", "vidA", "sora-2", "/v1", {}, moderation="moderation_blocked"),
+    Case("vidB on Vertex", "vidB", "veo-3.1", VERTEX, B),
+    Case("vidB on Gemini", "vidB", "veo-3.1", GEMINI, B, codec=VID_B_GEMINI),
+    Case("vidC", "vidC", "wan2.5-i2v", moderation="DataInspectionFailed"),
     Case(
         "vidD",
-        P["vidD"],
-        ContentTaskProvider,
+        "vidD",
         "doubao-seedance-2-0-260128",
         "/api/v3",
         moderation="OutputVideoSensitiveContentDetected",
     ),
-    Case("vidE, old API", P["vidE"], FamilyEProvider, "kling-v2-6"),
+    Case("vidE, old API", "vidE", "kling-v2-6"),
     Case(
         "vidE, old API with a token",
-        P["vidE"],
-        FamilyEProvider,
+        "vidE",
         "kling-v2-6",
         settings={"pairs": {"ak-1": SECRET}},
         signer=jwt_signer(),
     ),
-    Case("vidE, new API", P["vidE"], FamilyEProvider, "kling-3.0"),
-    Case("vidF", P["vidF"], SignedProvider, "jimeng_vgfm_t2v_l20", signer=hmac_signer(), moderation="50511"),
-    Case("vidG v2", P["vidG"], TwoVersionProvider, "MiniMax-H3", moderation="1027"),
-    Case("vidG v1", P["vidG"], TwoVersionProvider, "MiniMax-Hailuo-02", moderation="1027"),
+    Case("vidE, new API", "vidE", "kling-3.0"),
+    Case("vidF", "vidF", "jimeng_vgfm_t2v_l20", signer=hmac_signer(), moderation="50511"),
+    Case("vidG v2", "vidG", "MiniMax-H3", moderation="1027"),
+    Case("vidG v1", "vidG", "MiniMax-Hailuo-02", moderation="1027"),
 ]
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 

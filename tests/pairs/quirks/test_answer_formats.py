@@ -12,6 +12,7 @@ import pytest
 from anthropic import transform_schema
 
 from tests.pairs.quirks.requests import BODIES, encoded
+from tests.pairs.table import every_face
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SchemaDialect
 from umg_grpc.wire.core.answer_formats import ANY_JSON
 
@@ -136,7 +137,7 @@ def prompt(body: Json) -> list[str]:
     return [content] if isinstance(content, str) else [part["text"] for part in content]
 
 
-@pytest.mark.parametrize("face", ["chat", "responses", "messages", "native"])
+@every_face
 @pytest.mark.parametrize(("upstream", "dialect"), OBJECT_ONLY)
 def test_a_schema_is_an_instruction_for_providers_without_schemas(
     face: str, upstream: str, dialect: SchemaDialect
@@ -296,7 +297,7 @@ def test_a_strict_function_is_in_the_dialect_of_the_provider(
     assert ("strict=false" in dropped) is not strict
 
 
-@pytest.mark.parametrize("face", ["chat", "responses", "messages", "native"])
+@every_face
 @pytest.mark.parametrize(("upstream", "dialect"), [("messages", "claude"), ("chat", "openai"), ("responses", "openai")])
 def test_other_functions_have_any_schema(face: str, upstream: str, dialect: SchemaDialect) -> None:
     body, dropped = encoded(face, upstream, Quirks(schema_dialect=dialect), **functions(face, OPEN))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
+from tests.pairs.table import every_upstream
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
@@ -94,7 +95,7 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "https://a.example/a.
 TEXT_FILE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi"}}
 
 
-@pytest.mark.parametrize("upstream", ["chat", "responses", "messages", "native"])
+@every_upstream
 def test_a_picture_for_a_model_without_pictures_is_refused_by_the_path_of_its_field(upstream: str) -> None:
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [IMAGE]}]}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.pairs.table import EMBEDDING_PROVIDERS, RERANK_PROVIDERS
 from tests.support.callers.vector_callers import Embed, Rerank, channel, vector_caller
-from tests.support.providers.vector_providers import EMBEDDING, RERANK, provider
+from tests.support.providers.vector_providers import provider
 from tests.support.providers.vectors import score, vector
 
 LONG = "many words of one text " * 40
@@ -14,7 +15,7 @@ TEXTS = tuple(f"{number}: {LONG}" for number in range(2048))
 
 
 @pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: str, tmp_path: Path) -> None:
     async with provider(protocol) as server:
         async with vector_caller(name, "channels:\n" + channel("main", protocol, server.base_url), tmp_path) as made:
@@ -26,7 +27,7 @@ async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: st
 
 
 @pytest.mark.parametrize("name", ["http, in process", "grpc"])
-@pytest.mark.parametrize("kind", RERANK)
+@pytest.mark.parametrize("kind", RERANK_PROVIDERS)
 async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path: Path) -> None:
     documents = TEXTS[:1000]
     async with provider(kind) as server:
@@ -39,14 +40,14 @@ async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
-@pytest.mark.parametrize("kind", [*EMBEDDING, *RERANK])
+@pytest.mark.parametrize("kind", [*EMBEDDING_PROVIDERS, *RERANK_PROVIDERS])
 async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp_path: Path) -> None:
     async with provider(kind) as server:
-        protocol = kind if kind in EMBEDDING else "rerank"
+        protocol = kind if kind in EMBEDDING_PROVIDERS else "rerank"
         config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
         async with vector_caller(name, config, tmp_path) as made:
             for left in range(5):  # the shortest time counts: other processes may delay this one
-                coroutine = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
+                coroutine = made.embed(Embed()) if kind in EMBEDDING_PROVIDERS else made.rerank(Rerank())
                 call = asyncio.create_task(coroutine)
                 await server.until(lambda: server.waiting == server.left + 1)
                 left_at = asyncio.get_running_loop().time()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import EMBEDDING_PROVIDERS
 from tests.support.callers.vector_callers import (
     FIELDS,
     Embed,
@@ -16,7 +17,7 @@ from tests.support.callers.vector_callers import (
     vector_callers,
 )
 from tests.support.providers.embeddings import MATRYOSHKA
-from tests.support.providers.vector_providers import EMBEDDING, provider
+from tests.support.providers.vector_providers import provider
 from tests.support.providers.vectors import LENGTH, vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -48,7 +49,7 @@ TEXTS = tuple(f"text number {number}" for number in range(5))
 async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[VectorCallers, None]:
     async with AsyncExitStack() as stack:
         config = "channels:\n"
-        for name in EMBEDDING:
+        for name in EMBEDDING_PROVIDERS:
             server = await stack.enter_async_context(provider(name))
             models = [f'{{id: {public(name, model)}, upstream: "{model}"}}' for model in MODELS[name]]
             config += channel(name, name, server.base_url, *models)
@@ -83,7 +84,7 @@ class Odd:
 
 ODD = [
     Odd(by, name, model)
-    for name in EMBEDDING
+    for name in EMBEDDING_PROVIDERS
     for model in MODELS[name]
     for by in ("embeddings", "embeddings, base64", "native_embeddings", FIELDS)
 ]

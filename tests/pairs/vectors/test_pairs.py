@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import EMBEDDING_FACES, EMBEDDING_PROVIDERS
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
-    EMBEDDING_FACES,
     FIELDS,
     Embed,
     VectorCaller,
@@ -18,7 +18,7 @@ from tests.support.callers.vector_callers import (
     faces_of,
     vector_callers,
 )
-from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,7 +31,7 @@ ONE = ("thrée 🌍",)
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
+        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING_PROVIDERS}
         config = "channels:\n" + "".join(
             channel(
                 name, name, server.base_url, f"{{id: to-{name}, upstream: m}}", f"{{id: small-{name}, upstream: m}}"
@@ -40,7 +40,8 @@ async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[G
         )
         # the lengths of this model's vectors are in the config
         config += "models:\n" + "".join(
-            f"  small-{name}: {{capabilities: {{dimensions: 8, other_dimensions: [2, 4]}}}}\n" for name in EMBEDDING
+            f"  small-{name}: {{capabilities: {{dimensions: 8, other_dimensions: [2, 4]}}}}\n"
+            for name in EMBEDDING_PROVIDERS
         )
         yield await stack.enter_async_context(vector_callers(TRANSPORTS, config, tmp_path_factory)), servers
 
@@ -51,7 +52,7 @@ def gateway(request: pytest.FixtureRequest, gateways: Gateways) -> Gateway:
     return made[request.param], servers
 
 
-every_provider = pytest.mark.parametrize("name", EMBEDDING)
+every_provider = pytest.mark.parametrize("name", EMBEDDING_PROVIDERS)
 
 
 def by_faces(*faces: str) -> pytest.MarkDecorator:

@@ -10,11 +10,10 @@ import grpc
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import EMBEDDING_FACES, RERANK_FACES
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
-    EMBEDDING_FACES,
     FIELDS,
-    RERANK_FACES,
     Embed,
     GrpcVectorCaller,
     HttpVectorCaller,

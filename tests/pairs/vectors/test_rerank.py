@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import RERANK_FACES, RERANK_PROVIDERS
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
     FIELDS,
-    RERANK_FACES,
     Rerank,
     VectorCaller,
     VectorCallers,
@@ -21,7 +21,7 @@ from tests.support.callers.vector_callers import (
     vector_caller,
     vector_callers,
 )
-from tests.support.providers.vector_providers import RERANK, Provider, provider
+from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import score
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,7 +46,7 @@ def slug(name: str) -> str:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(provider(name)) for name in RERANK}
+        servers = {name: await stack.enter_async_context(provider(name)) for name in RERANK_PROVIDERS}
         config = "channels:\n"
         for name, server in servers.items():
             models = [f'{{id: {slug(name)}/{slug(model)}, upstream: "{model}"}}' for model in (*ODD, *BROKEN)]
@@ -73,7 +73,7 @@ PAIRS = [(name, by) for name in TRANSPORTS for by in faces_of(name, RERANK_FACES
 every_face = pytest.mark.parametrize(
     ("gateway", "by"), PAIRS, indirect=["gateway"], ids=[f"{name}-{by}" for name, by in PAIRS]
 )
-every_provider = pytest.mark.parametrize("name", RERANK)
+every_provider = pytest.mark.parametrize("name", RERANK_PROVIDERS)
 
 
 @every_provider
@@ -244,7 +244,7 @@ async def test_a_null_is_the_same_as_absence(gateway: Gateway) -> None:
         ("top_n", "return_documents", "rank_fields", "max_tokens_per_doc", "max_chunks_per_doc", "priority")
     )
     for by in RERANK_FACES:
-        for name in RERANK:
+        for name in RERANK_PROVIDERS:
             result = await made.rerank(rerank_request(name, **nulls), by)
             assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
             assert servers[name].refusals == []

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import EMBEDDING_PROVIDERS
 from tests.support.callers.vector_callers import Embed, GrpcVectorCaller, HttpVectorCaller, channel, vector_caller
 from tests.support.providers.embeddings import VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM as NATIVE_VERBATIM
 from tests.support.providers.native_embeddings import VERBATIM_ONE as NATIVE_VERBATIM_ONE
-from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,7 +38,7 @@ async def gateway(
 ) -> AsyncGenerator[Gateway, None]:
     data: Path = tmp_path_factory.mktemp("data")
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
+        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING_PROVIDERS}
         config = "channels:\n" + channel("plain", "embeddings", servers["embeddings"].base_url, *MODELS, RENAMED)
         models = [f"{{id: native-{model}, upstream: {model}}}" for model in MODELS]
         config += channel("native", "native_embeddings", servers["native_embeddings"].base_url, *models)

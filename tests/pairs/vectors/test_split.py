@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pairs.table import EMBEDDING_PROVIDERS
 from tests.support.callers.vector_callers import (
     Embed,
     GrpcVectorCaller,
@@ -20,7 +21,7 @@ from tests.support.providers.embeddings import MAX_INPUTS
 from tests.support.providers.native_embeddings import MAX_ITEMS
 from tests.support.providers.server import ReceivedRequest
 from tests.support.providers.strict_vector_server import BREAKS
-from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import LENGTH, tokens, vector
 
 TRANSPORTS = ("http, in process", "grpc")
@@ -47,7 +48,7 @@ def sent(received: ReceivedRequest) -> list[str]:
     return list(items)
 
 
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 @pytest.mark.parametrize("by", ["embeddings", "native_embeddings"])
 @pytest.mark.parametrize("name", TRANSPORTS)
 async def test_a_batch_above_the_operators_limit_is_split_and_joined(
@@ -139,7 +140,7 @@ async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_p
 # --- a few at a time
 
 
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 async def test_no_more_than_four_parts_are_with_the_provider_at_a_time(protocol: str, tmp_path: Path) -> None:
     async with gateway("http, in process", protocol, tmp_path, "gated", max_inputs=1) as (made, server):
         call = asyncio.create_task(made.embed(Embed(inputs=TEN)))
@@ -164,7 +165,7 @@ async def test_parts_of_two_calls_are_not_held_up_by_each_other(tmp_path: Path) 
 # --- all or nothing
 
 
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 @pytest.mark.parametrize("name", TRANSPORTS)
 async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, protocol: str, tmp_path: Path) -> None:
     texts = (*TEN[:3], BREAKS, *TEN[4:])
@@ -191,7 +192,7 @@ async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) ->
             assert (await made.embed(Embed(inputs=TEN))).status == 502
 
 
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 @pytest.mark.parametrize("name", TRANSPORTS)
 async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, protocol: str, tmp_path: Path) -> None:
     async with gateway(name, protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
@@ -201,7 +202,7 @@ async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, 
         assert (await made.embed(Embed(inputs=TEN[:9]))).status == 200
 
 
-@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)
 async def test_a_part_with_another_length_than_requested_is_no_answer(protocol: str, tmp_path: Path) -> None:
     async with gateway("http, in process", protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
         result = await made.embed(Embed(inputs=TEN, dimensions=4))

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from splintr import Tokenizer
 
+from tests.pairs.table import EMBEDDING_FACES, EMBEDDING_PROVIDERS
 from tests.support.callers.transports import TRANSPORTS
 from tests.support.callers.vector_callers import (
-    EMBEDDING_FACES,
     Embed,
     HttpVectorCaller,
     VectorCaller,
@@ -18,7 +18,7 @@ from tests.support.callers.vector_callers import (
     faces_of,
     vector_callers,
 )
-from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,7 +36,7 @@ PAIRS = [(name, by) for name in TRANSPORTS for by in faces_of(name, EMBEDDING_FA
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
+        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING_PROVIDERS}
         config = "channels:\n" + "".join(
             channel(
                 name, name, server.base_url, f"{{id: to-{name}, upstream: m}}", f"{{id: other-{name}, upstream: m}}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.pairs.table import TEXT_FACES
 from tests.pairs.vendors.refusal import Json
 from tests.pairs.vendors.schemas import NESTED, ONE_OF, OPEN_API, PYDANTIC, SIMPLE, WITH_BOUNDS
 
@@ -45,7 +46,7 @@ LONG_USER = "u" * 130
 LONG = 200_000
 BUDGET = 2048
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-FACES = ("chat", "responses", "messages", "native")
+FACES = tuple(TEXT_FACES)
 
 
 class Anything:

@@ -6,9 +6,9 @@ import socket
 from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
+from tests.pairs.table import TEXT_FACES
 from tests.proofs.soak.gateway import KEY
 from tests.support.callers.requests import Request
-from tests.support.callers.text_format_clients import FACES
 
 RECEIVE_BYTES = 64 << 10
 
@@ -60,7 +60,7 @@ class Caller(asyncio.Protocol):
 
 def request(face: str, model: str, address: str, *, stream: bool = True, **more: object) -> bytes:
     """Return the request for the model in the face's format."""
-    spoken = FACES[face]
+    spoken = TEXT_FACES[face]
     raw = json.dumps(spoken.body(Request("go on"), model, stream=stream) | more).encode()
     head = "".join(
         f"{name}: {value}\r\n"

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.proofs.memory.provider import Provider
 from tests.proofs.soak.gateway import Gateway, gateway
 
-FORMATS = ("chat", "responses", "messages", "native")
+FORMATS = TEXT_PROVIDERS
 QUIET_SECONDS = 0.5
 
 

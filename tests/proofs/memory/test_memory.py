@@ -11,12 +11,12 @@ import aiohttp
 import grpc
 import pytest
 
+from tests.pairs.table import TEXT_FACES
 from tests.proofs.memory.callers import call, request, send
 from tests.proofs.memory.cases import MEBIBYTE, PAIRS, SMALL, Run
 from tests.proofs.memory.gateway import config, watched
 from tests.proofs.memory.provider import provider
 from tests.proofs.soak.gateway import KEY
-from tests.support.callers.text_format_clients import FACES
 from umg_grpc.v1 import pb, rpc
 
 JSON = {"content-type": "application/json"}
@@ -29,8 +29,8 @@ async def run(tmp_path: Path) -> AsyncGenerator[Run, None]:
     async with provider() as made:
         text = config(made, [*SMALL.models, STORED, TOO_LARGE], "responses: {max_bytes: 4MiB}")
         async with watched(text, tmp_path) as gateway:
-            for face in FACES:
-                for upstream in FACES:
+            for face in TEXT_FACES:
+                for upstream in TEXT_FACES:
                     caller = await call(gateway.url, face, f"{upstream}/{STORED}")
                     await caller.ended.wait()
                     assert caller.status == 200

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 import grpc
 
+from tests.pairs.table import TEXT_FACES
 from tests.proofs.soak import questions
 from tests.proofs.soak.http import Client, Response, client
 from tests.proofs.soak.questions import GRPC, Question
 from tests.proofs.soak.reading import READERS, ReceivedAnswer, UnreadableError, packed_vectors, ranking, require
-from tests.support.callers.text_format_clients import FACES, bearer
+from tests.support.callers.text_format_clients import bearer
 from tests.support.providers.faulty.image_answers import label_of
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
@@ -130,7 +131,7 @@ class Callers:
 
     def headers(self, question: Question) -> dict[str, str]:
         """Return the headers that clients of the format send."""
-        face = FACES.get(question.format)
+        face = TEXT_FACES.get(question.format)
         own = face.credentials(self._key) if face else bearer(self._key)
         return {"content-type": "application/json", **own}
 

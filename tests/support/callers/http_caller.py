@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from tests.pairs.table import TEXT_FACES
 from tests.support.callers.requests import Json, Request, Turn
-from tests.support.callers.text_format_clients import FACES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -29,11 +29,11 @@ class HttpAnswer:
     @property
     def json(self) -> Json:
         """The answer as one JSON body, aggregated if it was streamed."""
-        return FACES[self.face].aggregate(events(self.body)) if self.stream else json.loads(self.body)
+        return TEXT_FACES[self.face].aggregate(events(self.body)) if self.stream else json.loads(self.body)
 
     @property
     def turn(self) -> Turn:
-        return FACES[self.face].turn(self.json)
+        return TEXT_FACES[self.face].turn(self.json)
 
     @property
     def canonical(self) -> pb.GenerateResponse:
@@ -54,7 +54,7 @@ class HttpAnswer:
     @property
     def is_error(self) -> bool:
         """Whether the body has the form of the format's errors."""
-        return FACES[self.face].is_error(self.body)
+        return TEXT_FACES[self.face].is_error(self.body)
 
 
 def events(stream: bytes) -> list[Json]:
@@ -96,8 +96,8 @@ class HttpCaller:
     ) -> HttpAnswer:
         """Send a body unchanged, and return the answer. `face`: name of its format."""
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
-        sent = {"content-type": "application/json", **FACES[face].credentials(self.key), **headers}
-        url = self.url + FACES[face].path(model, stream)
+        sent = {"content-type": "application/json", **TEXT_FACES[face].credentials(self.key), **headers}
+        url = self.url + TEXT_FACES[face].path(model, stream)
         async with self.session.post(url, data=io.BytesIO(data), headers=sent) as response:
             streamed = response.content_type == "text/event-stream"
             received = {name.lower(): value for name, value in response.headers.items()}
@@ -109,7 +109,7 @@ class HttpCaller:
         """Send a request in a format (`face`), and return the answer. `previous`: the answer whose tool calls the
         caller has run.
         """
-        body = FACES[face].body(request, model, previous, stream=stream)
+        body = TEXT_FACES[face].body(request, model, previous, stream=stream)
         answer = await self.send(face, model, body, stream=stream, **headers)
         assert answer.status != 200 or answer.stream == stream
         return answer

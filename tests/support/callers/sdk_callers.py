@@ -14,9 +14,9 @@ from google import genai
 from google.genai import types
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
+from tests.pairs.table import TEXT_FACES
 from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import Json, Request, Turn
-from tests.support.callers.text_format_clients import FACES
 
 
 class SdkCaller(Protocol):
@@ -69,12 +69,12 @@ class ChatCaller:
     model: str
 
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
-        body = FACES["chat"].body(request, self.model, previous)
+        body = TEXT_FACES["chat"].body(request, self.model, previous)
         return self._answer(await self.sdk.chat.completions.create(**body))
 
     async def stream(self, request: Request, previous: Turn | None = None) -> Answer:
         state = ChatCompletionStreamState()
-        body = FACES["chat"].body(request, self.model, previous, stream=True)
+        body = TEXT_FACES["chat"].body(request, self.model, previous, stream=True)
         async for chunk in await self.sdk.chat.completions.create(**body):
             state.handle_chunk(chunk)
         return self._answer(state.current_completion_snapshot)
@@ -116,12 +116,12 @@ class ResponsesCaller:
     model: str
 
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
-        body = FACES["responses"].body(request, self.model, previous)
+        body = TEXT_FACES["responses"].body(request, self.model, previous)
         return self._answer(await self.sdk.responses.create(**body))
 
     async def stream(self, request: Request, previous: Turn | None = None) -> Answer:
         last = None
-        async with self.sdk.responses.stream(**FACES["responses"].body(request, self.model, previous)) as events:
+        async with self.sdk.responses.stream(**TEXT_FACES["responses"].body(request, self.model, previous)) as events:
             async for event in events:
                 if event.type in ("response.completed", "response.incomplete", "response.failed"):
                     last = event.response
@@ -169,11 +169,11 @@ class MessagesCaller:
     model: str
 
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
-        body = FACES["messages"].body(request, self.model, previous)
+        body = TEXT_FACES["messages"].body(request, self.model, previous)
         return self._answer(await self.sdk.messages.create(**body))
 
     async def stream(self, request: Request, previous: Turn | None = None) -> Answer:
-        async with self.sdk.messages.stream(**FACES["messages"].body(request, self.model, previous)) as stream:
+        async with self.sdk.messages.stream(**TEXT_FACES["messages"].body(request, self.model, previous)) as stream:
             return self._answer(await stream.get_final_message())
 
     def _answer(self, message: Any) -> Answer:
@@ -224,7 +224,7 @@ class NativeCaller:
 
     def _options(self, request: Request, previous: Turn | None) -> Json:
         """Return contents and config of a request. The config has the body's other fields beside its own."""
-        body = FACES["native"].body(request, self.model, previous)
+        body = TEXT_FACES["native"].body(request, self.model, previous)
         contents = [types.Content.model_validate_json(json.dumps(content)) for content in body.pop("contents")]
         config = body.pop("generationConfig") | body
         return {

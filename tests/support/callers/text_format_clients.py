@@ -1,4 +1,4 @@
-"""Table of the four text formats with the functions of their plain HTTP clients."""
+"""Plain HTTP clients of the text formats, as functions of their bodies."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,9 @@ from tests.support.callers.requests import Json, Request, Turn
 
 
 @dataclass(frozen=True)
-class Face:
+class TextClient:
     """Text format as a plain HTTP client uses it: paths, and functions for its bodies."""
 
-    name: str
     path: Callable[[str, bool], str]  # (model, whether the answer is streamed) -> path
     credentials: Callable[[str], dict[str, str]]  # key -> headers
     encode: Callable[[Request, str, Turn | None], Json]
@@ -36,48 +35,39 @@ def bearer(key: str) -> dict[str, str]:
 
 
 OPENAI_ERROR = ({"error"}, {"message", "type", "param", "code"})
-FACES = {
-    face.name: face
-    for face in (
-        Face(
-            "chat",
-            lambda *_: "/v1/chat/completions",
-            bearer,
-            chat_http_client.encode_request,
-            chat_http_client.aggregate,
-            chat_http_client.turn_of,
-            {"stream": True, "stream_options": {"include_usage": True}},
-            OPENAI_ERROR,
-        ),
-        Face(
-            "responses",
-            lambda *_: "/v1/responses",
-            bearer,
-            responses_http_client.encode_request,
-            responses_http_client.aggregate,
-            responses_http_client.turn_of,
-            {"stream": True},
-            OPENAI_ERROR,
-        ),
-        Face(
-            "messages",
-            lambda *_: "/v1/messages",
-            lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
-            messages_http_client.encode_request,
-            messages_http_client.aggregate,
-            messages_http_client.turn_of,
-            {"stream": True},
-            ({"type", "error", "request_id"}, {"type", "message"}),
-        ),
-        Face(
-            "native",
-            native_http_client.path,
-            lambda key: {"x-goog-api-key": key},
-            native_http_client.encode_request,
-            native_http_client.aggregate,
-            native_http_client.turn_of,
-            {},
-            ({"error"}, {"code", "message", "status"}),
-        ),
-    )
-}
+CHAT = TextClient(
+    lambda *_: "/v1/chat/completions",
+    bearer,
+    chat_http_client.encode_request,
+    chat_http_client.aggregate,
+    chat_http_client.turn_of,
+    {"stream": True, "stream_options": {"include_usage": True}},
+    OPENAI_ERROR,
+)
+RESPONSES = TextClient(
+    lambda *_: "/v1/responses",
+    bearer,
+    responses_http_client.encode_request,
+    responses_http_client.aggregate,
+    responses_http_client.turn_of,
+    {"stream": True},
+    OPENAI_ERROR,
+)
+MESSAGES = TextClient(
+    lambda *_: "/v1/messages",
+    lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
+    messages_http_client.encode_request,
+    messages_http_client.aggregate,
+    messages_http_client.turn_of,
+    {"stream": True},
+    ({"type", "error", "request_id"}, {"type", "message"}),
+)
+NATIVE = TextClient(
+    native_http_client.path,
+    lambda key: {"x-goog-api-key": key},
+    native_http_client.encode_request,
+    native_http_client.aggregate,
+    native_http_client.turn_of,
+    {},
+    ({"error"}, {"code", "message", "status"}),
+)

@@ -32,9 +32,6 @@ from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 Json = dict[str, Any]
-EMBEDDING_FACES = ("embeddings", "embeddings, base64", "native_embedding", "native_embeddings")
-"""Faces that embed; the second is the first with `encoding_format: base64`."""
-RERANK_FACES = ("rerank", "rerank_v2")
 FIELDS = "fields"
 """Value in place of a face, over gRPC: the schema's own fields and no source document."""
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.support.callers.text_format_clients import FACES
+from tests.pairs.table import TEXT_FACES
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.unit.service.named_objects import HARMLESS, NAMED, Named
@@ -102,7 +102,7 @@ async def open_caller(data: Path, *accounts: Provider, shared: bool = False) -> 
         channel(f"{name}-{place}", name, f"{account.url}/{name}", f"m-{name}", "theirs").rstrip()
         + f"\n    priority: {place}\n    shared_objects: {str(shared).lower()}\n"
         for place, account in enumerate(accounts)
-        for name in FACES
+        for name in TEXT_FACES
     ]
     async with running("channels:\n" + "".join(entries), data) as gateway, aiohttp.ClientSession() as session:
         yield Caller(gateway, session)

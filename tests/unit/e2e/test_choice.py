@@ -6,8 +6,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import channel, running
-from tests.support.providers.strict_providers import FORMATS, KEY, provider
+from tests.support.providers.strict_providers import KEY, provider
 
 TURN = [{"role": "user", "content": "scenario: plain"}]
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
@@ -24,7 +25,7 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
 @pytest.mark.parametrize("face", CALLS)
 async def test_at_equal_priority_the_channel_of_the_callers_format_is_first(tmp_path: Path, face: str) -> None:
     async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in FORMATS}
+        providers = {name: await stack.enter_async_context(provider(name)) for name in TEXT_PROVIDERS}
         config = "channels:\n" + "".join(
             channel(name, name, made.base_url, "m").replace("sk-umg-end-to-end", KEY)
             for name, made in providers.items()

@@ -10,8 +10,8 @@ import grpc
 import pytest
 import pytest_asyncio
 
+from tests.pairs.table import IMAGE_PROVIDERS, strict_fake
 from tests.support.gateways import KEY, Running, running
-from tests.support.providers.images import FAKES
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY as PROVIDER_KEY
 from tests.support.providers.server import FakeProvider, serve_provider
@@ -65,7 +65,8 @@ CREDENTIALS = (("authorization", f"Bearer {KEY}"),)
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served, None]:
     async with AsyncExitStack() as stack:
         providers, entries = dict[str, FakeProvider](), ""
-        for protocol, fake in FAKES.items():
+        for protocol in IMAGE_PROVIDERS:
+            fake = strict_fake(protocol)
             providers[protocol] = provider = await stack.enter_async_context(serve_provider(fake()))
             models = [model for model, row in MODELS.items() if PROTOCOLS[row.family] == protocol]
             url = provider.url + fake.base_path

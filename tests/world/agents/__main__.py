@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.support.providers.strict_providers import FORMATS
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.world.agents import cases, open_webui, programs, scenarios
 from tests.world.agents.all import run_all
 from tests.world.agents.install import installed, installed_libraries
@@ -25,7 +25,7 @@ def main() -> None:
     )
     parser.add_argument("--program", action="append", choices=list(programs.BY_NAME))
     parser.add_argument("--scenario", action="append", choices=list(scenarios.BY_NAME))
-    parser.add_argument("--upstream", action="append", choices=list(FORMATS), help="format of the provider")
+    parser.add_argument("--upstream", action="append", choices=list(TEXT_PROVIDERS), help="format of the provider")
     parser.add_argument("--few", action="store_true", help="only those that the tests run")
     parser.add_argument("--at-once", type=int, default=2, help="programs that run at the same time")
     given = parser.parse_args()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.support.providers.strict_providers import FORMATS
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.world.agents import document
 from tests.world.agents.document import Settings
 from tests.world.agents.programs import PROGRAMS, Program
@@ -33,16 +33,16 @@ def _of(program: Program) -> Iterator[Case]:
         if works_alone(program, each):
             yield Case(program, each, SCENARIO["file"], each.format, model=_known(program, each), gateway=False)
     for scenario in scenarios_of(program):
-        for upstream in (usual.format,) if scenario.unknown else FORMATS:
+        for upstream in (usual.format,) if scenario.unknown else TEXT_PROVIDERS:
             yield Case(program, usual, scenario, upstream)
-    for between in FORMATS:
+    for between in TEXT_PROVIDERS:
         if between != usual.format:
             yield Case(program, usual, SCENARIO["file"], usual.format, through=between)
     for other in others:
-        for upstream in FORMATS:
+        for upstream in TEXT_PROVIDERS:
             yield Case(program, other, SCENARIO["file"], upstream, model=_known(program, other))
     for known in program.known_ids:
-        for upstream in FORMATS:
+        for upstream in TEXT_PROVIDERS:
             yield Case(program, usual, SCENARIO["file"], upstream, model=known)
 
 
@@ -69,7 +69,7 @@ def few_cases() -> list[Case]:
         most_used = program.name in MAX_USED
         if works_alone(program, usual):
             found.append(Case(program, usual, SCENARIO["file"], usual.format, gateway=False))
-        upstreams = FORMATS if most_used else (usual.format, ELSEWHERE[program.name])
+        upstreams = TEXT_PROVIDERS if most_used else (usual.format, ELSEWHERE[program.name])
         found += [Case(program, usual, SCENARIO["file"], upstream) for upstream in upstreams]
         if most_used:
             found += [

@@ -11,9 +11,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.pairs.table import strict_fake
 from tests.support.gateways import KEY, running
-from tests.support.providers.strict_providers import FORMATS, Native, Provider, text_provider
+from tests.support.providers.native import Native
 from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
+from tests.support.providers.strict_providers import Provider, text_provider
 from tests.world.agents import model, scenarios
 from tests.world.agents.document import ROOTS, Settings
 from tests.world.agents.install import Installed
@@ -107,7 +109,7 @@ async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Prov
     ids = () if case.scenario.unknown else (case.requested_model, *case.program.beside)
     async with AsyncExitStack() as stack:
         # The newest models of the native format take two turns of one role in a row, and a program sends them.
-        wire_format = Native(alternates=False) if case.upstream == "native" else FORMATS[case.upstream]()
+        wire_format = Native(alternates=False) if case.upstream == "native" else strict_fake(case.upstream)()
         provider = await stack.enter_async_context(text_provider(wire_format, model=model.answer_to))
         if not case.gateway:
             yield await stack.enter_async_context(recording(provider.url, MAX_REQUESTS)), provider

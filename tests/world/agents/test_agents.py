@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
-from tests.support.providers.strict_providers import FORMATS
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.world.agents.all import run_all
 from tests.world.agents.cases import every_case, few_cases, scenarios_of
 from tests.world.agents.install import installed
@@ -41,6 +41,6 @@ def test_every_case_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_every_program_does_all_its_work_with_a_provider_of_each_format(program: Program) -> None:
     found = {(case.scenario.name, case.upstream) for case in every_case() if case.program is program}
-    wanted = {(each.name, name) for each in scenarios_of(program) for name in FORMATS if not each.unknown}
+    wanted = {(each.name, name) for each in scenarios_of(program) for name in TEXT_PROVIDERS if not each.unknown}
     assert wanted <= found
     assert "error" in {name for name, _ in found}

@@ -6,11 +6,12 @@ import base64
 import json
 from typing import Any
 
+from tests.pairs.table import Kind, protocols_of
 from tests.support.providers.common import compact
 from tests.support.providers.images.image_file_texts import png, text_of
 
 Json = dict[str, Any]
-IMAGE_FORMATS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
+IMAGE_FORMATS = protocols_of(Kind.IMAGE)
 STREAMED_FORMATS = ("images", "umg_images", "ark_images")
 WORD = "provider fell over"
 COUNT = 4

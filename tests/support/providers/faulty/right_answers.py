@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.pairs.table import Kind, protocols_of
 from tests.support.providers import messages_wire, native_wire, responses_wire
 from tests.support.providers.chat import Chat
 from tests.support.providers.common import compact
@@ -26,8 +27,8 @@ FIRST = "Answer "
 """Beginning of every text: the piece of a stream that contains it has the first content."""
 WORD = "provider fell over"
 """Text in the message of every error."""
-TEXT_FORMATS = ("chat", "responses", "messages", "native")
-FORMATS = (*TEXT_FORMATS, "embeddings", "native_embeddings", "rerank")
+TEXT_FORMATS = protocols_of(Kind.TEXT)
+FORMATS = protocols_of(Kind.TEXT, Kind.EMBEDDING, Kind.RERANKING)
 PATHS = {
     "/chat/completions": "chat",
     "/responses": "responses",

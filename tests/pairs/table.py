@@ -1,0 +1,117 @@
+"""Table of faces and providers. A new face or provider is a row here, and a case of every test that takes its parameters
+from the table: all tests of this room, and loads, agents and chains of other rooms.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from tests.support.callers import text_format_clients as clients
+from tests.support.callers.text_format_clients import TextClient
+
+
+class Kind(Enum):
+    """Operation of a face or of a provider."""
+
+    TEXT = auto()
+    EMBEDDING = auto()
+    RERANKING = auto()
+    IMAGE = auto()
+    VIDEO = auto()
+
+
+@dataclass(frozen=True)
+class Face:
+    """Face of the gateway, as the callers of the tests name it."""
+
+    name: str
+    kind: Kind
+    format: str
+    """Name of its codec."""
+    client: TextClient | None = None
+    """Plain client. Faces of vectors have one for all: `tests.support.callers.vector_callers`."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Provider of a protocol. Several may have the same one, each with rules of its own."""
+
+    name: str
+    kind: Kind
+    protocol: str
+    """Protocol of a channel to it."""
+    fake: str = ""
+    """Location of its strict fake as `module:name` below `tests.support.providers`. Most import an SDK of a vendor, which
+    takes seconds. "" for a provider that is another gateway of this project.
+    """
+
+
+FACES = (
+    Face("chat", Kind.TEXT, "chat", clients.CHAT),
+    Face("responses", Kind.TEXT, "responses", clients.RESPONSES),
+    Face("messages", Kind.TEXT, "messages", clients.MESSAGES),
+    Face("native", Kind.TEXT, "native", clients.NATIVE),
+    Face("embeddings", Kind.EMBEDDING, "embeddings"),
+    Face("embeddings, base64", Kind.EMBEDDING, "embeddings"),
+    Face("native_embedding", Kind.EMBEDDING, "native_embedding"),
+    Face("native_embeddings", Kind.EMBEDDING, "native_embeddings"),
+    Face("rerank", Kind.RERANKING, "rerank"),
+    Face("rerank_v2", Kind.RERANKING, "rerank_v2"),
+)
+PROVIDERS = (
+    Provider("chat", Kind.TEXT, "chat", "chat:Chat"),
+    Provider("responses", Kind.TEXT, "responses", "responses:Responses"),
+    Provider("messages", Kind.TEXT, "messages", "messages:Messages"),
+    Provider("native", Kind.TEXT, "native", "native:Native"),
+    Provider("embeddings", Kind.EMBEDDING, "embeddings", "embeddings:Embeddings"),
+    Provider("native_embeddings", Kind.EMBEDDING, "native_embeddings", "native_embeddings:NativeEmbeddings"),
+    Provider("rerank v1", Kind.RERANKING, "rerank", "rerank:RerankV1"),
+    Provider("rerank v2", Kind.RERANKING, "rerank", "rerank:RerankV2"),
+    Provider("jina", Kind.RERANKING, "rerank", "rerank:Jina"),
+    Provider("images", Kind.IMAGE, "images", "images.openai:OpenaiImages"),
+    Provider("umg_images", Kind.IMAGE, "umg_images"),
+    Provider("native_images", Kind.IMAGE, "native_images", "images.native:NativeImages"),
+    Provider("ark_images", Kind.IMAGE, "ark_images", "images.ark:ArkImages"),
+    Provider("dashscope_images", Kind.IMAGE, "dashscope_images", "images.dashscope:DashscopeImages"),
+    Provider("vidA", Kind.VIDEO, "vidA", "video_a:VideoObjectProvider"),
+    Provider("vidB", Kind.VIDEO, "vidB", "video_b:OperationProvider"),
+    Provider("vidC", Kind.VIDEO, "vidC", "video_c:TaskApiProvider"),
+    Provider("vidD", Kind.VIDEO, "vidD", "video_d:ContentTaskProvider"),
+    Provider("vidE", Kind.VIDEO, "vidE", "video_e:FamilyEProvider"),
+    Provider("vidF", Kind.VIDEO, "vidF", "video_f:SignedProvider"),
+    Provider("vidG", Kind.VIDEO, "vidG", "video_g:TwoVersionProvider"),
+    Provider("umg_video", Kind.VIDEO, "umg_video"),
+)
+
+
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """Return the names of the providers of a kind that have a strict fake."""
+    return tuple(row.name for row in PROVIDERS if row.kind is kind and row.fake)
+
+
+def protocols_of(*kinds: Kind) -> tuple[str, ...]:
+    """Return the protocols of the providers of some kinds."""
+    return tuple(dict.fromkeys(row.protocol for row in PROVIDERS if row.kind in kinds))
+
+
+def strict_fake(name: str) -> Callable[..., Any]:
+    """Return the class of the strict fake of a provider."""
+    [fake] = (row.fake for row in PROVIDERS if row.name == name)
+    made: Callable[..., Any] = resolve_name(f"tests.support.providers.{fake}")
+    return made
+
+
+TEXT_FACES = {row.name: row.client for row in FACES if row.client is not None}
+EMBEDDING_FACES = tuple(row.name for row in FACES if row.kind is Kind.EMBEDDING)
+RERANK_FACES = tuple(row.name for row in FACES if row.kind is Kind.RERANKING)
+TEXT_PROVIDERS = names_of(Kind.TEXT)
+EMBEDDING_PROVIDERS = names_of(Kind.EMBEDDING)
+RERANK_PROVIDERS = names_of(Kind.RERANKING)
+IMAGE_PROVIDERS = names_of(Kind.IMAGE)
+
+every_face = pytest.mark.parametrize("face", TEXT_FACES)
+every_upstream = pytest.mark.parametrize("upstream", TEXT_PROVIDERS)
