@@ -139,6 +139,10 @@ class House:
             case _:  # a value, or a function of a library
                 return None
 
+    def is_class(self, caller: Function, called: ast.expr) -> bool:
+        """Return whether a call makes an object of a class of the gateway."""
+        return isinstance(self._named(caller.module, called), Class)
+
     def _only(self, name: str) -> Function | None:
         methods = self._by_method[name]
         return methods[0] if len(methods) == 1 else None

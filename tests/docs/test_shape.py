@@ -84,7 +84,8 @@ class Servicer:
         checks.check(request)
         wanted = request.parameters
         price = self._price(request.model)
-        await self._tasks.submit(Row(wanted), price)
+        row = Row(number=1, wanted=wanted)
+        await self._tasks.submit(row, price)
         await self._tasks.admit(wanted, price=price)
         return new_row(1, given=wanted)
 
@@ -104,12 +105,18 @@ class Row:
     pass
 
 def new_row(number, given):
-    return Row(given)
+    return Row(wanted=number)
+
+def amount(wanted):
+    return 1
 """
 TASKS = """
+from a.rows import amount
+
 class Tasks:
     async def submit(self, row, price):
-        pass
+        amount(row.number)
+        amount(row.wanted)
 
     async def admit(self, parameters, price):
         pass
@@ -127,10 +134,10 @@ def test_a_walk_enters_each_function_that_receives_the_value_or_a_part_of_it() -
     made = walk(servicer=SERVICER, checks=CHECKS, rows=ROWS, tasks=TASKS)
     assert [function.name for function in made.entered] == [
         *("Servicer.Create", "check", "_check_item", "Servicer._price"),
-        *("Tasks.admit", "new_row"),
+        *("Tasks.submit", "amount", "Tasks.admit", "new_row"),
     ]
-    assert made.stays() == ["a.servicer", "a.checks", "a.servicer", "a.tasks", "a.rows"]
-    assert made.returns() == 1
+    assert made.stays() == ["a.servicer", "a.checks", "a.servicer", "a.tasks", "a.rows", "a.tasks", "a.rows"]
+    assert made.returns() == 3
 
 
 def test_a_walk_chooses_between_methods_of_one_name_by_annotations_alone() -> None:
