@@ -44,13 +44,19 @@ class UsageReport:
         self._records = records
         self._clock = clock
 
-    async def of_key(self, key: Key, request: pb.GetUsageRequest) -> pb.UsageEntry:
-        """Return the usage of one key, summed over the time span of a request."""
+    async def of_key(self, key: Key, message: pb.Key, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
+        """Return the usage of one key, summed over the time span of a request, and the rest of its budget. `message`:
+        message of the key, with its balance.
+        """
         since = utc(request.start_time) if request.HasField("start_time") else key.create_time
         until = utc(request.end_time) if request.HasField("end_time") else utc_of(self._clock)
         found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))
         span = pb.UsageEntry(start_time=timestamp(since), end_time=timestamp(max(since, until)))
-        return _entry([], found[0], span) if found else span
+        response = pb.GetUsageResponse(key=message, usage=_entry([], found[0], span) if found else span)
+        if key.budget_micro_credits is not None:
+            spent = message.spent_micro_credits + message.reserved_micro_credits
+            response.remaining_micro_credits = max(0, key.budget_micro_credits - spent)
+        return response
 
     async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
         """Return one page of sums of usage, one for each group (for example key and day). Raise UmgError(INVALID_FIELD)
