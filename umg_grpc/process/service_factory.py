@@ -55,6 +55,7 @@ from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.generate.token_counting import TokenCounting
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
 from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
@@ -84,6 +85,7 @@ from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
 from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.service.video_tasks.background_work import Tasks
+from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
 from umg_grpc.service.video_tasks.task_changes import TaskChanges
 from umg_grpc.service.video_tasks.task_context import TaskContext
@@ -191,7 +193,8 @@ class Service:
             *(channels, process.limits, config.body_limit, shared, observers, cache, process.usage),
             note_unpriced=self.unpriced.note,
         )
-        self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
+        text = GenerationPipeline(context, memory)
+        self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
         self._embedding = EmbeddingServicer(EmbeddingPipeline(context, config.limits.embedding_inputs))
         self._rerank = RerankServicer(RerankPipeline(context, config.limits.rerank_documents))
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.answer_budget)
@@ -386,9 +389,9 @@ def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, pr
     return VideoServicer(
         CreatePipeline(context, rows, submissions, fetcher),
         RemixPipeline(context, rows, submissions, lookup),
-        rows,
         lookup,
         TaskChanges(channels, tasks, lookup, blobs),
+        ProviderNotifications(rows),
         TaskContent(channels, fetcher, blobs, rows.now, rows.metrics.read),
     )
 

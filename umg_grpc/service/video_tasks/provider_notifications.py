@@ -11,22 +11,29 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
 
-async def receive_notification(tasks: TaskContext, request: pb.ReceiveVideoCallbackRequest) -> None:
-    """Schedule an early poll of the task that a notification is about. Raise UmgError: OBJECT_NOT_FOUND for an unknown
-    task or an invalid signature, INVALID_FIELD for a body that is no notification about it.
-    """
-    is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
-    row = await tasks.rows.get(request.task_id) if is_signed else None
-    if row is None and is_signed and tasks.rows.may_lack_rows:
-        raise unwritten(request.task_id)
-    if row is None:
-        tasks.metrics.called_back("in", "refused")
-        raise not_found(request.task_id)
-    _check_body(request.body, row)
-    tasks.metrics.called_back("in", "received")
-    if row.state not in TERMINAL:
-        await tasks.polls.make_due(row.task_id)
-        tasks.wake_poller()
+class ProviderNotifications:
+    """Receiver of the notifications."""
+
+    def __init__(self, tasks: TaskContext) -> None:
+        self._tasks = tasks
+
+    async def receive(self, request: pb.ReceiveVideoCallbackRequest) -> None:
+        """Schedule an early poll of the task that a notification is about. Raise UmgError: OBJECT_NOT_FOUND for an
+        unknown task or an invalid signature, INVALID_FIELD for a body that is no notification about it.
+        """
+        tasks = self._tasks
+        is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
+        row = await tasks.rows.get(request.task_id) if is_signed else None
+        if row is None and is_signed and tasks.rows.may_lack_rows:
+            raise unwritten(request.task_id)
+        if row is None:
+            tasks.metrics.called_back("in", "refused")
+            raise not_found(request.task_id)
+        _check_body(request.body, row)
+        tasks.metrics.called_back("in", "received")
+        if row.state not in TERMINAL:
+            await tasks.polls.make_due(row.task_id)
+            tasks.wake_poller()
 
 
 def _check_body(body: bytes, row: MediaTask) -> None:

@@ -27,7 +27,7 @@ class TaskChanges:
         self._lookup = lookup
         self._blobs = blobs
 
-    async def delete(self, caller: Caller, request: pb.DeleteVideoTaskRequest) -> MediaTask:
+    async def delete(self, caller: Caller, request: pb.DeleteVideoTaskRequest) -> pb.VideoTask:
         """Delete a task that has ended, with its files, or cancel a task that its provider has not started. Return the
         task. Raise UmgError.
         """
@@ -35,7 +35,7 @@ class TaskChanges:
         if request.entry and row.entry != request.entry:
             raise not_found(request.task_id)
         if row.state not in TERMINAL:
-            return await self._cancel(row)
+            return self._tasks.view.task(await self._cancel(row))
         if (deleted := await self._tasks.rows.delete(row.task_id)) is None:
             raise not_found(request.task_id)
         if self._blobs is not None:
@@ -43,7 +43,7 @@ class TaskChanges:
                 if result.blob_id:
                     await self._blobs.delete(result.blob_id)
         self._tasks.changed(deleted)
-        return deleted
+        return self._tasks.view.task(deleted)
 
     async def _cancel(self, row: MediaTask) -> MediaTask:
         """Cancel a task at its provider. Return the changed task. Raise UmgError(WRONG_STATE) if it cannot be

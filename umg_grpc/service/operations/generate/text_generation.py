@@ -73,11 +73,18 @@ class GenerationPipeline(ResponsePipeline[pb.GenerateRequest, pb.GenerateRespons
         return admitted
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
-        """Return the call with its request decoded and validated and its model resolved, to count its tokens: no limit
-        and no price of the model matters. `message`: gRPC message that contains `request`. Raise UmgError.
+        """Return the call with its request decoded and validated, its model resolved, and the stored response that it
+        continues, to count its tokens: no limit and no price of the model matters. `message`: gRPC message that
+        contains `request`. Raise UmgError.
         """
         counted = _arrived(call, message, request, counted=True)
         await self._run(self._reading, counted)
+        call.facts.model = counted.model.id
+        counted.full_request = counted.request
+        if counted.request.previous_response_id:
+            decoded = DecodedRequest(counted.request, counted.notes)
+            counted.continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
+            counted.full_request = counted.continued.whole.canonical
         return counted
 
     async def close(self, call: Call, continued: Continued | Thread | None) -> None:
