@@ -106,9 +106,11 @@ WAYS = [
 
 @asynccontextmanager
 async def opened(config: str, data: Path) -> AsyncGenerator[Gate, None]:
-    """Yield a running gateway, with clients of both of its faces."""
+    """Yield a running gateway, with clients of both of its faces. A stream that waits has no early headers: its refusal
+    has a status of its own, however late it is.
+    """
     async with (
-        running(config, data) as gateway,
+        running(f"{config}stream_headers_after: 3600\n", data) as gateway,
         aiohttp.ClientSession(gateway.url, connector=aiohttp.TCPConnector(limit=0)) as session,
         grpc.aio.insecure_channel(gateway.grpc) as channel,
     ):

@@ -19,7 +19,7 @@ from umg_grpc.service.video_tasks import caller_notifier
 from umg_grpc.service.video_tasks.callback_receivers import FIRST_PAUSE_SECONDS, MAX_PAUSED, SHARE, Receivers
 from umg_grpc.store.callback_outbox import Outgoing
 
-CONFIG = fake_video_upstream.config(MODEL) + "egress: {allow: [127.0.0.1], http: true}\n"
+CONFIG = fake_video_upstream.config(MODEL) + "egress: {allow: [127.0.0.1], http: true, timeout: 600}\n"
 TASKS = 4 * SHARE
 
 
@@ -27,6 +27,8 @@ async def test_a_receiver_that_never_answers_delays_no_other_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caller_notifier, "SLOTS", 3 * SHARE)
+    monkeypatch.setattr(caller_notifier, "POST_SECONDS", 600.0)  # no attempt ends, and is repeated, during the test
+    monkeypatch.setattr(caller_notifier, "LEASE_SECONDS", 1200.0)
     received = Counter[str]()
     released = asyncio.Event()
 
@@ -58,16 +60,18 @@ async def test_a_receiver_that_never_answers_delays_no_other_key(
                     request(callback_url=callback_url), metadata=[("authorization", f"Bearer {secret}")]
                 )
 
-        await submit("hanging", hanging.url, TASKS)
-        await until(lambda: received["hanging"] >= SHARE)
-        await submit("broken", f"{url}/broken", SHARE)
-        await submit("refused", "http://127.0.0.1:1/hook", SHARE)
-        await submit("good", f"{url}/good", TASKS)
-        await until(lambda: received["/good"] == TASKS and received["/broken"] >= SHARE)
-        assert received["hanging"] < 2 * SHARE
-        backlog = await gateway.service.tasks.context.callbacks.backlog()
-        assert backlog.waiting >= TASKS + 2 * SHARE
-        released.set()
+        try:
+            await submit("hanging", hanging.url, TASKS)
+            await until(lambda: received["hanging"] >= SHARE)
+            await submit("broken", f"{url}/broken", SHARE)
+            await submit("refused", "http://127.0.0.1:1/hook", SHARE)
+            await submit("good", f"{url}/good", TASKS)
+            await until(lambda: received["/good"] == TASKS and received["/broken"] >= SHARE)
+            assert received["hanging"] < 2 * SHARE
+            backlog = await gateway.service.tasks.context.callbacks.backlog()
+            assert backlog.waiting >= TASKS + 2 * SHARE
+        finally:
+            released.set()
 
 
 async def test_notifications_wait_for_a_receiver_that_is_back(tmp_path: Path) -> None:
