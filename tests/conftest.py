@@ -16,6 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 
 pytest_plugins = [
     "tests.machinery",
+    "tests.support.snapshots",
     "tests.support.databases",
     "tests.support.redis",
     "tests.support.store_fixtures",

@@ -5,10 +5,9 @@ encoded by the codec.
 caller over gRPC or of another format, `answer.txtpb` the answer of a provider of another format. The codec's results
 are beside them: `X.txtpb` (canonical), `notes.json` (the notes of its decoding), `upstream.json` and `rebuilt.json` (the
 provider's body and the report, without and with the source), `face.json` and `face.sse` (the canonical answer, encoded
-for a caller). `python -m tests.unit.wire.test_golden [format/case ...]` writes the results again, to be reviewed as a diff.
+for a caller). `pytest --record tests/unit/wire/test_golden.py` writes the results again, to be reviewed as a diff.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
+from tests.support.snapshots import Snapshots
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.responses.streams import payloads_of
 from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
@@ -114,9 +114,8 @@ def pretty(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_results_of_the_codec_equal_the_golden_files(case: Case) -> None:
-    for name, content in case.made():
-        assert content == case.read(name).decode(), name
+def test_the_results_of_the_codec_equal_the_golden_files(case: Case, snapshots: Snapshots) -> None:
+    snapshots.check(case.path, case.made())
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=lambda case: case.id)
@@ -168,10 +167,3 @@ def put_calls_on_one_line(response: pb.GenerateResponse) -> None:
         for call, name in ((part.tool_call, "arguments_json"), (part.server_tool_call, "input_json")):
             if written := getattr(call, name):
                 setattr(call, name, msgspec.json.format(written, indent=-1))
-
-
-if __name__ == "__main__":
-    for case in CASES:
-        if case.id in sys.argv[1:] or len(sys.argv) == 1:
-            for file, content in case.made():
-                (case.path / file).write_bytes(content.encode())

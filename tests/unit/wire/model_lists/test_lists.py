@@ -1,6 +1,6 @@
 """Model lists, one directory per case: `list.txtpb` is the service's list, and beside it is the body of each shape.
 
-`python -m tests.unit.wire.model_lists.test_lists` writes the bodies again, to be reviewed as a diff.
+`pytest --record` with the path of this file writes the bodies again, to be reviewed as a diff.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
+from tests.support.snapshots import Snapshots
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import encode_token, page_before
 from umg_grpc.wire.model_lists import MODEL_LISTS
@@ -41,9 +42,8 @@ CASES = [Case(path.parent) for path in sorted(HERE.glob("*/list.txtpb"))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_model_list_has_its_golden_body(case: Case) -> None:
-    for name, content in case.made():
-        assert content == (case.path / name).read_text(encoding="utf-8"), name
+def test_a_model_list_has_its_golden_body(case: Case, snapshots: Snapshots) -> None:
+    snapshots.check(case.path, case.made())
 
 
 @pytest.mark.parametrize("face", MODEL_LISTS)
@@ -75,9 +75,3 @@ def test_has_more_refers_to_the_direction_of_the_page() -> None:
             (pb.ListModelsRequest(page_token=encode_token(page_before("z"))), before),
         ):
             assert msgspec.json.decode(encode(response, request))["has_more"] is more
-
-
-if __name__ == "__main__":
-    for made in CASES:
-        for file, content in made.made():
-            (made.path / file).write_text(content, encoding="utf-8")

@@ -1,8 +1,8 @@
 """Golden bodies of every protocol of image providers, one directory per case in `golden/<protocol>/`.
 
 `request.txtpb` is the canonical request, `response.json` or `stream.sse` the provider's answer (from the reference). The
-codec's results are beside them: `upstream.json` (the call and its report) and `answer.txtpb`. `python -m
-tests.unit.wire.images.providers.test_golden` writes the results again, to be reviewed as a diff.
+codec's results are beside them: `upstream.json` (the call and its report) and `answer.txtpb`. `pytest --record` with the
+path of this file writes the results again, to be reviewed as a diff.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
+from tests.support.snapshots import Snapshots
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
@@ -92,16 +93,9 @@ CASES = [Case(IMAGE_PROTOCOLS[path.parent.name], path) for path in sorted(GOLDEN
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_golden_body_is_encoded_and_decoded_as_before(case: Case) -> None:
-    for name, text in case.written().items():
-        assert (case.path / name).read_text() == text, name
+def test_a_golden_body_is_encoded_and_decoded_as_before(case: Case, snapshots: Snapshots) -> None:
+    snapshots.check(case.path, case.written().items())
 
 
 def test_every_protocol_has_golden_bodies() -> None:
     assert {case.protocol.name for case in CASES} == IMAGE_PROTOCOLS.keys()
-
-
-if __name__ == "__main__":
-    for each in CASES:
-        for file_name, content in each.written().items():
-            (each.path / file_name).write_text(content)
