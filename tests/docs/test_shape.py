@@ -6,7 +6,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from scripts.shape import import_graph, names
+from scripts.shape import import_graph, names, operation_names
 from scripts.shape.callees import House, Module
 from scripts.shape.measure import Measure
 from scripts.shape.parameter_walk import Walk
@@ -68,6 +68,21 @@ def test_a_base_name_of_two_files_is_found_outside_the_rows() -> None:
 
 def test_constants_of_one_word_are_counted() -> None:
     assert names.constants_of_one_word("PATH = 1\nTABLE: int = 2\nTWO_WORDS = 3\nlower = 4\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("from a import RERANKING\n", True),
+        ("table = {'rerank': 1}\n", True),
+        ("async def rerank(): ...\n", True),
+        ('"""Reranks."""\n', False),
+        ("# rerank\nrank = 1\n", False),
+    ],
+    ids=["an import", "a text", "a function", "a docstring", "a comment"],
+)
+def test_a_file_names_an_operation_in_its_code_not_in_its_prose(code: str, named: bool) -> None:
+    assert operation_names.is_named(code) is named
 
 
 SERVICER = """
