@@ -30,7 +30,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        return self._pipeline.stream(current(), request)
+        return self._pipeline.stream(current(), request, request.request)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         return pb.CountTokensResponse(input_tokens=await self._counting.count(current(), request))

@@ -1,10 +1,10 @@
 """Servicer of image generation: returns images at once or as a stream with drafts."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
+from umg_grpc.service.pipeline.call import current
 from umg_grpc.v1 import pb, rpc
 
 
@@ -16,13 +16,10 @@ class ImageServicer(rpc.ImageServiceServicer):
 
     async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
         """Return the images from the response cache, else from the first channel that succeeds."""
-        return await self._pipeline.answer(await self._pipeline.admit(request, request))
+        return await self._pipeline.answer(await self._pipeline.admit(current(), request, request, stream=False))
 
-    async def StreamGenerateImage(
+    def StreamGenerateImage(
         self, request: pb.StreamGenerateImageRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the drafts and images of the first channel that answers."""
-        admitted = await self._pipeline.admit(request, request.request)
-        async with aclosing(self._pipeline.stream(admitted)) as messages:
-            async for message in messages:
-                yield message
+        return self._pipeline.stream(current(), request, request.request)

@@ -9,6 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, Answer, with_reported
@@ -47,6 +48,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
     _answer: Answer  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]
     _memory: ConversationStores
+    _prompt_cache_affinity: PromptCacheAffinity
     _unfinished: int  # number of candidates that have not ended
     _reservation: Reservation | None = None  # memory of a large answer that is kept
     _aggregator: AnswerAggregator | None = None  # set by the first message
@@ -95,7 +97,6 @@ class StreamedAnswer(msgspec.Struct, eq=False):
             or (not answer.passthrough and _is_incomplete(answer.admitted.call.facts.usage))
         )
         if not is_end and not self._held:
-            self._attempts.output_sent = True
             return True
         self._hold_back(message)
         return False
@@ -116,7 +117,10 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         now.
         """
         self._is_ended = True
-        answer, call = self._answer, self._answer.admitted.call
+        answer, admitted = self._answer, self._answer.admitted
+        call = admitted.call
+        if admitted.beginning is not None:
+            self._prompt_cache_affinity.note(admitted.beginning, self._attempts.attempt.channel)
         if self._aggregator is None:
             return []
         if (is_incomplete := _is_incomplete(call.facts.usage)) or answer.stores_any:
@@ -127,8 +131,6 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                 if self._held and not answer.passthrough:
                     self._insert_usage(call.facts.usage)
             await answer.retain(response, streamed=True)
-        if self._held:
-            self._attempts.output_sent = True
         if self._reservation is not None:
             self._reservation.release()
         return self._held

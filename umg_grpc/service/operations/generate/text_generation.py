@@ -1,8 +1,7 @@
 """Pipeline of text generation, for complete responses and for streams."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -31,26 +30,25 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.response_pipeline import ResponsePipeline, ResponseStep
+from umg_grpc.service.pipeline.response_pipeline import ResponseStep
 from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, Step
+from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
-HOLD_SECONDS = 60.0
-"""Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
-be tried. Then clients need the provider's own events: some count no comments as life.
-"""
-
-
 TextStep: TypeAlias = ResponseStep[GenerationCall, GenerationAttempt, pb.GenerateResponse]
 
 
-class GenerationPipeline(ResponsePipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
+class GenerationPipeline(
+    StreamPipeline[
+        pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt, pb.StreamGenerateResponse
+    ]
+):
     """Pipeline of text generation, for complete responses and for streams."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
@@ -93,47 +91,6 @@ class GenerationPipeline(ResponsePipeline[pb.GenerateRequest, pb.GenerateRespons
         """
         if self._memory.threads is not None and isinstance(continued, Thread):
             await asyncio.shield(self._memory.threads.close(call.caller.key_id, continued))
-
-    async def stream(
-        self, call: Call, request: pb.StreamGenerateRequest, to_cache: GenerationCall | None = None
-    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
-        that answers. After the first message no other channel is tried.
-        `to_cache`: the admitted call, when the stream is made for the cache; else None. Raise UmgError.
-        """
-        admitted = to_cache or await self.admit(call, request, request.request, stream=True)
-        try:
-            if to_cache is None and self._may_cache(admitted) and (entry := await self._cache_entry(admitted)):
-                async with aclosing(entry.streamed(lambda: self.stream(call, request, admitted))) as cached:
-                    async for message in cached:
-                        yield message
-                return
-            attempts = await self._planned(admitted, stream=True)
-            has_no_output = partial(is_without_output, admitted.face)
-            while True:
-                async with attempts:
-                    early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
-                    candidates = max(1, admitted.request.candidate_count)
-                    answer = Answer(admitted, attempts.attempt, self._memory)
-                    streamed = StreamedAnswer(answer, attempts, self._memory, candidates)
-                    try:
-                        for message in early:
-                            if streamed.feed(message):
-                                yield message
-                        async for message in messages:
-                            if streamed.feed(message):
-                                yield message
-                        if admitted.beginning is not None:
-                            self._prompt_cache_affinity.note(admitted.beginning, attempts.attempt.channel)
-                        for message in await streamed.close():
-                            yield message
-                        return
-                    except BaseException as error:  # also when the caller leaves
-                        await streamed.break_off(messages, error)
-                        raise
-        finally:
-            if to_cache is None and admitted.continued is not None:
-                await self.close(call, admitted.continued)
 
     # --- steps before the attempts
 
@@ -240,6 +197,26 @@ class GenerationPipeline(ResponsePipeline[pb.GenerateRequest, pb.GenerateRespons
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
         return Answer(admitted, attempt, self._memory).whole(response)
+
+    # --- streams
+
+    def _release(self, admitted: GenerationCall) -> Awaitable[None] | None:
+        return self.close(admitted.call, admitted.continued) if admitted.continued is not None else None
+
+    async def _cached(
+        self, admitted: GenerationCall, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None] | None:
+        entry = await self._cache_entry(admitted)
+        return entry.streamed(make) if entry is not None else None
+
+    def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
+        return partial(is_without_output, admitted.face)
+
+    def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedAnswer:
+        answer, candidates = Answer(admitted, attempts.attempt, self._memory), max(1, admitted.request.candidate_count)
+        return StreamedAnswer(answer, attempts, self._memory, self._prompt_cache_affinity, candidates)
+
+    # --- conversations
 
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool

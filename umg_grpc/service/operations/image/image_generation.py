@@ -1,8 +1,7 @@
 """Pipeline of the image operation: complete responses, and streams of drafts and images."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from google.protobuf.message import Message
@@ -17,11 +16,12 @@ from umg_grpc.service.operations.image.streamed_images import StreamedImages, is
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
-from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.response_pipeline import ResponsePipeline, ResponseStep, checked_message
+from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.steps import COMPLETE, INPUTS, RULES, SETTLE, Step
+from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
@@ -29,17 +29,17 @@ from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.images.image_request_checks import check
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
-HOLD_SECONDS = 60.0
-"""Maximum seconds for which the start of a stream is held back in wait of its first draft or image: most failures occur
-before, and another channel can then be tried.
-"""
-
-
 ImageStep: TypeAlias = ResponseStep[AdmittedImages, Attempt[ImageCall], pb.GenerateImageResponse]
 
 
 class ImagePipeline(
-    ResponsePipeline[pb.GenerateImageRequest, pb.GenerateImageResponse, AdmittedImages, Attempt[ImageCall]],
+    StreamPipeline[
+        pb.GenerateImageRequest,
+        pb.GenerateImageResponse,
+        AdmittedImages,
+        Attempt[ImageCall],
+        pb.StreamGenerateImageResponse,
+    ],
 ):
     """Pipeline that the calls for images go through: admission, attempts at channels, and delivery of the images."""
 
@@ -49,36 +49,16 @@ class ImagePipeline(
         self._formats = formats
         self._delivery = delivery
 
-    async def admit(self, message: Message, request: pb.GenerateImageRequest) -> AdmittedImages:
+    async def admit(
+        self, call: Call, message: Message, request: pb.GenerateImageRequest, *, stream: bool
+    ) -> AdmittedImages:
         """Validate and admit the request. `message`: gRPC message that contains `request`, on which the rules of the
         schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
         the key is exceeded.
         """
-        call = current()
         admitted = AdmittedImages(call=call, message=message, request=request, notes=call.arrival.notes or NO_NOTES)
         await self._run(self._entrance, admitted)
         return admitted
-
-    async def stream(self, admitted: AdmittedImages) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the stream of the first channel that answers. After the first message no other channel is tried. Raise
-        UmgError if all channels fail, or if the stream breaks off.
-        """
-        attempts = await self._planned(admitted, stream=True)
-        while True:
-            async with attempts:
-                early, messages = await first_stream(attempts, admitted.model.hedge, is_without_image, HOLD_SECONDS)
-                streamed = StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
-                async with aclosing(messages):
-                    for message in early:
-                        await streamed.feed(message)
-                        attempts.output_sent = True
-                        yield message
-                    async for message in messages:
-                        await streamed.feed(message)
-                        attempts.output_sent = True
-                        yield message
-                streamed.close()
-                return
 
     # --- steps before the attempts
 
@@ -160,6 +140,14 @@ class ImagePipeline(
         result = response.result
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
         admitted.call.list_dropped(response)
+
+    # --- streams
+
+    def _output_check(self, admitted: AdmittedImages) -> Callable[[pb.StreamGenerateImageResponse], bool]:
+        return is_without_image
+
+    def _streamed(self, admitted: AdmittedImages, attempts: FailoverLoop[Attempt[ImageCall]]) -> StreamedImages:
+        return StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
 
 
 def _has_files(request: pb.GenerateImageRequest) -> bool:

@@ -1,5 +1,7 @@
 """Streamed image responses: completes each event for the caller, and records the usage."""
 
+from collections.abc import AsyncGenerator, Sequence
+
 from umg_grpc.config import Channel
 from umg_grpc.service.operations.image.image_call import AdmittedImages, account, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
@@ -18,9 +20,9 @@ class StreamedImages:
         self._images = 0
         self._is_finished = False
 
-    async def feed(self, message: pb.StreamGenerateImageResponse) -> None:
+    async def feed(self, message: pb.StreamGenerateImageResponse) -> bool:
         """Complete the events of a message in place: addresses of images are replaced by bytes, since streams contain
-        no addresses. Raise UmgError for an image that cannot be fetched.
+        no addresses. Return True, since every message is sent now. Raise UmgError for an image that cannot be fetched.
         """
         for event in message.events:
             match event.WhichOneof("kind"):
@@ -42,11 +44,19 @@ class StreamedImages:
                     complete(self._admitted, result, images)
                 case "failed" | None:
                     pass
+        return True
 
-    def close(self) -> None:
+    async def close(self) -> Sequence[pb.StreamGenerateImageResponse]:
         """Record the usage of the images that were sent, if the stream ended without its last event."""
         if not self._is_finished and self._images:
             account(self._admitted, pb.ImageResult(), self._images)
+        return ()
+
+    async def break_off(
+        self, messages: AsyncGenerator[pb.StreamGenerateImageResponse, None], error: BaseException
+    ) -> None:
+        """Close the provider's stream, `messages`: the images that were sent are counted already."""
+        await messages.aclose()
 
     def _count(self, image: pb.Image) -> None:
         self._images += 1

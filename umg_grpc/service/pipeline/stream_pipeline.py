@@ -1,0 +1,152 @@
+"""Pipeline of the operations whose responses may be streamed: attempts up to the first output, completion of each
+message, and the places of the cache and of guards around the stream.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.routing import ModelOperation
+from umg_grpc.service.pipeline.attempt import AttemptT
+from umg_grpc.service.pipeline.base_pipeline import AdmittedT, PipelineContext
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.hedged_requests import first_stream
+from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseT
+from umg_grpc.service.pipeline.steps import STEPS, Step
+
+HOLD_SECONDS = 60.0
+"""Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
+be tried: most failures occur before it. Then clients need the provider's own events: some count no comments as life.
+"""
+MessageT = TypeVar("MessageT", bound=Message)
+StreamStep: TypeAlias = Callable[[AdmittedT, AsyncGenerator[MessageT, None]], AsyncGenerator[MessageT, None]]
+"""Step that reads the completed messages of a stream and yields the messages for the caller, for example a guard that
+holds back windows of text. Raises UmgError, which ends the call and is no failure of the channel.
+"""
+
+
+class StreamedResponse(Protocol[MessageT]):
+    """Streamed response of one attempt: completes the provider's messages for the caller."""
+
+    def feed(self, message: MessageT) -> Awaitable[bool] | bool:
+        """Complete a message in place. Return whether to send it now; if not, it is held back until `close`. Awaitable
+        if the completion has to wait.
+        """
+        ...
+
+    async def close(self) -> Sequence[MessageT]:
+        """Complete the response after the end of the provider's stream. Return the messages to be sent now."""
+        ...
+
+    async def break_off(self, messages: AsyncGenerator[MessageT, None], error: BaseException) -> None:
+        """End the response after an error, and close the provider's stream, `messages`."""
+        ...
+
+
+class StreamPipeline(
+    ResponsePipeline[RequestT, ResponseT, AdmittedT, AttemptT],
+    Generic[RequestT, ResponseT, AdmittedT, AttemptT, MessageT],
+):
+    """Base class of the pipelines of the operations with complete and streamed responses."""
+
+    def __init__(self, context: PipelineContext, operation: ModelOperation, response_type: type[ResponseT]) -> None:
+        super().__init__(context, operation, response_type)
+        steps = self._stream_steps()
+        self._guards = tuple(steps[step] for step in STEPS if step in steps)
+
+    async def stream(
+        self, call: Call, message: Message, request: RequestT, admitted: AdmittedT | None = None
+    ) -> AsyncGenerator[MessageT, None]:
+        """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
+        that answers. After the first message no other channel is tried. `message`: gRPC message that contains
+        `request`. `admitted`: the admitted call, when the stream is made for the cache or for guards; else None. Raise
+        UmgError.
+        """
+        is_inner = admitted is not None
+        admitted = admitted or await self.admit(call, message, request, stream=True)
+        try:
+            if not is_inner and (self._guards or self._may_cache(admitted)):
+                around = await self._around(admitted, lambda: self.stream(call, message, request, admitted))
+                if around is not None:
+                    async with aclosing(around) as sent:
+                        async for each in sent:
+                            yield each
+                    return
+            attempts = await self._planned(admitted, stream=True)
+            has_no_output = self._output_check(admitted)
+            while True:
+                async with attempts:
+                    early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
+                    streamed = self._streamed(admitted, attempts)
+                    try:
+                        for each in early:
+                            if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                attempts.output_sent = True
+                                yield each
+                        async for each in messages:
+                            if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                attempts.output_sent = True
+                                yield each
+                        for each in await streamed.close():
+                            attempts.output_sent = True
+                            yield each
+                        return
+                    except BaseException as error:  # also when the caller leaves
+                        await streamed.break_off(messages, error)
+                        raise
+        finally:
+            if not is_inner and (waiting := self._release(admitted)) is not None:
+                await waiting
+
+    @abstractmethod
+    async def admit(self, call: Call, message: Message, request: RequestT, *, stream: bool) -> AdmittedT:
+        """Run the steps of a call before its attempts. `message`: gRPC message that contains `request`, on which the
+        rules of the schema are checked. `stream`: whether a stream is requested. Raise UmgError.
+        """
+
+    def _release(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Release resources of the call after its stream, also if it is cancelled. The default has none."""
+        return None
+
+    async def _around(
+        self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]
+    ) -> AsyncGenerator[MessageT, None] | None:
+        """Return the stream as the guards let it pass, from the response cache if it is there; None for a stream
+        without both. `make`: makes the stream of the first channel that answers.
+        """
+
+        def guarded() -> AsyncGenerator[MessageT, None]:
+            messages = make()
+            for guard in self._guards:
+                messages = guard(admitted, messages)
+            return messages
+
+        cached = await self._cached(admitted, guarded) if self._may_cache(admitted) else None
+        return guarded() if cached is None and self._guards else cached
+
+    async def _cached(
+        self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]
+    ) -> AsyncGenerator[MessageT, None] | None:
+        """Return the stream from the response cache, or the one that `make` makes on its way into the cache; None if it
+        is not cached. The default caches no streams.
+        """
+        return None
+
+    def _later_steps(self) -> Collection[Step]:
+        return [*super()._later_steps(), *self._stream_steps()]
+
+    def _stream_steps(self) -> Mapping[Step, StreamStep[AdmittedT, MessageT]]:
+        """Return the steps around a stream, each with its method; none by default, which costs nothing."""
+        return {}
+
+    @abstractmethod
+    def _output_check(self, admitted: AdmittedT) -> Callable[[MessageT], bool]:
+        """Return the function that returns whether a message contains no output, so that it can be held back."""
+
+    @abstractmethod
+    def _streamed(self, admitted: AdmittedT, attempts: FailoverLoop[AttemptT]) -> StreamedResponse[MessageT]:
+        """Return the state of the streamed response of the current attempt."""
