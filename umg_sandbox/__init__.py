@@ -7,16 +7,15 @@ blocked), `[[redacted]]` (the reasoning is redacted).
 
 Images: `SandboxImages`, which draws files of the requested size and type.
 
-Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, based on the vectors of the local model.
+Embedding and reranking: `simulated_operations`, based on the vectors of the local model.
 
 Videos: `SandboxVideo`, tasks of some seconds whose results are MP4 files. `[[fail]]`, `[[refuse]]` and `[[block]]` in
 the prompt fail the task, `[[fail:429]]` rejects its submission, and with `[[slow]]` it never ends.
 """
 
-from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.image_channel import SandboxImages
-from umg_sandbox.rerank_channel import SandboxRerank
 from umg_sandbox.text_channel import SandboxText
+from umg_sandbox.unary_channel import simulated_operations
 from umg_sandbox.video_channel import SandboxVideo
 
-__all__ = ["SandboxEmbedding", "SandboxImages", "SandboxRerank", "SandboxText", "SandboxVideo"]
+__all__ = ["SandboxImages", "SandboxText", "SandboxVideo", "simulated_operations"]

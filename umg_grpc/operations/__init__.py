@@ -10,11 +10,21 @@ from google.protobuf.message import Message
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.generate import GENERATION, TOKEN_COUNTING
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
-from umg_grpc.operations.operation_row import AttemptTelemetry, ModelOperation, Operation
+from umg_grpc.operations.operation_row import AttemptTelemetry, ModelOperation, Operation, UnaryOperation
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 
-__all__ = ["CALLED", "OPERATIONS", "ROWS", "SCOPES", "AttemptTelemetry", "ModelOperation", "Operation"]
+__all__ = [
+    "CALLED",
+    "OPERATIONS",
+    "ROWS",
+    "SCOPES",
+    "UNARY",
+    "AttemptTelemetry",
+    "ModelOperation",
+    "Operation",
+    "UnaryOperation",
+]
 
 ROWS: tuple[Operation[Message, Message], ...] = (
     *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING),
@@ -22,8 +32,11 @@ ROWS: tuple[Operation[Message, Message], ...] = (
 )
 OPERATIONS: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyType({row.value: row for row in ROWS})
 """Value of the schema -> row of the operation, in the order in which protocols and permissions are listed."""
+UNARY: Mapping[ModelOperation, UnaryOperation[Message, Message]] = MappingProxyType(
+    {row.value: row for row in ROWS if isinstance(row, UnaryOperation)}
+)
 CALLED: Mapping[str, Operation[Message, Message]] = MappingProxyType(
-    {f"/umg.v1.{row.service}/{method}": row for row in ROWS for method in row.methods}
+    {f"/{row.full_service}/{method}": row for row in ROWS for method in row.methods}
 )
 """Path of a method that calls a channel -> row of its operation."""
 SCOPES: Mapping[str, tuple[ModelOperation, ...]] = MappingProxyType(

@@ -1,11 +1,11 @@
 """Embedding of texts."""
 
 from umg_grpc.knowledge.prices import INPUT, REQUEST
-from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
+from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
 
-EMBEDDING = Operation(
+EMBEDDING = UnaryOperation(
     value=pb.MODEL_OPERATION_EMBED,
     scope="embed",
     verb="embed texts",
@@ -17,4 +17,5 @@ EMBEDDING = Operation(
     request=pb.EmbedRequest,
     response=pb.EmbedResponse,
     probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
+    codecs="umg_grpc.wire:EMBEDDING_FORMATS",
 )

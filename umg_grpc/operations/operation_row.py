@@ -1,14 +1,18 @@
 """Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from umg_grpc.knowledge.prices import Unit
 from umg_grpc.v1 import pb
+
+if TYPE_CHECKING:
+    from umg_grpc.wire.unary_format import UnaryFormat
 
 ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
 RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
@@ -58,7 +62,26 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     probe: RequestT_co | None
     """Cheapest request, by which a channel is checked; None for an operation that is too expensive for it."""
 
+    @property
+    def full_service(self) -> str:
+        """Name of the service with its package."""
+        return f"umg.v1.{self.service}"
+
     @cached_property
     def name(self) -> str:
         """Name of the value in JSON and usage records: `generate_image`."""
         return pb.ModelOperation.Name(self.value).removeprefix("MODEL_OPERATION_").lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
+    """Operation with one request and one response, which is never streamed. All of its parts are found by this row."""
+
+    codecs: str
+    """Location of its wire formats by name as `module:name`, for `pkgutil.resolve_name`."""
+
+    @cached_property
+    def formats(self) -> "Mapping[str, UnaryFormat[RequestT_co, ResponseT_co]]":
+        """Wire formats by name, loaded at the first use."""
+        formats: Mapping[str, UnaryFormat[RequestT_co, ResponseT_co]] = resolve_name(self.codecs)
+        return formats

@@ -1,11 +1,11 @@
 """Reranking of documents by their relevance to a query."""
 
 from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH
-from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
+from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import RERANK_PROTOCOLS
 
-RERANKING = Operation(
+RERANKING = UnaryOperation(
     value=pb.MODEL_OPERATION_RERANK,
     scope="rerank",
     verb="rerank documents",
@@ -17,4 +17,5 @@ RERANKING = Operation(
     request=pb.RerankRequest,
     response=pb.RerankResponse,
     probe=pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    codecs="umg_grpc.wire:RERANK_FORMATS",
 )

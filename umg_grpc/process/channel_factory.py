@@ -22,6 +22,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.knowledge.embedding_dialects import dialects_at
+from umg_grpc.operations import UNARY
 from umg_grpc.process.channel_file_checks import service_account, tls_context
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
@@ -29,7 +30,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
-from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding, HttpUnary
+from umg_grpc.upstream.http.embedding_and_reranking import unary_upstream
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
@@ -45,9 +46,10 @@ from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.local.unsupported_content import reject_unsupported_content
-from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.unary_format import codecs_of
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid
@@ -120,14 +122,13 @@ class ChannelFactory:
         if self._local is not None:
             http = HttpChannel(self._client, _local_endpoint(self._local), _deadlines(channel))
             channels.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=reject_unsupported_content)
-        channels.embedding[channel.name] = LocalEmbedding(
-            self._engine, lengths=_default_dimensions(channel, config), total_seconds=channel.timeout.total
-        )
-        channels.rerank[channel.name] = LocalRerank(self._engine, total_seconds=channel.timeout.total)
+        lengths = _default_dimensions(channel, config)
+        for operation, upstream in local_operations(self._engine, lengths, channel.timeout.total):
+            channels.unary.add(operation, channel.name, upstream)
 
     def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
         # imported only if used: it takes 5 MB with its image library
-        from umg_sandbox import SandboxEmbedding, SandboxImages, SandboxRerank, SandboxText, SandboxVideo
+        from umg_sandbox import SandboxImages, SandboxText, SandboxVideo, simulated_operations
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
@@ -137,10 +138,9 @@ class ChannelFactory:
             first_byte_seconds=first,
             total_seconds=total,
         )
-        channels.embedding[channel.name] = SandboxEmbedding(
-            self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
-        )
-        channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
+        lengths = _default_dimensions(channel, config)
+        for operation, upstream in simulated_operations(self._engine, lengths, first, total):
+            channels.unary.add(operation, channel.name, upstream)
         images = channel.timeout.images
         channels.images[channel.name] = SandboxImages(
             self._budget, first_byte_seconds=min(first, images), total_seconds=images
@@ -157,21 +157,10 @@ class ChannelFactory:
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
             channels.text[channel.name] = HttpText(http, text)
-        if embedding := [
-            codec
-            for protocol in channel.protocols
-            for codec in EMBEDDING_FORMATS.values()
-            if codec.protocol == protocol
-        ]:
-            channels.embedding[channel.name] = HttpEmbedding(
-                http, embedding, max_items=channel.max_inputs, dialects=dialects_at(channel.base_url)
-            )
-        if "rerank" in channel.protocols:
-            # the vendor's clients also distinguish its two versions by the path
-            version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"
-            channels.rerank[channel.name] = HttpUnary(
-                http, [RERANK_FORMATS[version]], dialects=dialects_at(channel.base_url)
-            )
+        for operation in UNARY.values():
+            if codecs := codecs_of(operation.formats, channel.protocols, channel.base_url):
+                upstream = unary_upstream(operation, http, codecs, channel.max_inputs, dialects_at(channel.base_url))
+                channels.unary.add(operation, channel.name, upstream)
         if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
             slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)

@@ -24,6 +24,7 @@ from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Config
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.config.reload_changes import Changes, changes
+from umg_grpc.operations import ROWS, UNARY
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (
     closed,
@@ -58,8 +59,7 @@ from umg_grpc.service.operations.generate.text_generation import GenerationPipel
 from umg_grpc.service.operations.generate.token_counting import TokenCounting
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
 from umg_grpc.service.operations.image.image_generation import ImagePipeline
-from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
-from umg_grpc.service.operations.unary.rerank_pipeline import RerankPipeline
+from umg_grpc.service.operations.unary import unary_pipeline
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
@@ -74,12 +74,11 @@ from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.channel_health_report import ChannelReport
-from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.files import FileServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
-from umg_grpc.service.servicers.reranking import RerankServicer
+from umg_grpc.service.servicers.unary import UnaryServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
@@ -107,13 +106,9 @@ from umg_grpc.v1 import rpc
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRIES
 
-SERVICES = [
-    f"umg.v1.{name}"
-    for name in (
-        *("AdminService", "EmbeddingService", "FileService", "GenerationService", "ImageService", "ModelService"),
-        *("RerankService", "VideoService"),
-    )
-]
+SERVICES = sorted(
+    {*(f"umg.v1.{name}" for name in ("AdminService", "FileService", "ModelService")), *(r.full_service for r in ROWS)}
+)
 DATABASE, REDIS, JOURNAL = "database", "redis", "journal"
 
 
@@ -195,8 +190,7 @@ class Service:
         )
         text = GenerationPipeline(context, memory)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
-        self._embedding = EmbeddingServicer(EmbeddingPipeline(context, config.limits.embedding_inputs))
-        self._rerank = RerankServicer(RerankPipeline(context, config.limits.rerank_documents))
+        self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.answer_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)
@@ -243,8 +237,8 @@ class Service:
     def register(self, server: grpc.aio.Server) -> None:
         """Add all gRPC services to a `grpc.aio` server."""
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
-        rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
-        rpc.add_RerankServiceServicer_to_server(self._rerank, server)
+        for servicer in self._unary:
+            servicer.register(server)
         rpc.add_ImageServiceServicer_to_server(self._images, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         rpc.add_AdminServiceServicer_to_server(self._admin, server)

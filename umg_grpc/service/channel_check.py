@@ -5,26 +5,19 @@ list, requests one token.
 import asyncio
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import urlsplit
-
-from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Channel, ChannelModel
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.operations import Operation
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations import UNARY
 from umg_grpc.operations.generate import GENERATION
-from umg_grpc.operations.rerank import RERANKING
-from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
 from umg_grpc.wire.provider_model_lists import model_list
-
-RequestT = TypeVar("RequestT", bound=Message)
 
 CONCURRENCY = 32
 SHOWN_MODELS, SIMILARITY = 3, 0.5
@@ -109,27 +102,17 @@ async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str],
 
 
 def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> PreparedCall[object] | None:
-    """Return the cheapest call for the model's operations: text, embedding or reranking; None if it has none of
-    these.
-    """
+    """Return the cheapest call for the model's operations; None if it has none that costs next to nothing."""
     targets = upstreams.router.targets(model.id)
     target = next(each for each in targets if each.channel.name == channel.name)
-    if (text := upstreams.text.get(channel.name)) is not None and (question := _probe(GENERATION, target)) is not None:
+    text = upstreams.text.get(channel.name)
+    if text is not None and (question := GENERATION.probe) is not None and GENERATION.value in target.operations:
         return text.prepare(question, model.upstream, stream=False, quirks=target.quirks)
-    if (embedding := upstreams.embedding.get(channel.name)) is not None and (
-        inputs := _probe(EMBEDDING, target)
-    ) is not None:
-        return embedding.prepare(inputs, model.upstream)
-    if (rerank := upstreams.rerank.get(channel.name)) is not None and (
-        ranking := _probe(RERANKING, target)
-    ) is not None:
-        return rerank.prepare(ranking, model.upstream)
+    for operation in UNARY.values():
+        upstream = upstreams.unary.of(operation).get(channel.name)
+        if upstream is not None and operation.probe is not None and operation.value in target.operations:
+            return upstream.prepare(operation.probe, model.upstream)
     return None
-
-
-def _probe(operation: Operation[RequestT, Message], target: Target) -> RequestT | None:
-    """Return the cheapest request of an operation that the target supports; None for another one."""
-    return operation.probe if operation.value in target.operations else None
 
 
 REMEDIES: Mapping[FailureKind, str] = {

@@ -5,7 +5,7 @@ A format is one module (or package) with these functions and one row in `wire.EM
 `wire.RERANK_FORMATS`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
@@ -91,9 +91,22 @@ class UnaryFormat(Generic[Request, Response]):
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     takes_tokens: bool = False
     """Whether inputs may be token ids instead of texts."""
+    base_url_end: str = ""
+    """End of the base URL of a provider that speaks this version of the protocol; "" for the usual version."""
     max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
     """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
     requested, in a millisecond. A small response is one piece.
     """
+
+
+def codecs_of(
+    formats: Mapping[str, UnaryFormat[Request, Response]], protocols: Sequence[str], base_url: str
+) -> list[UnaryFormat[Request, Response]]:
+    """Return the formats in which a provider with these protocols is called, in the order of its protocols. Of a
+    protocol with several versions, its base URL names one.
+    """
+    found = [codec for protocol in protocols for codec in formats.values() if codec.protocol == protocol]
+    named = [codec for codec in found if codec.base_url_end and base_url.endswith(codec.base_url_end)]
+    return named or [codec for codec in found if not codec.base_url_end]

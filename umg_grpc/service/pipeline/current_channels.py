@@ -3,16 +3,40 @@
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.operations import UNARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from umg_grpc.operations import ModelOperation, UnaryOperation
     from umg_grpc.routing import Router
     from umg_grpc.upstream.caller_url_fetch import ProviderRoute
     from umg_grpc.upstream.http.provider_connection import HttpChannel
     from umg_grpc.upstream.upstream_interfaces import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
-    from umg_grpc.v1 import pb
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class UnaryUpstreams:
+    """Upstreams of the operations with one request and one response, by operation and channel."""
+
+    def __init__(self) -> None:
+        self._found: dict[ModelOperation, dict[str, UnaryUpstream[Any, Any]]] = {value: {} for value in UNARY}
+
+    def add(
+        self, operation: UnaryOperation[RequestT, ResponseT], channel: str, upstream: UnaryUpstream[RequestT, ResponseT]
+    ) -> None:
+        """Set the upstream by which a channel is called for an operation."""
+        self._found[operation.value][channel] = upstream
+
+    def of(self, operation: UnaryOperation[RequestT, ResponseT]) -> Mapping[str, UnaryUpstream[RequestT, ResponseT]]:
+        """Return channel -> upstream of an operation."""
+        return self._found[operation.value]
 
 
 @dataclass
@@ -23,8 +47,7 @@ class Channels:
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)
-    embedding: dict[str, UnaryUpstream[pb.EmbedRequest, pb.EmbedResponse]] = field(default_factory=dict)
-    rerank: dict[str, UnaryUpstream[pb.RerankRequest, pb.RerankResponse]] = field(default_factory=dict)
+    unary: UnaryUpstreams = field(default_factory=UnaryUpstreams)
     images: dict[str, ImageUpstream] = field(default_factory=dict)
     videos: dict[str, VideoUpstream] = field(default_factory=dict)
     providers: dict[str, HttpChannel] = field(default_factory=dict)
@@ -36,6 +59,6 @@ class Channels:
 
     def replace(self, other: Channels) -> None:
         """Take over the router and upstreams of `other`, the channels of a new config, for calls that start later."""
-        self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank
+        self.router, self.text, self.unary = other.router, other.text, other.unary
         self.images, self.videos = other.images, other.videos
         self.providers, self.routes, self.suspended_keys = other.providers, other.routes, other.suspended_keys

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, dialect_of
+from umg_grpc.operations import UnaryOperation
+from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
+from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
@@ -193,3 +196,16 @@ def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
         part.MergeFrom(rest)
         parts.append(part)
     return parts
+
+
+def unary_upstream(
+    operation: UnaryOperation[Any, Any],
+    channel: HttpChannel,
+    formats: Sequence[UnaryFormat[Any, Any]],
+    max_items: int | None,
+    dialects: tuple[EmbeddingDialect, ...],
+) -> UnaryUpstream[Any, Any]:
+    """Return the upstream of an operation over HTTP. Parameters: as in `HttpEmbedding`."""
+    if operation is EMBEDDING:
+        return HttpEmbedding(channel, formats, max_items=max_items, dialects=dialects)
+    return HttpUnary(channel, formats, dialects=dialects)

@@ -38,4 +38,5 @@ RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     encode_error=encode_error_v2,
     encode_request=partial(encode_request, V2),
     error_paths=("/v2/",),
+    base_url_end="/v2",  # the clients of the vendor distinguish its versions so
 )

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.routing import EMBED, PublicModel, Target
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.steps import INPUTS, Step
@@ -28,15 +29,8 @@ class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
 
     def __init__(self, context: PipelineContext, max_inputs: int) -> None:
         """Create the pipeline; a call may have at most `max_inputs` inputs."""
-        super().__init__(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding)
+        super().__init__(context, EMBEDDING)
         self._max_inputs = max_inputs
-
-    async def embed(self, request: pb.EmbedRequest) -> pb.EmbedResponse:
-        """Return one vector for each input, in order, from the first channel that succeeds. Raise UmgError."""
-        admitted = await self.admit(request)
-        response = await self.answer(admitted)
-        await self._settle(admitted, response)
-        return response
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.EmbedRequest]]]:
         return {**super()._request_steps(), INPUTS: self._check_inputs}
@@ -52,7 +46,6 @@ class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
             admitted.adapt = _TokenAdapter(request, model)
 
     async def _settle(self, admitted: UnaryCall[pb.EmbedRequest], response: pb.EmbedResponse) -> None:
-        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
         call, request = admitted.call, admitted.request
         response.model = request.model
         if not response.HasField("usage"):

@@ -4,13 +4,13 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 
-from umg_grpc.routing import RERANK, PublicModel
+from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.routing import PublicModel
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.steps import INPUTS, Step
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire import RERANK_FORMATS
 from umg_grpc.wire.core.json import invalid
 
 
@@ -19,15 +19,8 @@ class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
 
     def __init__(self, context: PipelineContext, max_documents: int) -> None:
         """Create the pipeline; a call may have at most `max_documents` documents."""
-        super().__init__(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank)
+        super().__init__(context, RERANKING)
         self._max_documents = max_documents
-
-    async def rerank(self, request: pb.RerankRequest) -> pb.RerankResponse:
-        """Return the documents, most relevant first, as ranked by the first channel that succeeds. Raise UmgError."""
-        admitted = await self.admit(request)
-        response = await self.answer(admitted)
-        await self._settle(admitted, response)
-        return response
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.RerankRequest]]]:
         return {**super()._request_steps(), INPUTS: self._check_documents}
@@ -38,10 +31,9 @@ class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
             raise invalid("documents", f"{count} are more than the {self._max_documents} of one call; send fewer")
 
     async def _settle(self, admitted: UnaryCall[pb.RerankRequest], response: pb.RerankResponse) -> None:
-        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
         call, request = admitted.call, admitted.request
-        _sort(response, request)
         response.model = request.model
+        _sort(response, request)
         response.response_id = response.response_id or f"rerank-{secrets.token_hex(16)}"
         if response.usage.total_tokens == 0:
             response.usage.total_tokens = await asyncio.to_thread(_count, request, admitted.model)

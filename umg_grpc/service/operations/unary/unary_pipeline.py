@@ -1,15 +1,15 @@
-"""Pipeline of embedding and reranking: operations with one request and one response, which is never streamed."""
+"""Pipeline of the operations with one request and one response, which is never streamed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic
 
-from umg_grpc.routing import VERBS, ModelOperation, RoutePreferences, Target
+from umg_grpc.operations import UnaryOperation
+from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
 from umg_grpc.service.pipeline.call import current
-from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
 from umg_grpc.service.pipeline.steps import COMPLETE, Step
@@ -19,7 +19,7 @@ from umg_grpc.wire.unary_format import UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
-    """Call of an embedding or reranking operation that the pipeline has admitted, with its request."""
+    """Call that the pipeline has admitted, with its request."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
     """Function that returns the request for a target, if it differs between targets; None if it does not."""
@@ -29,31 +29,28 @@ class UnaryPipeline(
     ResponsePipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]],
     Generic[RequestT, ResponseT],
 ):
-    """Pipeline of embedding or of reranking, by the types of request and response."""
+    """Pipeline of one operation, by its row. An operation with checks or usage of its own derives from it."""
 
-    def __init__(
-        self,
-        context: PipelineContext,
-        operation: ModelOperation,
-        response_type: type[ResponseT],
-        formats: Mapping[str, UnaryFormat[RequestT, ResponseT]],
-        upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]],
-    ) -> None:
-        """Create the pipeline of one operation. `formats`: wire format of the operation by name. `upstreams`: returns
-        channel -> upstream of the operation, from the channels of the current config.
-        """
-        super().__init__(context, operation, response_type)
-        self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = formats
-        self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[RequestT, ResponseT]]] = upstreams
+    def __init__(self, context: PipelineContext, operation: UnaryOperation[RequestT, ResponseT]) -> None:
+        super().__init__(context, operation.value, operation.response)
+        self._row: UnaryOperation[RequestT, ResponseT] = operation
+        self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = operation.formats
 
-    async def admit(self, message: RequestT) -> UnaryCall[RequestT]:
-        """Validate and admit the request. Raise UmgError if a rule of the schema is broken or a limit of the key is
-        exceeded.
+    async def respond(self, request: RequestT) -> ResponseT:
+        """Return the response of the first channel that succeeds, or the cached one. Raise UmgError if the request
+        breaks a rule or a limit of the key, or if all channels fail.
         """
         call = current()
-        admitted = UnaryCall(call=call, message=message, request=message, notes=call.arrival.notes or NO_NOTES)
+        admitted = UnaryCall(call=call, message=request, request=request, notes=call.arrival.notes or NO_NOTES)
         await self._run(self._entrance, admitted)
-        return admitted
+        response = await self.answer(admitted)
+        await self._settle(admitted, response)
+        return response
+
+    async def _settle(self, admitted: UnaryCall[RequestT], response: ResponseT) -> None:
+        """Complete the response, which may be a cached one, and record its usage unless it is cached. The default
+        records none.
+        """
 
     async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
         given, limit = admitted.request, self._context.body_limit
@@ -63,7 +60,7 @@ class UnaryPipeline(
         ) -> DecodedRequest[RequestT]:
             return codec.decode_request(body, headers, given.model)
 
-        none = f"no format to {VERBS[self._operation]} in"
+        none = f"no format to {self._row.verb} in"
         admitted.request, admitted.notes = await read_source(
             given.source, self._formats, decode, none=none, limit=limit
         )
@@ -74,7 +71,7 @@ class UnaryPipeline(
         face, context = self._formats.get(admitted.request.source.format), self._context
         protocol, pins = face.protocol if face else "", admitted.call.caller.channels
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
-        return preferences, UnaryEncoder(admitted, face, self._upstreams(context.channels))
+        return preferences, UnaryEncoder(admitted, face, context.channels.unary.of(self._row))
 
     def _response_steps(
         self,
@@ -88,7 +85,7 @@ class UnaryPipeline(
 
 
 class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
-    """Encoder of an embedding or reranking request for each channel at which the call is tried."""
+    """Encoder of a request for each channel at which the call is tried."""
 
     def __init__(
         self,
@@ -115,7 +112,7 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         return Attempt(target.channel.name, target, prepared)
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: encoding an embedding or reranking request again repairs no failure."""
+        """Return False: encoding the request again repairs no failure."""
         return False
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:

@@ -1,0 +1,32 @@
+"""Servicer of the operations with one request and one response, by their rows."""
+
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from umg_grpc.base.inprocess_channel import Context
+from umg_grpc.operations import UnaryOperation
+from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
+
+
+class UnaryServicer:
+    """Servicer of one operation: answers its method by its pipeline."""
+
+    def __init__(self, operation: UnaryOperation[Any, Any], pipeline: UnaryPipeline[Any, Any]) -> None:
+        self._operation = operation
+        self._pipeline = pipeline
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Add the method of the operation to a `grpc.aio` server, as the generated code does for a service."""
+        row = self._operation
+        handler = grpc.unary_unary_rpc_method_handler(
+            self._respond, row.request.FromString, row.response.SerializeToString
+        )
+        handlers = dict.fromkeys(row.methods, handler)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(row.full_service, handlers),))
+        server.add_registered_method_handlers(row.full_service, handlers)
+
+    async def _respond(self, request: Message, context: Context) -> Message:
+        response: Message = await self._pipeline.respond(request)
+        return response
