@@ -13,6 +13,8 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
 
     source: MediaTask | None = None
     """Finished task whose video is changed (a remix), set by the step `validate`; None for a new video."""
+    body_hash: str = ""
+    """Fingerprint of the request, by which a repetition is found, set by the step `repeat`."""
     known: MediaTask | None = None
     """Existing task that this submission repeats, set by the step `repeat`; None for a new task."""
     targets: Sequence[Target] = ()

@@ -1,10 +1,11 @@
 """Search for the task that a submission repeats, so that a repeated call submits no second task."""
 
+import hashlib
+
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.operations.video.new_task import NewTask
-from umg_grpc.service.video_tasks.task_requests import body_hash
+from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.v1 import pb
 
 RETRY_COUNT = "x-stainless-retry-count"
@@ -13,26 +14,45 @@ RETRY_SECONDS = 120.0
 """Seconds within which an equal request that an SDK repeats is taken for the same submission."""
 
 
-async def find_repeated(rows: VideoTasks, new: NewTask, now_micros: int) -> MediaTask | None:
-    """Return the existing task if this submission repeats it: by its idempotency key or external id, or as an automatic
-    retry of an SDK that sends no key; None for a new submission. Raise UmgError(ALREADY_EXISTS) for a key or external
-    id that was used with another request.
+class RepeatedSubmissions:
+    """Search for the tasks that submissions repeat."""
+
+    def __init__(self, tasks: TaskContext) -> None:
+        self._tasks = tasks
+
+    async def find(self, new: NewTask) -> None:
+        """Find the existing task if the submission repeats it: by its idempotency key or external id, or as an
+        automatic retry of an SDK that sends no key. Raise UmgError(ALREADY_EXISTS) for a key or external id that was
+        used with another request.
+        """
+        request, owner, rows = new.request, new.access.caller.key_id, self._tasks.rows
+        new.body_hash = body_hash(request, new.source_task_id)
+        retries = new.call.arrival.metadata.get(RETRY_COUNT, "")
+        if not request.HasField("idempotency_key") and retries.isdecimal() and int(retries):
+            new.known = await rows.find_repeated(owner, new.body_hash, self._tasks.now() - int(RETRY_SECONDS * 1e6))
+            return
+        wanted = MediaTask(
+            owner=owner,
+            body_hash=new.body_hash,
+            idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+            external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
+        )
+        if wanted.idempotency_key is None and wanted.external_task_id is None:
+            return
+        existing = await rows.find_conflict(wanted)
+        new.known = same_task(wanted, existing) if existing is not None else None
+
+
+def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
+    """Return a fingerprint of a request, the same for every repetition, also with another idempotency key or none.
+    `source_task_id`: for a remix, the task that it changes, else None.
     """
-    request, owner = new.request, new.access.caller.key_id
-    fingerprint = body_hash(request, new.source_task_id)
-    retries = new.call.arrival.metadata.get(RETRY_COUNT, "")
-    if not request.HasField("idempotency_key") and retries.isdecimal() and int(retries):
-        return await rows.find_repeated(owner, fingerprint, now_micros - int(RETRY_SECONDS * 1e6))
-    wanted = MediaTask(
-        owner=owner,
-        body_hash=fingerprint,
-        idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
-        external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
-    )
-    if wanted.idempotency_key is None and wanted.external_task_id is None:
-        return None
-    existing = await rows.find_conflict(wanted)
-    return same_task(wanted, existing) if existing is not None else None
+    content = pb.CreateVideoTaskRequest()
+    content.CopyFrom(request)
+    content.ClearField("idempotency_key")
+    digest = hashlib.sha256(content.SerializeToString(deterministic=True))
+    digest.update((source_task_id or "").encode())
+    return digest.hexdigest()
 
 
 def same_task(wanted: MediaTask, existing: MediaTask) -> MediaTask:

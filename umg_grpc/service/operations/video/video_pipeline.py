@@ -19,7 +19,8 @@ from umg_grpc.routing import (
     is_priced,
 )
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
-from umg_grpc.service.operations.video.repeated_submissions import find_repeated, same_task
+from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions, same_task
+from umg_grpc.service.operations.video.task_row import new_row
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
@@ -43,7 +44,6 @@ from umg_grpc.service.video_tasks.task_requests import (
     check_remix,
     check_urls,
     decode_data_urls,
-    new_row,
     remix_request,
 )
 from umg_grpc.store.tables import MediaTask
@@ -61,6 +61,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, tasks: TaskContext, submissions: Submissions
     ) -> None:
+        self._repeated = RepeatedSubmissions(tasks)
         super().__init__(context, operation)
         self._tasks = tasks
         self._submissions = submissions
@@ -69,7 +70,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         return {
             VALIDATE: self._validate,
             RESOLVE: self._resolve,
-            REPEAT: self._find_repeated,
+            REPEAT: self._repeated.find,
             PRICE: self._find_channels,
             LIMITS: self._count,
             BUDGET: self._reserve,
@@ -95,9 +96,6 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
     @abstractmethod
     def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
         """Check the message of the caller, and set the request of the task. Raise UmgError."""
-
-    async def _find_repeated(self, new: NewTaskT) -> None:
-        new.known = await find_repeated(self._tasks.rows, new, self._tasks.now())
 
     def _find_channels(self, new: NewTaskT) -> None:
         """Find the channels that serve the model and support the operation, best first; for a key with a budget only
@@ -131,16 +129,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
 
     def _plan(self, new: NewTaskT) -> None:
         """Make the database row of the task. Its first attempt records it, so that no task is sent without a row."""
-        tasks = self._tasks
-        new.row = new_row(
-            new.call,
-            new.request,
-            new.model,
-            tasks.process,
-            tasks.now(),
-            kind=new.kind,
-            source_task_id=new.source_task_id,
-        )
+        new.row = new_row(new, self._tasks.process, self._tasks.now())
         new.strict = new.call.strict
 
 
