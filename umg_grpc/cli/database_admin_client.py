@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from google.protobuf.message import Message
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.cli.admin_client import CommandError, ResponseT, method_name
+from umg_grpc.cli.admin_client import ResponseT, method_name
 from umg_grpc.cli.common_flags import AdminTarget
+from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 from umg_grpc.service.servicers.administration import Administration
-from umg_grpc.store import StoreError, open_store
 from umg_grpc.v1 import pb
 
 
@@ -28,18 +28,9 @@ class LocalAdmin:
     @classmethod
     @asynccontextmanager
     async def opened(cls, target: AdminTarget) -> "AsyncGenerator[LocalAdmin, None]":
-        """Yield a client that works on the database of the target's config, which must exist. Raise CommandError.
-
-        It is not created, because a running gateway would not have the keys of a new database.
-        """
-        try:
-            store = await open_store(load_storage(target.config).database, target.data, create=False)
-        except StoreError as error:
-            raise CommandError(str(error)) from None
-        try:
+        """Yield a client that works on the database of the target's config, which must exist. Raise CommandError."""
+        async with opened_database(load_storage(target.config).database, target.data) as store:
             yield cls(Administration(store, NoChannels(), check_change))
-        finally:
-            await store.aclose()
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the service's method for the type of `request`, and return its response of the type `kind`. Raise

@@ -181,18 +181,12 @@ async def forget(config: Config, data: Path, model: str) -> None:
 async def _learned(config: Config, data: Path) -> "AsyncGenerator[LearnedQuirkTable, None]":
     """Yield the table of restrictions that the gateway has learned. Raise CommandError if there is no database."""
     # imported here for the reason in `_find_caller`
+    from umg_grpc.cli.database_connection import opened_database
     from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
     from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
-    from umg_grpc.store import StoreError, open_store
 
-    try:
-        store = await open_store(config.database, data, create=False)
-    except StoreError as error:
-        raise CommandError(str(error)) from None
-    try:
+    async with opened_database(config.database, data) as store:
         yield LearnedQuirkTable(store, LearnedQuirks())
-    finally:
-        await store.aclose()
 
 
 async def _print_learned(config: Config, data: Path, models: Collection[str]) -> None:
@@ -215,16 +209,10 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
     # imported here: the database is slow to import, and the other commands on models do not use it
     from umg_grpc.access.api_keys import Keys
     from umg_grpc.access.known_keys import caller_of
-    from umg_grpc.store import StoreError, open_store
+    from umg_grpc.cli.database_connection import opened_database
 
-    try:
-        store = await open_store(config.database, data, create=False)
-    except StoreError as error:
-        raise CommandError(str(error)) from None
-    try:
+    async with opened_database(config.database, data) as store:
         return caller_of(await Keys(store).get(reference))
-    finally:
-        await store.aclose()
 
 
 def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 from sqlalchemy import select
 
+from umg_grpc.cli.admin_client import CommandError
+from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.process.config_loading import load_storage
-from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
 COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
@@ -18,11 +19,6 @@ DEAD = "given up"
 
 async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
     """Print the newest undelivered notifications in the database of a config. Print a failure and exit with 1."""
-    try:
-        store = await open_store(load_storage(config).database, data, create=False)
-    except StoreError as error:
-        print(f"umg: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
     query = (
         select(TaskCallback, MediaTask.callback_error)
         .join(MediaTask, MediaTask.task_id == TaskCallback.task_id, isouter=True)
@@ -30,10 +26,11 @@ async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
         .limit(limit)
     )
     try:
-        async with store.read() as session:
+        async with opened_database(load_storage(config).database, data) as store, store.read() as session:
             found = (await session.execute(query)).all()
-    finally:
-        await store.aclose()
+    except CommandError as error:
+        print(f"umg: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
     rows = [
         (
             *(each.task_id, each.owner, each.url, _time(each.create_micros), str(each.attempts)),
