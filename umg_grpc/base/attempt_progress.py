@@ -1,6 +1,6 @@
 """Progress of one attempt's HTTP exchange with a provider: whether the request was sent, the status, the request id.
 
-The HTTP client records it, and the code that makes attempts reads it from the context variable `ANSWER`.
+The HTTP client records it, and the code that makes attempts reads it from the context variable `ATTEMPT_PROGRESS`.
 """
 
 import time
@@ -21,9 +21,9 @@ class StreamStart(msgspec.Struct, eq=False):
     """Time when a provider answered 200; infinite before, and after a failure of that provider."""
 
 
-class UpstreamAnswer(msgspec.Struct, eq=False):
+class AttemptProgress(msgspec.Struct, eq=False):
     """Progress of one attempt at a provider: whether the request was sent, and the status and request id of the
-    answer.
+    response.
     """
 
     on_send: Callable[[], None] | None = None
@@ -31,7 +31,7 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
     is_sent: bool = False
     """Whether a request was, or is about to be, written to a provider over HTTP."""
     status: int = 0
-    """HTTP status; 0 before the answer, and for upstreams that are not reached over HTTP."""
+    """HTTP status; 0 before the response, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
     """Request id of the provider; "" without one."""
     refuses_changes: bool = False
@@ -54,5 +54,5 @@ class UpstreamAnswer(msgspec.Struct, eq=False):
             self.stream_start.answered_at = time.monotonic()
 
 
-ANSWER: ContextVar[UpstreamAnswer | None] = ContextVar("upstream answer", default=None)
+ATTEMPT_PROGRESS: ContextVar[AttemptProgress | None] = ContextVar("attempt progress", default=None)
 """Answer of the current attempt. Set at the start of each attempt; its tasks inherit it."""

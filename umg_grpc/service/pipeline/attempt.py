@@ -5,7 +5,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from umg_grpc.base.attempt_progress import UpstreamAnswer
+from umg_grpc.base.attempt_progress import AttemptProgress
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call import Call
@@ -49,8 +49,8 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     """Span of the attempt; None without telemetry."""
     began_at: float = 0.0
     """Start of the attempt, on the clock of `time.perf_counter`."""
-    answer: UpstreamAnswer = None  # type: ignore[assignment]  # set at the start of the attempt, and again by a retry
-    """Facts about the provider's answer: HTTP status, request id."""
+    progress: AttemptProgress = None  # type: ignore[assignment]  # set at the start of the attempt, and again by a retry
+    """Facts about the provider's response: HTTP status, request id."""
     is_abandoned: bool = False
     """Whether the attempt was cancelled because the attempt beside it was faster (hedging)."""
 

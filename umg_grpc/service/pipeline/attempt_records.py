@@ -2,7 +2,7 @@
 
 import time
 
-from umg_grpc.base.attempt_progress import ANSWER, UpstreamAnswer
+from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
@@ -13,14 +13,14 @@ CANCELLED = "CANCELLED"
 
 
 def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
-    """Count the attempt, and begin its record, to which the HTTP client adds the provider's answer."""
+    """Count the attempt, and begin its record, to which the HTTP client adds the facts of the provider's response."""
     call.facts.attempts += 1
     attempt.began_at, usage = time.perf_counter(), call.charges.usage_in_flight
-    # a retry is the same attempt, with another answer
-    attempt.answer = answer = UpstreamAnswer(None if usage is None else usage.begin)
-    answer.stream_start = call.stream_start
-    answer.refuses_changes = STRICT in call.arrival.metadata and call.strict
-    ANSWER.set(answer)
+    # a retry is the same attempt, with another response
+    attempt.progress = progress = AttemptProgress(None if usage is None else usage.begin)
+    progress.stream_start = call.stream_start
+    progress.refuses_changes = STRICT in call.arrival.metadata and call.strict
+    ATTEMPT_PROGRESS.set(progress)
 
 
 def attempt_selected(call: Call, attempt: Attempt[EncodedRequest]) -> None:
@@ -34,14 +34,14 @@ def attempt_selected(call: Call, attempt: Attempt[EncodedRequest]) -> None:
 
 def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None) -> None:
     """Add the attempt to the usage record of the call."""
-    facts, answer, began_at = call.facts, attempt.answer, attempt.began_at
+    facts, progress, began_at = call.facts, attempt.progress, attempt.began_at
     record = AttemptRecord(
         channel=attempt.channel,
         model=attempt.target.model,
         start_micros=int((began_at - facts.began_at) * 1e6),
         duration_micros=int((time.perf_counter() - began_at) * 1e6),
-        status=answer.status,
-        request_id=answer.request_id,
+        status=progress.status,
+        request_id=progress.request_id,
         reason=CANCELLED if outcome == CALLER_LEFT else "",
         protocol=attempt.call.report.protocol,
     )
@@ -52,7 +52,7 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
             record.code, record.message = storable(failure.code), storable(failure.message)
         if error.usage is not None:
             facts.usage = error.usage  # charged if no other attempt follows
-        if answer.is_sent and call.charges.usage_in_flight is not None:
+        if progress.is_sent and call.charges.usage_in_flight is not None:
             call.charges.usage_in_flight.fail()
     if attempt.is_abandoned:
         facts.abandoned += (attempt.channel,)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from umg_grpc.wire.dropped_fields_report import Report
     from umg_grpc.wire.request_notes import RequestNotes
 
-Answer: TypeAlias = (
+Response: TypeAlias = (
     pb.GenerateResponse
     | pb.GenerationStarted
     | pb.EmbedResponse
@@ -72,7 +72,7 @@ class CallFacts(msgspec.Struct, eq=False):
     channel: str = ""
     """Name of the channel of the current attempt; "" before the first one."""
     upstream_status: int = 0
-    """HTTP status of the attempt whose answer the caller got, else of the last one; 0 if none had a status."""
+    """HTTP status of the attempt whose response the caller got, else of the last one; 0 if none had a status."""
     report: Report | None = None
     """Fields of the request that the provider of the current attempt was not sent; None before the first attempt."""
     attempts: int = 0
@@ -84,7 +84,7 @@ class CallFacts(msgspec.Struct, eq=False):
     first_output_seconds: float | None = None
     """Seconds from the arrival of the call to the first message of its stream; None before."""
     finish_reason: str = ""
-    """Word of the provider for the end of the answer, if no row of the finish reasons has it."""
+    """Word of the provider for the end of the response, if no row of the finish reasons has it."""
     abandoned: tuple[str, ...] = ()
     """Names of the channels whose attempts were cancelled because another attempt was faster (hedging)."""
 
@@ -166,12 +166,12 @@ class Call(msgspec.Struct, eq=False):
         """Return the seconds until the caller's deadline; infinite if the caller has no deadline."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
-    def list_dropped(self, answer: Answer) -> None:
-        """List the dropped fields of the request in `dropped_fields` of `answer`, for a gRPC caller alone: HTTP callers
-        get them in a header.
+    def list_dropped(self, response: Response) -> None:
+        """List the dropped fields of the request in `dropped_fields` of `response`, for a gRPC caller alone: HTTP
+        callers get them in a header.
         """
         if not self.arrival.trusted and (changes := self.changes) is not None:
-            answer.dropped_fields.extend(changes.entries())
+            response.dropped_fields.extend(changes.entries())
 
 
 def missing_key() -> UmgError:

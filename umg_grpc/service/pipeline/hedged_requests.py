@@ -18,7 +18,7 @@ Opened = tuple[list[Message], AsyncGenerator[Message, None]]
 """The messages that were already read from a stream, and the stream with the rest of them."""
 
 
-async def first_to_answer(
+async def first_response(
     attempts: FailoverLoop[AttemptT],
     seconds: float,
     start: Callable[[AttemptT], Coroutine[Any, Any, Result]],
@@ -70,7 +70,7 @@ async def first_stream(
     """
     call = attempts.call
     if hedge_seconds is not None and attempts.has_others:
-        return await first_to_answer(
+        return await first_response(
             attempts,
             hedge_seconds,
             lambda attempt: _open_stream(attempt.call.stream(call.seconds_left()), has_no_output, hold_seconds),

@@ -19,7 +19,7 @@ from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import Admitted, AdmittedT, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.hedged_requests import first_to_answer
+from umg_grpc.service.pipeline.hedged_requests import first_response
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.maximum_cost import highest_bound
 from umg_grpc.service.pipeline.schema_validation import check
@@ -78,7 +78,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
     def _response_steps(self) -> Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]]:
         """Return the steps that complete a response, each with its method."""
 
-    async def answer(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
+    async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
         """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
         completed for the caller, with its usage recorded. `use_cache`: False in the call that makes the response for
         the cache. Raise UmgError.
@@ -87,7 +87,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         if use_cache and self._may_cache(admitted):
             entry = await self._cache_entry(admitted)
             if entry is not None:
-                return await entry.whole(lambda: self.answer(admitted, use_cache=False), self._response_type)
+                return await entry.whole(lambda: self.response_to(admitted, use_cache=False), self._response_type)
         attempts = await self._planned(admitted)
         while True:
             async with attempts:
@@ -95,7 +95,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
                 if (hedge := admitted.model.hedge) is None or not attempts.has_others:
                     response = await attempts.attempt.call.send(call.seconds_left())
                 else:
-                    response = await first_to_answer(
+                    response = await first_response(
                         attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
                     )
                 attempt = attempts.attempt

@@ -22,7 +22,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         admitted = await self._pipeline.admit(current(), request, request, stream=False)
         try:
-            return await self._pipeline.answer(admitted)
+            return await self._pipeline.response_to(admitted)
         finally:
             if admitted.continued is not None:
                 await self._pipeline.close(admitted.call, admitted.continued)

@@ -16,7 +16,7 @@ class ImageServicer(rpc.ImageServiceServicer):
 
     async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
         """Return the images from the response cache, else from the first channel that succeeds."""
-        return await self._pipeline.answer(await self._pipeline.admit(current(), request, request, stream=False))
+        return await self._pipeline.response_to(await self._pipeline.admit(current(), request, request, stream=False))
 
     def StreamGenerateImage(
         self, request: pb.StreamGenerateImageRequest, context: Context

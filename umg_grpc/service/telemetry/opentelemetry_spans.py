@@ -161,7 +161,7 @@ class OtelAttemptSpan:
         self.is_complete = False
         self._content: ContentCapture | None = None
         self._request = pb.GenerateRequest()
-        self._answer: pb.GenerateResponse | None = None
+        self._response: pb.GenerateResponse | None = None
         self._aggregator: AnswerAggregator | None = None
 
     def capture(self, request: pb.GenerateRequest, content: ContentCapture) -> None:
@@ -173,7 +173,7 @@ class OtelAttemptSpan:
         """Record the id and the finish reasons of a complete response, if they were decoded."""
         if isinstance(response, pb.GenerateResponse):
             self._name(response)
-            self._answer = response if self._content is not None else None
+            self._response = response if self._content is not None else None
             self._finish_reasons = [span_attributes.finish_reason(each.finish_reason) for each in response.candidates]
 
     def read_message(self, message: pb.StreamGenerateResponse) -> None:
@@ -212,7 +212,7 @@ class OtelAttemptSpan:
         if self._finish_reasons:
             self._span.set_attribute("gen_ai.response.finish_reasons", self._finish_reasons)
         if self._content is not None:
-            self._span.set_attributes(self._content.attributes(self._request, self._answer or self._aggregator))
+            self._span.set_attributes(self._content.attributes(self._request, self._response or self._aggregator))
         self._span.end(self._end_nanos)
 
     def _fail(self, error: UmgError) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import structs
 
-from umg_grpc.base.attempt_progress import ANSWER
+from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.trace_context import OUTGOING
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
@@ -234,17 +234,17 @@ class HttpChannel:
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
-        trace, answer, deadlines = OUTGOING.get(), ANSWER.get(), self._deadlines
+        trace, progress, deadlines = OUTGOING.get(), ATTEMPT_PROGRESS.get(), self._deadlines
         head_lines = trace.head_lines if trace is not None else b""
-        if self._is_gateway and answer is not None and answer.refuses_changes:
-            head_lines, answer.refuses_changes = head_lines + STRICT_LINE, False
+        if self._is_gateway and progress is not None and progress.refuses_changes:
+            head_lines, progress.refuses_changes = head_lines + STRICT_LINE, False
         outgoing = structs.replace(
             template,
             body=encoded.body,
             deadlines=deadlines if seconds >= deadlines.total else deadlines.within(seconds),
             repeatable=repeatable,
             max_bytes=max_bytes,
-            on_send=answer.record_send if answer is not None else None,
+            on_send=progress.record_send if progress is not None else None,
             head_lines=head_lines,
         )
         if endpoint.signer is not None:
@@ -277,8 +277,8 @@ class HttpChannel:
 
     def record_success_status(self) -> None:
         """Record that the provider answered a request for a stream with 200, before the first bytes of the stream."""
-        if (answer := ANSWER.get()) is not None:
-            answer.record_success_status()
+        if (progress := ATTEMPT_PROGRESS.get()) is not None:
+            progress.record_success_status()
 
     def record_success(self, endpoint: Endpoint, headers: Headers, report: Report) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
@@ -289,14 +289,14 @@ class HttpChannel:
         if states_changes:
             self._is_gateway = True
             report.add_header(self.secrets.mask.text(headers[DROPPED]))
-        if (answer := ANSWER.get()) is not None:
+        if (progress := ATTEMPT_PROGRESS.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
-            answer.status, answer.request_id = 200, request_id_of(headers, self.secrets.mask) if has_id else ""
+            progress.status, progress.request_id = 200, request_id_of(headers, self.secrets.mask) if has_id else ""
         if self._in_turn is not None and not self._in_turn.keys.none_suspended:
             self._in_turn.record_success(endpoint)
         if self._broken is not None and self._broken == endpoint:
             self._broken = None
-        if states_changes and answer is not None and answer.refuses_changes:
+        if states_changes and progress is not None and progress.refuses_changes:
             report.refuse()
 
     def record_failure(

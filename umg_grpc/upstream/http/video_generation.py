@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from umg_grpc.base.attempt_progress import ANSWER
+from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
@@ -296,8 +296,8 @@ class _Call:
         except UmgError as error:
             channel.record_failure(error, endpoint, request.path, status, headers)
             raise
-        if (answer := ANSWER.get()) is not None:
-            answer.refuses_changes = False  # a task that the provider has accepted is never refused
+        if (progress := ATTEMPT_PROGRESS.get()) is not None:
+            progress.refuses_changes = False  # a task that the provider has accepted is never refused
         channel.record_success(endpoint, headers, request.report)
         return response
 

@@ -35,7 +35,7 @@ HEADER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Answer(msgspec.Struct, eq=False):
+class ResponseCompletion(msgspec.Struct, eq=False):
     """Response of a channel to a text call: completes it for the caller, and stores the parts that later calls need."""
 
     admitted: GenerationCall

@@ -12,7 +12,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
-from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, Answer, with_reported
+from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, ResponseCompletion, with_reported
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.upstream.http.response_decoding import guarded
@@ -37,7 +37,7 @@ MAX_HELD_BYTES = 2**20
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class StreamedAnswer(msgspec.Struct, eq=False):
+class StreamedText(msgspec.Struct, eq=False):
     """State of one streamed response: completes its messages for the caller, and stores the response at the end. The
     usage of a stream that breaks off is estimated.
 
@@ -45,12 +45,12 @@ class StreamedAnswer(msgspec.Struct, eq=False):
     continues it immediately, on any process, finds it.
     """
 
-    _answer: Answer  # of the current attempt
+    _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]
     _memory: ConversationStores
     _prompt_cache_affinity: PromptCacheAffinity
     _unfinished: int  # number of candidates that have not ended
-    _reservation: Reservation | None = None  # memory of a large answer that is kept
+    _reservation: Reservation | None = None  # memory of a large response that is kept
     _aggregator: AnswerAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
     _call_ids: CallIds | None = None  # set by the first call
@@ -62,14 +62,14 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         """Complete a message for the caller in place. Return whether to send it now; if not, it is held back until
         `close`. Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
         """
-        answer, aggregator = self._answer, self._aggregator or self._begin(message)
+        completion, aggregator = self._completion, self._aggregator or self._begin(message)
         if self._passed_call_ids is not None:
             self._passed_call_ids.replace_in(message)
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         called = False
         for event in message.events or ():  # cheaper than a loop over no events
-            admitted, kind = answer.admitted, event.WhichOneof("kind")
+            admitted, kind = completion.admitted, event.WhichOneof("kind")
             if kind == "usage":
                 admitted.call.facts.usage = event.usage
             elif kind == "finished":
@@ -80,7 +80,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
                 if not event.finished.HasField("complete_time"):
                     event.finished.complete_time.seconds = int(time.time())
             elif kind == "started":
-                answer.complete(event.started)
+                completion.complete(event.started)
                 admitted.call.list_dropped(event.started)
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
                 ids = self._call_ids = self._call_ids or CallIds(admitted.full_request)
@@ -89,12 +89,12 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         if aggregator.retained_bytes > FREE_BYTES:
             self._reserve(aggregator)
         if called:  # reasoning is stored by the ids of calls
-            answer.find_reasoning(aggregator.frames)
-        is_end = self._unfinished <= 0 and (  # after it the answer is stored, or its usage estimated
-            answer.stores_response
-            or answer.thread is not None
-            or answer.stores_reasoning
-            or (not answer.passthrough and _is_incomplete(answer.admitted.call.facts.usage))
+            completion.find_reasoning(aggregator.frames)
+        is_end = self._unfinished <= 0 and (  # after it the response is stored, or its usage estimated
+            completion.stores_response
+            or completion.thread is not None
+            or completion.stores_reasoning
+            or (not completion.passthrough and _is_incomplete(completion.admitted.call.facts.usage))
         )
         if not is_end and not self._held:
             return True
@@ -103,10 +103,10 @@ class StreamedAnswer(msgspec.Struct, eq=False):
 
     def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
         """Decide by the first message which parts of the response are kept. Return the aggregator for them."""
-        answer, request = self._answer, self._attempts.attempt.request
-        max_bytes = None if answer.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
-        if answer.passthrough:
-            self._passed_call_ids = answer.passed_call_ids
+        completion, request = self._completion, self._attempts.attempt.request
+        max_bytes = None if completion.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
+        if completion.passthrough:
+            self._passed_call_ids = completion.passed_call_ids
             self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
         else:
             self._aggregator = StreamAggregator(max_bytes)
@@ -117,20 +117,20 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         now.
         """
         self._is_ended = True
-        answer, admitted = self._answer, self._answer.admitted
+        completion, admitted = self._completion, self._completion.admitted
         call = admitted.call
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, self._attempts.attempt.channel)
         if self._aggregator is None:
             return []
-        if (is_incomplete := _is_incomplete(call.facts.usage)) or answer.stores_any:
+        if (is_incomplete := _is_incomplete(call.facts.usage)) or completion.stores_any:
             response = await _aggregate(self._aggregator)
             if is_incomplete:
-                estimated = _scale(await answer.estimate(response), self._aggregator)
+                estimated = _scale(await completion.estimate(response), self._aggregator)
                 call.facts.usage = with_reported(estimated, call.facts.usage)
-                if self._held and not answer.passthrough:
+                if self._held and not completion.passthrough:
                     self._insert_usage(call.facts.usage)
-            await answer.retain(response, streamed=True)
+            await completion.retain(response, streamed=True)
         if self._reservation is not None:
             self._reservation.release()
         return self._held
@@ -164,7 +164,7 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         self._reservation = self._reservation or Reservation(self._memory.budget)
         if self._reservation.hold(aggregator.retained_bytes):
             return
-        self._answer.stop_storing()
+        self._completion.stop_storing()
         aggregator.limit(ESTIMATED_BYTES)
         channel = self._attempts.attempt.channel
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
@@ -173,13 +173,13 @@ class StreamedAnswer(msgspec.Struct, eq=False):
         """Estimate the usage of a stream that broke off; a usage that the provider reported before the end counts too
         little.
         """
-        call, aggregator = self._answer.admitted.call, self._aggregator
+        call, aggregator = self._completion.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
             return
         # lets the connections of all answers cancelled in this round be closed before the second estimate
         await self._memory.abandoned.take(1)
         aggregator.limit(SAMPLE_BYTES)
-        usage = _scale(await self._answer.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
+        usage = _scale(await self._completion.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)
         call.facts.usage = with_reported(usage, call.facts.usage)
 
     def _insert_usage(self, usage: pb.Usage) -> None:
@@ -203,7 +203,7 @@ def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
     if (share := aggregator.share) > 1:
         usage.output_tokens = count(round(usage.output_tokens * share))
         usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))
-        if not usage.output_tokens:  # only the head of the answer was kept
+        if not usage.output_tokens:  # only the head of the response was kept
             usage.output_tokens = count(round(aggregator.retained_bytes * share / BYTES_A_TOKEN))
     return usage
 

@@ -18,8 +18,8 @@ from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
-from umg_grpc.service.operations.generate.response_completion import Answer
-from umg_grpc.service.operations.generate.streamed_responses import StreamedAnswer
+from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
+from umg_grpc.service.operations.generate.streamed_responses import StreamedText
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -196,7 +196,7 @@ class GenerationPipeline(
     ) -> Awaitable[None]:
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
-        return Answer(admitted, attempt, self._memory).whole(response)
+        return ResponseCompletion(admitted, attempt, self._memory).whole(response)
 
     # --- streams
 
@@ -212,9 +212,12 @@ class GenerationPipeline(
     def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
         return partial(is_without_output, admitted.face)
 
-    def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedAnswer:
-        answer, candidates = Answer(admitted, attempts.attempt, self._memory), max(1, admitted.request.candidate_count)
-        return StreamedAnswer(answer, attempts, self._memory, self._prompt_cache_affinity, candidates)
+    def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedText:
+        answer, candidates = (
+            ResponseCompletion(admitted, attempts.attempt, self._memory),
+            max(1, admitted.request.candidate_count),
+        )
+        return StreamedText(answer, attempts, self._memory, self._prompt_cache_affinity, candidates)
 
     # --- conversations
 

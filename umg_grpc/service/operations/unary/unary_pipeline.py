@@ -43,7 +43,7 @@ class UnaryPipeline(
         call = current()
         admitted = UnaryCall(call=call, message=request, request=request, notes=call.arrival.notes or NO_NOTES)
         await self._run(self._entrance, admitted)
-        response = await self.answer(admitted)
+        response = await self.response_to(admitted)
         await self._settle(admitted, response)
         return response
 
