@@ -11,23 +11,14 @@ from scripts.shape.measure import Measure
 PACKAGES = ("umg_grpc", "http_facade", "umg_sandbox")
 ROWS = ("umg_grpc/wire", "umg_grpc/operations", "umg_grpc/knowledge/families")
 """Folders with a file or folder for each format, operation or family, named by it; each format has its `request.py`."""
-TWICE = frozenset(
-    {
-        *("image_generation", "text_generation"),
-    }
-)
-"""Base names that two files have today. Names only leave this list."""
 
 
 def measures() -> Iterator[Measure]:
     """Yield the measures of the names of files and constants."""
     files = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     twice = shared_names(path.relative_to(ROOT) for path in files)
-    new = [f"{name}: {', '.join(map(str, places))}" for name, places in twice.items() if name not in TWICE]
-    yield Measure("base names of two files outside the rows, new", len(new), 0, places=new)
-    gone = sorted(TWICE - twice.keys())
-    yield Measure("base names listed in TWICE that one file has", len(gone), 0, places=gone)
-    yield Measure("base names of two files outside the rows", len(twice), bound="only counted")
+    shared = [f"{name}: {', '.join(map(str, places))}" for name, places in twice.items()]
+    yield Measure("base names of two files outside the rows", len(shared), 0, places=shared)
     texts = [path.read_text(encoding="utf-8") for path in files]
     yield Measure("constants of one word", sum(map(constants_of_one_word, texts)), bound="only counted")
 

@@ -31,7 +31,7 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.process.grpc_server import STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
-from umg_grpc.service.operations.generate import text_generation
+from umg_grpc.service.operations.generate import text_pipeline as text_generation
 from umg_grpc.service.pipeline import failure_policy, slow_stream_starts
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export

@@ -55,10 +55,10 @@ from umg_grpc.service.metric_gauges import (
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
-from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.token_counting import TokenCounting
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery
-from umg_grpc.service.operations.image.image_generation import ImagePipeline
+from umg_grpc.service.operations.image.image_pipeline import ImagePipeline
 from umg_grpc.service.operations.unary import unary_pipeline
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
 from umg_grpc.service.operations.video.video_submission import Submissions

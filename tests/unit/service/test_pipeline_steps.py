@@ -11,7 +11,7 @@ import pytest
 from tests.support.gateways import KEY, running
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.service.operations.generate.text_generation import GenerationPipeline, TextStep
+from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline, TextStep
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.service.pipeline.base_pipeline import RequestStep
 from umg_grpc.service.pipeline.steps import (

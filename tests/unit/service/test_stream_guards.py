@@ -10,10 +10,10 @@ import pytest
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
 from umg_grpc.service.operations.image.image_call import AdmittedImages
-from umg_grpc.service.operations.image.image_generation import ImagePipeline
+from umg_grpc.service.operations.image.image_pipeline import ImagePipeline
 from umg_grpc.service.pipeline.steps import GUARD_STREAM, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamStep
 from umg_grpc.v1 import pb, rpc

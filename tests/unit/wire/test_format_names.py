@@ -22,7 +22,7 @@ OTHERS = {
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,
     ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
-    ("umg_grpc/service/operations/generate/text_generation.py", "messages"): FIELD,
+    ("umg_grpc/service/operations/generate/text_pipeline.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/text_request_encoder.py", "messages"): FIELD,
 }
 """(module, literal) -> its meaning, where the literal only looks like the name of a format."""

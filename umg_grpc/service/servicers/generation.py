@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
-from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.token_counting import TokenCounting
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.schema_validation import check

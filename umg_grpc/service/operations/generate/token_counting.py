@@ -4,7 +4,7 @@ import asyncio
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Router
-from umg_grpc.service.operations.generate.text_generation import GenerationPipeline
+from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
