@@ -64,7 +64,7 @@ class Served:
     def curl(self) -> str:
         return self.lines[-1]
 
-    async def until_logged(self, text: str, seconds: float = 20) -> str:
+    async def until_logged(self, text: str, seconds: float = 60) -> str:
         """Return the first line of the log that contains a text, once it is there."""
         async with self.logged, asyncio.timeout(seconds):
             while True:
@@ -73,7 +73,7 @@ class Served:
                         return line
                 await self.logged.wait()
 
-    async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
+    async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 60) -> int:
         """Send a signal to the gateway. Return its exit code."""
         self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), seconds)

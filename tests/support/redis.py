@@ -40,7 +40,7 @@ class RedisServer:
         self._process = subprocess.Popen(
             [self._program, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not self._answers():
             assert self._process.poll() is None, "the Redis server ended"
             assert time.monotonic() < end, "the Redis server does not answer"
@@ -65,7 +65,7 @@ class RedisServer:
     def command(self, *words: str) -> bytes:
         """Send a command. Return the raw answer of the server."""
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(5)
+            connection.settimeout(60)
             connection.connect(str(self._socket))
             connection.sendall(f"{' '.join(words)}\r\n".encode())
             return connection.recv(2**16)

@@ -20,7 +20,7 @@ else:
 Found = TypeVar("Found")
 
 MODEL = "clips-1"
-SECONDS = 30.0
+SECONDS = 120.0
 AUTHORIZED = (("authorization", f"Bearer {KEY}"),)
 
 

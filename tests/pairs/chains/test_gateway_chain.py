@@ -139,7 +139,7 @@ async def test_headers_of_the_gateway_are_those_of_the_one_that_was_called(chain
 async def record_of(caller: HttpCaller, request_id: str) -> dict[str, Any]:
     """Return the record of a call, once it is stored."""
     headers = {"authorization": f"Bearer {caller.key}"}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             async with caller.session.get(f"{caller.url}/admin/v1/requests/{request_id}", headers=headers) as answer:
                 if answer.status == 200:

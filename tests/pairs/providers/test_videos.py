@@ -27,7 +27,7 @@ from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B_GEMINI
 
-SECONDS = 10.0
+SECONDS = 60.0
 QUEUED, RUNNING = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
 SUCCEEDED, FAILED = pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED
 SECRET = "s" * 32

@@ -46,7 +46,7 @@ async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp
         protocol = kind if kind in EMBEDDING_PROVIDERS else "rerank"
         config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
         async with vector_caller(name, config, tmp_path) as made:
-            for left in range(5):  # the shortest time counts: other processes may delay this one
+            for left in range(30):  # the shortest time counts: other processes may delay this one
                 coroutine = made.embed(Embed()) if kind in EMBEDDING_PROVIDERS else made.rerank(Rerank())
                 call = asyncio.create_task(coroutine)
                 await server.until(lambda: server.waiting == server.left + 1)

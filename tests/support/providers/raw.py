@@ -107,7 +107,7 @@ async def provider(
     finally:
         server.close()
         if busy:
-            await asyncio.wait(busy, timeout=5)
+            await asyncio.wait(busy, timeout=60)
         for link in made.links:
             link.writer.transport.abort()  # one with unsent bytes stays open after `close`
         await asyncio.sleep(0)

@@ -63,9 +63,9 @@ def test_an_alias_is_allowed_by_its_own_name_and_by_its_model() -> None:
 
 
 def test_a_long_id_cannot_make_a_pattern_slow() -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert not caller("a*" * 40 + "b").may_use("a" * 100_000)
-    assert time.process_time() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_the_operations_of_keys_are_those_of_the_schema() -> None:

@@ -19,7 +19,7 @@ from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
 
 RUNNER = "tests.unit.cli.chat_runner"
-DEADLINE_SECONDS = 20
+DEADLINE_SECONDS = 60
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 DIM, RED = "\x1b[2m", "\x1b[31m"
 

@@ -24,7 +24,8 @@ from tests.support.providers.scripted import (
 from tests.unit.e2e.test_survival import CHAT, World, world
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.config import parse
-from umg_grpc.service.caching.response_cache import MAX_BYTES, STREAM_SECONDS
+from umg_grpc.service.caching import response_cache
+from umg_grpc.service.caching.response_cache import MAX_BYTES
 
 EMBED = "/v1/embeddings"
 FIXED = {"temperature": 0}
@@ -135,13 +136,16 @@ async def test_when_the_leading_call_is_cancelled_the_next_one_calls_the_provide
         assert made.counts == {"a": 2}
 
 
-async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: Path) -> None:
+async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_cache, "STREAM_SECONDS", 600.0)
     gate = GatedProvider()
     async with world(tmp_path, {"a": [gate.answer_large, succeed]}, rest=CACHED) as made:
         large = asyncio.create_task(cache_outcome(made, stream=True))
         await made["a"].arrived.get()
         other = asyncio.create_task(cache_outcome(made, stream=True))
-        async with asyncio.timeout(STREAM_SECONDS * 0.8):
+        async with asyncio.timeout(60):
             assert ((await other)[0], made.counts) == ("miss", {"a": 2})
         assert not large.done()
         gate.open.set()
@@ -149,12 +153,15 @@ async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: P
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_a_call_that_waited_for_another_has_time_for_its_own_request(tmp_path: Path, stream: bool) -> None:
+async def test_a_call_that_waited_for_another_has_time_for_its_own_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(response_cache, "MAX_WAIT_SHARE", 0.01)
     gate = GatedProvider()
     async with world(tmp_path, {"a": [gate.reply, succeed]}, rest=CACHED) as made:
         slow = asyncio.create_task(cache_outcome(made, stream=stream))
         await made["a"].arrived.get()
-        outcome, _ = await cache_outcome(made, stream=stream, x_umg_timeout="4s")
+        outcome, _ = await cache_outcome(made, stream=stream, x_umg_timeout="60s")
         assert (outcome, made.counts) == ("miss", {"a": 2})
         gate.open.set()
         assert (await slow)[0] == "miss"

@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 
-SECONDS = 10
+SECONDS = 60
 PATIENT, QUICK = "stream_headers_after: 600\n", "stream_headers_after: 0.05\n"
 USER = {"role": "user", "content": "Hi"}
 CONTENTS = [{"role": "user", "parts": [{"text": "Hi"}]}]

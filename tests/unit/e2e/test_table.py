@@ -32,7 +32,7 @@ BROKEN = {
 }
 ODD = ["mislabelled", "lingers"]
 WAYS = ["whole", "streamed"]
-ATTEMPTS = 5
+ATTEMPTS = 30
 """Most measurements of a time, of which the shortest counts: other processes may delay this one."""
 ALONE = [f"{model}-{way}" for model in FAILING for way in WAYS] + [f"{model}-streamed" for model in (*BROKEN, *ODD)]
 """Models of channels of their own, each for one test: a gateway avoids a channel after a failure."""

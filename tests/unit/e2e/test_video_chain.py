@@ -22,7 +22,7 @@ MODELS = (
     *("vidF_vgfm_t2v_l20", "vidG-H3"),
 )
 CONFIG = f"channels: [{{name: sandbox, protocols: [sandbox], pace: 0, models: [{', '.join(MODELS)}]}}]\n"
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 def picture() -> bytes:

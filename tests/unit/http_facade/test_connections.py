@@ -62,7 +62,7 @@ async def test_the_timeout_of_a_head_does_not_restart_with_each_byte(make_face: 
             await face.alive()
 
     trickling = asyncio.ensure_future(trickle())
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
     trickling.cancel()
 
@@ -126,7 +126,7 @@ async def test_a_head_sent_together_with_a_request_has_its_own_timeout(
     face = await make_face(head_seconds=case.head_seconds)
     reader, writer = await face.raw()
     await send(face, writer, (*case.pieces[:-1], case.pieces[-1] + start))
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         answers = await reader.read()
     assert answers.count(b"HTTP/1.1 ") == case.answers + 1
     assert answers.count(b"HTTP/1.1 408") == 1
@@ -160,7 +160,7 @@ def test_a_head_sent_at_once_has_its_own_timeout() -> None:
             client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             client.sendall(ALIVE[:10])
             client.setblocking(False)
-            async with asyncio.timeout(9):
+            async with asyncio.timeout(30):
                 return await asyncio.get_running_loop().sock_recv(client, 999)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
@@ -173,7 +173,7 @@ async def test_a_head_sent_right_after_an_answer_has_its_own_timeout(make_face: 
     writer.write(ALIVE)
     await reader.readuntil(b"}")
     writer.write(ALIVE[:10])
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
 
 
@@ -185,7 +185,7 @@ async def test_a_head_sent_during_a_call_waits_for_the_answer(make_face: MakeFac
     await pass_time(face)
     await pass_time(face)
     face.service.go_on.set()
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         answers = await reader.read()
     assert answers.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"[DONE]" in answers.partition(b"HTTP/1.1 408")[0]
@@ -200,7 +200,7 @@ async def test_calls_sent_without_a_wait_have_their_own_bodies(make_face: MakeFa
         writer.write(request_bytes(model))
         assert await face.alive() == 200  # a round trip later it was read
     face.service.go_on.set()
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         for _ in range(3):
             await reader.readuntil(b"[DONE]")
     assert [request.model for request in face.service.requests] == ["wait", "m", "n"]
@@ -212,7 +212,7 @@ async def test_a_head_sent_after_a_refused_call_has_its_own_timeout(make_face: M
     face = await make_face(head_seconds=0.05, load_shedder=load_shedder)
     reader, writer = await face.raw()
     writer.write(request_bytes("m") + ALIVE[:10])
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         answers = await reader.read()
     assert answers.startswith(b"HTTP/1.1 503")
     assert answers.count(b"HTTP/1.1 408") == 1
@@ -285,7 +285,7 @@ async def test_a_closed_connection_makes_room_for_another(make_face: MakeFace) -
     writer.close()
     await writer.wait_closed()
     statuses = set[int]()
-    async with asyncio.timeout(9):
+    async with asyncio.timeout(30):
         while 200 not in statuses:  # until the server noticed that the client left
             async with face.chat("m", headers={**KEY, "connection": "close"}) as answer:
                 statuses.add(answer.status)
@@ -323,7 +323,7 @@ async def test_the_newest_connections_of_a_burst_beyond_the_limit_are_kept(
         ]  # all in one iteration of the event loop
         for client in clients:
             client.setblocking(False)
-        async with asyncio.timeout(9):
+        async with asyncio.timeout(30):
             for client in clients[1:-2]:
                 assert await loop.sock_recv(client, 1) == b""
             for client in (clients[0], *clients[-2:]):

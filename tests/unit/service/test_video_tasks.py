@@ -176,12 +176,14 @@ async def test_a_task_whose_queries_are_refused_fails_with_the_reason(
 async def test_an_unknown_state_counts_as_running_for_a_time_and_then_fails_the_task(
     gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 1.0)
     fake.script = [QUEUED, unknown_state("Re-rendering", 40)]
-    done = await ended(stub, (await create(stub)).task_id)
+    task = await create(stub)
+    await until(lambda: fake.polled[f"up-{task.task_id}"] > 3)
+    assert (await get(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_RUNNING
+    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.0)
+    done = await ended(stub, task.task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
     assert "`Re-rendering`" in done.error.message
-    assert fake.polled[f"up-{done.task_id}"] > 3
     async with ClientSession(headers=gateway.headers) as client, client.get(gateway.url + "/metrics") as answer:
         assert 'umg_video_unknown_states_total{channel="videos"} 1.0' in await answer.text()
 

@@ -21,7 +21,7 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Pr
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 
-SECONDS = 10.0
+SECONDS = 60.0
 SUCCEEDED, RUNNING = pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_RUNNING
 
 

@@ -17,7 +17,7 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Pr
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 
-SECONDS = 10.0
+SECONDS = 60.0
 TASKS = [ProviderTask(id=f"t-{number}", model="m") for number in range(3)]
 LIST = "/contents/generations/tasks"
 FILE = b"\x00\x00\x00\x18ftypmp42"

@@ -4,7 +4,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 from io import BytesIO
-from time import process_time
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -220,6 +220,6 @@ def test_media_have_the_type_that_images_have(data: bytes) -> None:
     ids=["JPEG segments", "JPEG fill bytes", "GIF blocks", "GIF extensions"],
 )
 def test_a_header_of_millions_of_blocks_takes_no_time(data: bytes) -> None:
-    begun = process_time()
+    begun = thread_time()
     refused(data)
-    assert process_time() - begun < 0.5
+    assert thread_time() - begun < 0.5

@@ -71,6 +71,6 @@ def test_a_long_message_is_cut() -> None:
 
 @pytest.mark.parametrize("piece", ["a-", "a.", "1.", "sk-", "a@", "eyJaaaaaaaa."])
 def test_every_error_message_is_classified_quickly(piece: str) -> None:
-    with within(0.2):
+    with within(0.5):
         for _ in range(5):
             clean(piece * 4000)
