@@ -12,7 +12,8 @@ from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+PAGES = ("docs/contributing.md", "tests/world/README.md", "tests/proofs/README.md")
+PAGE = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
     "EMBEDDING_FORMATS": ("umg_grpc/wire/format_tables.py",),
@@ -41,7 +42,7 @@ TABLES = {
     "PROGRAMS": ("tests/world/agents/programs.py",),
     "GROWTHS": ("tests/proofs/linear/events.py",),
 }
-"""Table -> the files that have it according to the page."""
+"""Table -> the files that have it according to the pages."""
 
 
 def test_every_table_that_the_page_names_is_known_here() -> None:

@@ -28,10 +28,30 @@ def test_the_page_names_every_folder_of_a_room_and_no_other(room: str) -> None:
     assert folders(TESTS / room) == {name for name in re.findall(r"`([\w/]+)`", named) if not name.endswith("/")}
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(tests/[\w./]+)`", PAGE))))
-def test_an_example_of_the_page_exists(path: str) -> None:
-    assert (TESTS.parent / path).exists()
+@pytest.mark.parametrize("page", sorted(TESTS.rglob("README.md")), ids=lambda page: page.parent.name)
+def test_a_path_on_a_page_exists(page: Path) -> None:
+    named = set(re.findall(r"`(tests/[\w./-]+)`", page.read_text(encoding="utf-8")))
+    assert not {path for path in named if not (TESTS.parent / path).exists()}
+
+
+@pytest.mark.parametrize("room", ["pairs", "proofs", "world"])
+def test_the_page_of_a_room_has_a_row_for_each_of_its_folders(room: str) -> None:
+    rows = re.findall(r"^\|.*\|$", (TESTS / room / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)` \|", row)} == folders(TESTS / room)
+
+
+def test_every_command_of_a_proof_exists() -> None:
+    makefile = (TESTS.parent / "Makefile").read_text(encoding="utf-8")
+    commands = re.findall(r"`make (\w+)`", (TESTS / "proofs" / "README.md").read_text(encoding="utf-8"))
+    assert len(commands) > 10
+    assert not {name for name in commands if f"\n{name}: " not in makefile}
 
 
 def test_no_test_lies_outside_of_a_room() -> None:
     assert {path.name for path in TESTS.glob("*.py")} == {"__init__.py", "conftest.py", "install.py"}
+
+
+def test_the_folders_of_unit_tests_are_named_by_packages() -> None:
+    tops = ("umg_grpc", "umg_sandbox", "http_facade")
+    packages = {*tops, *(path.parent.name for path in (TESTS.parent / "umg_grpc").glob("*/__init__.py"))}
+    assert folders(TESTS / "unit") - packages == {"schema", "e2e"}
