@@ -83,18 +83,18 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self._operation = operation
         self._access = ModelAccess(context.channels, operation, note_unpriced)
         taken = self._request_steps()
-        order = [step for step in in_order({*taken, *self._later_steps()}) if step in taken]
+        order = [step for step in in_order({*taken, *self._enclosing_steps()}) if step in taken]
         self._reading = tuple(taken[step] for step in order if step in READING)
         self._admission = tuple(taken[step] for step in order if step not in READING)
         self._entrance = (*self._reading, *self._admission)
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
-        """Return the steps that run before the attempts, each with its method."""
+        """Return the steps that run one after the other, each with its method."""
 
-    @abstractmethod
-    def _later_steps(self) -> Collection[Step]:
-        """Return the steps that run from the look-up in the response cache on."""
+    def _enclosing_steps(self) -> Collection[Step]:
+        """Return the steps behind them, which enclose each other, so that the pipeline has a method for all of them."""
+        return ()
 
     async def _run(self, steps: Sequence[RequestStep[AdmittedT]], admitted: AdmittedT) -> None:
         """Run steps of a call, one after the other. Raise UmgError, the failure of the first one that fails."""

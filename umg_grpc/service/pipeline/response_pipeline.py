@@ -71,7 +71,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
             BUDGET: self._reserve,
         }
 
-    def _later_steps(self) -> Collection[Step]:
+    def _enclosing_steps(self) -> Collection[Step]:
         return [CACHE, PLAN, ATTEMPTS, *self._response_steps()]
 
     @abstractmethod

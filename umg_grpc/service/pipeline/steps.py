@@ -34,7 +34,12 @@ STEPS = (
     GUARD_STREAM := Step("stream guards", needs=(COMPLETE,)),  # of a streamed response, window by window
     SETTLE := Step("settle", needs=(ATTEMPTS,)),  # usage, by which the call is charged
 )
-"""All steps in the order in which a call takes them. An operation takes some of them."""
+"""All steps in the order in which a call takes them. An operation takes some of them.
+
+The steps up to `cache` run one after the other. The later ones enclose each other: a cached response ends the call, and
+an attempt ends with the completion of its response, whose failure is a failure of the attempt. A submission of a video
+has no response to complete, so that all of its steps run one after the other.
+"""
 READING = frozenset(STEPS[: STEPS.index(PRICE)])
 """Steps of a call that only reads a request, for example to count its tokens; they refuse and charge nothing."""
 

@@ -136,8 +136,8 @@ class StreamPipeline(
         """
         return None
 
-    def _later_steps(self) -> Collection[Step]:
-        return [*super()._later_steps(), *self._stream_steps()]
+    def _enclosing_steps(self) -> Collection[Step]:
+        return [*super()._enclosing_steps(), *self._stream_steps()]
 
     def _stream_steps(self) -> Mapping[Step, StreamStep[AdmittedT, MessageT]]:
         """Return the steps around a stream, each with its method; none by default, which costs nothing."""

@@ -20,7 +20,7 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
     targets: Sequence[Target] = ()
     """Channels to try, best first, set by the step `price`."""
     row: MediaTask = None  # type: ignore[assignment]  # set by the step `plan`
-    """Database row of the task."""
+    """Database row of the task; after the step `attempts` that of the task which the caller gets."""
     strict: bool = False
     """Whether to fail if a field would be dropped, set by the step `plan`."""
 

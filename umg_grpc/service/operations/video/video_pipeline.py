@@ -1,7 +1,7 @@
 """Pipelines of the operations that submit video tasks: a new video, and the change of a finished one (remix)."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -19,8 +19,7 @@ from umg_grpc.routing import (
     is_priced,
 )
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
-from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions, same_task
-from umg_grpc.service.operations.video.task_row import new_row
+from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
 from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
@@ -62,9 +61,8 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         self, context: PipelineContext, operation: ModelOperation, tasks: TaskContext, submissions: Submissions
     ) -> None:
         self._repeated = RepeatedSubmissions(tasks)
-        super().__init__(context, operation)
-        self._tasks = tasks
         self._submissions = submissions
+        super().__init__(context, operation)
 
     def _request_steps(self) -> Mapping[Step, RequestStep[NewTaskT]]:
         return {
@@ -74,10 +72,9 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
             PRICE: self._find_channels,
             LIMITS: self._count,
             BUDGET: self._reserve,
+            PLAN: self._submissions.plan,
+            ATTEMPTS: self._submissions.submit,
         }
-
-    def _later_steps(self) -> Collection[Step]:
-        return [PLAN, ATTEMPTS]
 
     async def _submit(self, new: NewTaskT) -> MediaTask:
         """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
@@ -87,11 +84,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         if new.known is not None:
             return new.known
         await self._run(self._admission, new)
-        self._plan(new)
-        submitted = await self._submissions.submit(new)
-        if submitted.task_id == new.row.task_id:
-            return submitted
-        return same_task(new.row, submitted)  # another call with the same id was faster
+        return new.row
 
     @abstractmethod
     def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
@@ -126,11 +119,6 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
             return None
         most = max(max_cost(new.request.parameters, prices) for prices in price_lists)
         return reserve_budget(new.call, self._context.usage, most)
-
-    def _plan(self, new: NewTaskT) -> None:
-        """Make the database row of the task. Its first attempt records it, so that no task is sent without a row."""
-        new.row = new_row(new, self._tasks.process, self._tasks.now())
-        new.strict = new.call.strict
 
 
 class CreatePipeline(TaskPipeline[NewTask]):

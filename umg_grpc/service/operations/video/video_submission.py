@@ -17,6 +17,8 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.operations.video.new_task import NewTask
+from umg_grpc.service.operations.video.repeated_submissions import same_task
+from umg_grpc.service.operations.video.task_row import new_row
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
@@ -64,14 +66,25 @@ class Submissions:
             if late:
                 await asyncio.wait(late)
 
-    async def submit(self, new: NewTask) -> MediaTask:
-        """Record the task and send it. Return its row: accepted, of unknown outcome, or the existing task with the same
-        idempotency key or external id. Raise UmgError if no provider has accepted it; nothing is recorded then.
+    def plan(self, new: NewTask) -> None:
+        """Make the database row of the task, which is stored before the first attempt. Raise UmgError for a malformed
+        header of the call.
+        """
+        new.row = new_row(new, self._tasks.process, self._tasks.now())
+        new.strict = new.call.strict
+
+    async def submit(self, new: NewTask) -> None:
+        """Record the task and send it. Its row is then accepted, or of unknown outcome, or the existing task with the
+        same idempotency key or external id, which another call has submitted meanwhile. Raise UmgError if no provider
+        has accepted it; nothing is recorded then.
         """
         task = asyncio.create_task(self._submit(new), name="submission of a task")
         self._running.add(task)
         task.add_done_callback(self._finished)
-        return await asyncio.shield(task)
+        submitted = await asyncio.shield(task)
+        if submitted.task_id != new.row.task_id:
+            same_task(new.row, submitted)
+        new.row = submitted
 
     def _finished(self, task: "asyncio.Task[MediaTask]") -> None:
         self._running.discard(task)
