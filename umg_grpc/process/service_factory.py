@@ -180,7 +180,7 @@ class Service:
         self._routing = asyncio.Lock()  # one router is built at a time, of the newest lists
         self._discovery = ModelDiscovery(process.model_lists, self.metrics)
         self._add_discovered(config, channels)
-        self._shared = shared = Resilience(config, self.metrics, process.failures, now=store.clock.now)
+        self._shared = shared = Resilience(config, process.failures, now=store.clock.now)
         observers = attempt_observers(self.metrics, shared, has_spans=process.telemetry is not None)
         cache = CacheLookup(process.cache, self.metrics, channels)
         self.unpriced = UnpricedModels(channels, self.metrics)

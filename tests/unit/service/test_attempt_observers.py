@@ -53,7 +53,7 @@ class Process:
     def __init__(self, failures: ChannelFailures) -> None:
         config = parse(CHANNELS, "test.yaml", {})
         self.router, self.metrics = Router(config), Metrics()
-        self.protection = Resilience(config, self.metrics, failures)
+        self.protection = Resilience(config, failures)
         self.observers = attempt_observers(self.metrics, self.protection, has_spans=False)
         self.call = Call(Arrival("/umg.v1.GenerationService/Generate", {}, True, "request-1"))
 

@@ -30,9 +30,13 @@ class AttemptObservers(NamedTuple):
     selected: Sequence[AttemptEvent]
     """Called when an attempt becomes the one whose response the caller gets."""
     ended: Sequence[AttemptEnd]
-    """Called once for each attempt that begun."""
+    """Called once for each attempt that began."""
     hedged: Callable[[str, bool], None]
     """Called once for each hedge, with the public model id, and whether the caller gets the hedge's response."""
+    mended: Callable[[str, str, str], None]
+    """Called with channel, provider's model id and member when a request succeeds without a member that was refused, or
+    with the member adapted.
+    """
 
 
 def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bool) -> AttemptObservers:
@@ -47,4 +51,5 @@ def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bo
             protection.attempt_ended,  # last: it releases the slot, with which another call begins
         ),
         hedged=metrics.hedged,
+        mended=metrics.mended,
     )

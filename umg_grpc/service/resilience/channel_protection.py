@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing import Target
-from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
@@ -26,12 +25,10 @@ class Resilience:
     def __init__(
         self,
         config: Config,
-        metrics: Metrics,
         failures: ChannelFailures,
         chance: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.metrics = metrics
         self._failures = failures
         self.health = CircuitBreakers(config.breaker)
         self._chance = chance

@@ -5,7 +5,7 @@ it adapted.
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import ChannelQuirks
 from umg_grpc.routing import Target
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.wire.errors.refusal_mending import Mended, mend
 from umg_grpc.wire.errors.refusal_reading import read_refusal
@@ -14,12 +14,12 @@ from umg_grpc.wire.errors.refusal_reading import read_refusal
 class RefusalHealing:
     """Healing of one call: at most one refusal is mended, and learned if the mended request succeeds."""
 
-    def __init__(self, learned: LearnedQuirks, metrics: Metrics, *, is_strict: bool) -> None:
+    def __init__(self, learned: LearnedQuirks, observers: AttemptObservers, *, is_strict: bool) -> None:
         """Create the healing of a call. `is_strict`: whether the caller accepts no change of the request, so that
         nothing is mended.
         """
         self._learned = learned
-        self._metrics = metrics
+        self._observers = observers
         self._is_strict = is_strict
         self._target: Target | None = None  # whose refusal is mended; None while none is
         self._protocol = ""
@@ -67,4 +67,4 @@ class RefusalHealing:
             return
         self._learned.learn(target, self._protocol, self._mended)
         for each in self._mended:
-            self._metrics.mended(target.channel.name, target.model, each.member)
+            self._observers.mended(target.channel.name, target.model, each.member)

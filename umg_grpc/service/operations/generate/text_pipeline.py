@@ -184,7 +184,7 @@ class GenerationPipeline(
             )
         upstreams, shared, call = self._context.channels.text, self._context.shared, admitted.call
         healing = RefusalHealing(
-            shared.learned, shared.metrics, is_strict=STRICT in call.arrival.metadata and call.strict
+            shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
         return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream, healing)
 
