@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_numbers
 from umg_grpc.wire.dropped_fields_report import Report
@@ -33,8 +34,8 @@ class SandboxText:
 
     def __init__(
         self,
-        count: Count,
         owner: Callable[[], str],
+        count: Count | None = None,
         *,
         tokens_per_second: float = 50,
         first_byte_seconds: float = 60,
@@ -42,15 +43,16 @@ class SandboxText:
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
-        """Create the text generation of a channel. `count`: returns the number of tokens of a text, called in several
-        threads; `owner`: returns the owner of the current call, whose prompts are cached separately.
+        """Create the text generation of a channel. `owner`: returns the owner of the current call, whose prompts are
+        cached separately; `count`: returns the number of tokens of a text, called in several threads, None for the
+        gateway's own count.
 
         `tokens_per_second`: speed of streams, 0 for no delays; `first_byte_seconds`, `total_seconds`: time limits of
         a call, of which the mark `[[slow]]` exceeds the first; `clock`: returns the seconds since a fixed time;
         `cached_prompts`: maximum entries of the simulated prompt cache.
         """
         self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
-        self.count = count
+        self.count = count or TokenCounter().count_text
         self.owner = owner
         self.tokens_per_second = tokens_per_second
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)

@@ -208,14 +208,9 @@ async def redis(url: str) -> Check:
 
 def local_models(machine: Machine) -> Iterator[Check]:
     """Check the files of the local models that the config serves."""
-    from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
+    from umg_grpc.process.local_model_check import local_model_problems
 
-    reasons = {model.model: model.unavailable() for model in TEXT_MODELS}
-    reasons |= dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
-    channels = [channel for channel in machine.config.channels if "local" in channel.protocols]
-    served = dict.fromkeys(model.upstream for channel in channels for model in channel.models)
-    for name in served:
-        reason = reasons.get(name)
+    for name, reason in local_model_problems(machine.config).items():
         if reason is None:
             yield Check("model", State.OK, f"{name} is installed")
         else:

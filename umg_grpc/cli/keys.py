@@ -9,11 +9,11 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from umg_grpc.base.credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import print_table
-from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_json as bodies

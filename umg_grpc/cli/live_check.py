@@ -1,19 +1,14 @@
 """Live check of a config, `umg check --live`: calls each provider once."""
 
 import logging
-from contextlib import AsyncExitStack
 
 import structlog
 import uvloop
 
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.config import Config
-from umg_grpc.process.channel_factory import ChannelFactory
-from umg_grpc.service.channel_check import CheckResult, check_channels
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
-from umg_grpc.upstream.caller_url_fetch import Fetcher
-from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+from umg_grpc.process.live_channel_check import call_channels
+from umg_grpc.service.channel_check import CheckResult
 
 SECONDS = 20.0
 """Most seconds of the check of one channel; all are checked at the same time."""
@@ -33,13 +28,7 @@ async def check_live(config: Config) -> int:
     """Call each channel of a config once, and print a table of the results. Return the exit code: 0 if all succeeded,
     else 1.
     """
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client.opened())
-        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
-        engine = WordLlamaEngine()
-        stack.push_async_callback(engine.aclose)
-        factory = ChannelFactory(client, engine, None, AnswerBudget(), fetcher)
-        results = await check_channels(config.channels, factory.channels(config), SECONDS)
+    results = await call_channels(config, SECONDS)
     print_table(("channel", "result", ""), map(_row, results))
     return int(not all(result.is_fine for result in results))
 

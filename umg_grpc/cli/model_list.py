@@ -13,6 +13,7 @@ import typer
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import model_unpriced
+from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.admin_connection import opened
@@ -21,18 +22,7 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.known_restrictions import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.knowledge.prices import (
-    IMAGE,
-    INPUT,
-    MICRO_CREDITS,
-    OUTPUT,
-    PRICED_UNITS,
-    REQUEST,
-    SEARCH,
-    VIDEO,
-    VIDEO_SECOND,
-    Unit,
-)
+from umg_grpc.knowledge.prices import IMAGE, INPUT, OUTPUT, PRICED_UNITS, REQUEST, SEARCH, VIDEO, VIDEO_SECOND, Unit
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels

@@ -2,8 +2,9 @@
 
 from decimal import Decimal
 
+from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.knowledge.price_rows import UnitPrices, messages_of
-from umg_grpc.knowledge.prices import MICRO_CREDITS, PRICED_UNITS, TOKENS
+from umg_grpc.knowledge.prices import PRICED_UNITS, TOKENS
 from umg_grpc.v1 import pb
 
 UNIT_NAMES = {

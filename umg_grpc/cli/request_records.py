@@ -8,6 +8,7 @@ from typing import assert_never
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from umg_grpc.base.credits import credits_text
 from umg_grpc.base.errors import UmgError
 from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.cli.admin_connection import opened
@@ -16,7 +17,6 @@ from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
-from umg_grpc.knowledge.prices import credits_text
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 

@@ -11,12 +11,13 @@ from types import MappingProxyType
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from umg_grpc.base.credits import credits_text
 from umg_grpc.cli.admin_client import AdminClient
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
-from umg_grpc.knowledge.prices import REQUEST, credits_text
+from umg_grpc.knowledge.prices import REQUEST
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Document, Path
-from umg_grpc.knowledge.prices import MEDIA, MICRO_CREDITS, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.prices import MEDIA, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
 from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
 

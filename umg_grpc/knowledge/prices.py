@@ -8,8 +8,6 @@ from typing import NamedTuple, TypeAlias
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 
-MICRO_CREDITS = 1_000_000
-"""Micro-credits of a credit."""
 NO_TOKENS = -1
 PRICED_UNITS = 1_000_000
 """Number of units for which a price is stated."""
@@ -275,12 +273,6 @@ def video_quantities(videos: int, seconds: int, resolution: str = "", quality: s
         if count > 0:
             found[variant_of(unit, resolution, quality)] = count
     return found
-
-
-def credits_text(micro_credits: int) -> str:
-    """Return micro-credits as an exact decimal number of credits."""
-    whole, micros = divmod(micro_credits, MICRO_CREDITS)
-    return f"{whole}.{micros:06d}"
 
 
 def _take(found: dict[Item, int], unit: Unit, count: int, left: int) -> int:

@@ -27,7 +27,6 @@ from umg_grpc.process.channel_file_checks import service_account, tls_context
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.embedding_and_reranking import unary_upstream
@@ -132,7 +131,6 @@ class ChannelFactory:
 
         first, total = channel.timeout.first_byte, channel.timeout.total
         channels.text[channel.name] = SandboxText(
-            TokenCounter().count_text,
             lambda: current().caller.key_id,
             tokens_per_second=channel.pace,
             first_byte_seconds=first,

@@ -1,8 +1,10 @@
-"""Check that the local models in a config exist, without loading the modules that run them."""
+"""Checks of the local models in a config, without loading the modules that run them."""
+
+from collections.abc import Mapping
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS
+from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.v1 import pb
 
 
@@ -14,3 +16,11 @@ def check_local_models(config: Config) -> None:
             if wanted.upstream not in known:
                 message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {', '.join(known)}"
                 raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
+
+
+def local_model_problems(config: Config) -> Mapping[str, str | None]:
+    """Return the local models that the config serves, each with the reason for which it cannot run; None if it can."""
+    reasons = {model.model: model.unavailable() for model in TEXT_MODELS}
+    reasons |= dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
+    channels = [channel for channel in config.channels if "local" in channel.protocols]
+    return {model.upstream: reasons.get(model.upstream) for channel in channels for model in channel.models}

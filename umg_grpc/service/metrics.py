@@ -14,6 +14,7 @@ from typing import TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
@@ -41,7 +42,6 @@ REFRESH_SECONDS = 1.0
 MAX_MODELS = 1000
 OTHER_KEYS = "other"
 """Value of the label `key` for all keys after the first ones, whose number the config limits."""
-MICRO_CREDITS = 1_000_000
 OTHER_MODELS = "other"
 """Value of the label `model` for all models after the first `MAX_MODELS`: callers choose the names of models served by
 a pattern.

@@ -22,7 +22,7 @@ from tests.proofs.ledger.judge import (
 )
 from tests.proofs.ledger.provider import Provider
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.knowledge.prices import credits_text
+from umg_grpc.base.credits import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords

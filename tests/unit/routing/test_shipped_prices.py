@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from umg_grpc.base.credits import credits_text
 from umg_grpc.config import parse
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
@@ -21,7 +22,6 @@ from umg_grpc.knowledge.prices import (
     OUTPUT,
     SEARCH,
     Quantities,
-    credits_text,
     price_list,
     video_quantities,
 )

@@ -20,7 +20,7 @@ def count(text: str) -> int:
 
 def sandbox(**options: float | Callable[[], float] | Callable[[], str]) -> SandboxText:
     given: dict[str, object] = {"owner": lambda: "me", "tokens_per_second": 0, **options}
-    return SandboxText(count, **given)
+    return SandboxText(count=count, **given)
 
 
 def text(words: str) -> pb.Part:

@@ -72,7 +72,7 @@ def test_a_stream_keeps_its_pace(pace: float) -> None:
 
 
 def test_the_default_pace_is_fifty_tokens_a_second() -> None:
-    streamed = read_stream(make_request("Hi"), SandboxText(count, lambda: "me"))
+    streamed = read_stream(make_request("Hi"), SandboxText(lambda: "me", count))
     tokens = sum(count(event.text_delta) for event in deltas(streamed.messages, "text_delta"))
     assert streamed.times[-1] == pytest.approx(tokens / 50)
 

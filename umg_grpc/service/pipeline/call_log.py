@@ -6,12 +6,13 @@ import msgspec
 
 from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.base.logs import line_logger
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
-from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
+from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
 from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.service.resilience.load_shedding import REFUSALS

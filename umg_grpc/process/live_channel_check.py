@@ -1,0 +1,23 @@
+"""Channels of a config in a process that serves nothing: each of them is called once."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from umg_grpc.config import Config
+from umg_grpc.process.channel_factory import ChannelFactory
+from umg_grpc.service.channel_check import CheckResult, check_channels
+from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+
+
+async def call_channels(config: Config, seconds: float) -> Sequence[CheckResult]:
+    """Call each channel of a config once, all at the same time and for at most `seconds`. Return the results."""
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.opened())
+        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
+        engine = WordLlamaEngine()
+        stack.push_async_callback(engine.aclose)
+        factory = ChannelFactory(client, engine, None, AnswerBudget(), fetcher)
+        return await check_channels(config.channels, factory.channels(config), seconds)
