@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from http_facade.path_spellings import VERSIONS, canonical_path
+from umg_grpc.operations import ROWS, UNARY
 
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
@@ -16,9 +17,8 @@ class Shape(Enum):
 
     GENERATE = auto()  # takes a body of a text format, answers with a body or a stream
     COUNT_TOKENS = auto()  # takes the same body, answers with the number of its tokens
-    EMBED = auto()
+    UNARY = auto()  # takes a body of an operation with one response, answers with a body
     GENERATE_IMAGE = auto()  # takes a body or a form, answers with images or a stream
-    RERANK = auto()
     CREATE_VIDEO = auto()  # takes a body or a form of an entry, answers with the new task
     GET_VIDEO = auto()
     LIST_VIDEOS = auto()
@@ -108,8 +108,8 @@ NATIVE_ACTIONS = (
     ("generateContent", Shape.GENERATE, "native", False),
     ("streamGenerateContent", Shape.GENERATE, "native", True),
     ("countTokens", Shape.COUNT_TOKENS, "native", None),
-    ("embedContent", Shape.EMBED, "native_embedding", None),
-    ("batchEmbedContents", Shape.EMBED, "native_embeddings", None),
+    ("embedContent", Shape.UNARY, "native_embedding", None),
+    ("batchEmbedContents", Shape.UNARY, "native_embeddings", None),
 )
 """Actions of native paths: (action, shape, format, whether the answer is a stream)."""
 ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
@@ -158,11 +158,7 @@ VIDEO_ROUTES = (
 )
 
 METHOD_SERVICES = (
-    "GenerationService",
-    "EmbeddingService",
-    "RerankService",
-    "ImageService",
-    "VideoService",
+    *dict.fromkeys(row.service for row in ROWS),
     "ModelService",
     "AdminService",
 )
@@ -195,9 +191,7 @@ ROUTES = (
         for root in NATIVE_ROOTS
         for action, shape, face, stream in NATIVE_ACTIONS
     ),
-    Route("POST", "/v1/embeddings", Shape.EMBED, "embeddings"),
-    Route("POST", "/v1/rerank", Shape.RERANK, "rerank"),
-    Route("POST", "/v2/rerank", Shape.RERANK, "rerank_v2"),
+    *(Route("POST", path, Shape.UNARY, face) for row in UNARY.values() for path, face in row.paths.items()),
     *_both("POST", "/v1/images/generations", Shape.GENERATE_IMAGE, "images"),
     *_both("POST", "/v1/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
     *_both("POST", "/v1/images/variations", Shape.GENERATE_IMAGE, "image_variations"),
@@ -244,7 +238,7 @@ def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
 
 
 MODEL_CALL_SHAPES = frozenset(
-    {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
+    {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
 )
 _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
 
@@ -375,7 +369,7 @@ def error_format(method: str, path: str) -> str:
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
     # here: clients of the administration read this table too, and need no codec
-    from umg_grpc.wire import all_formats
+    from umg_grpc.operations.formats import all_formats
     from umg_grpc.wire.video import VIDEO_FACES
 
     codecs = (*all_formats(), *VIDEO_FACES.values())

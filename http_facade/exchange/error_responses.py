@@ -23,8 +23,8 @@ from http_facade.routes import (
 )
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.operations.formats import face_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import face_of
 from umg_grpc.wire.errors.classification import CHANNEL_STATUSES
 from umg_grpc.wire.errors.http_status import http_status
 from umg_grpc.wire.messages.errors import encode_count_error

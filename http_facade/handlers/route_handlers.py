@@ -23,18 +23,19 @@ from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.exchange.text_stream_encoding import EncodedStream
 from http_facade.handlers.admin_handlers import AdminHandlers
-from http_facade.handlers.embedding_and_rerank_handler import UnaryHandler
 from http_facade.handlers.image_handler import GenerateImage
 from http_facade.handlers.model_handlers import ModelHandlers
 from http_facade.handlers.result_file_handlers import FileHandlers
 from http_facade.handlers.rpc_handler import ConnectHandler
 from http_facade.handlers.stored_response_handlers import StoredResponseHandlers
+from http_facade.handlers.unary_handler import UnaryHandler
 from http_facade.handlers.video_handlers import VideoHandlers
 from http_facade.handlers.web_page_handlers import PageHandlers
 from http_facade.routes import Route, Shape
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations.formats import unary_operation
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -49,12 +50,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return Generate(route, channel, settings).answer
         case Shape.COUNT_TOKENS:
             return CountTokens(route, channel, settings).answer
-        case Shape.EMBED:
-            embed = rpc.EmbeddingServiceStub(channel).Embed
-            return UnaryHandler(route, EMBEDDING_FORMATS[route.format], embed, channel, settings).answer
-        case Shape.RERANK:
-            rerank = rpc.RerankServiceStub(channel).Rerank
-            return UnaryHandler(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
+        case Shape.UNARY:
+            return UnaryHandler(route, unary_operation(route.format), channel, settings).answer
         case Shape.GENERATE_IMAGE:
             return GenerateImage(route, channel, settings).answer
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:

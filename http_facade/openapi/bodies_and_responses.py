@@ -1,6 +1,7 @@
 """Request bodies and responses in the OpenAPI document."""
 
 from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from types import MappingProxyType
 
 from google.protobuf.descriptor_pool import Default
@@ -8,8 +9,9 @@ from msgspec import Struct
 
 from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.openapi.error_components import ErrorAnswers
-from http_facade.openapi.operations import OPERATIONS
+from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
+from umg_grpc.operations.formats import unary_operation
 from umg_grpc.wire import administration_json
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
@@ -76,7 +78,7 @@ class Answers:
             found["304"] = _answer("The client has it, by `if-none-match`.", {})
         if route.shape is Shape.READY:
             found["503"] = _answer("Calls are not served: the gateway starts or drains.", self._content(route))
-        statuses = set(OPERATIONS[route.shape].errors)
+        statuses = set(operation_of(route).errors)
         if 402 in statuses:  # an operation that calls a provider
             statuses |= {status for (face, _), status in OF_FORMATS.items() if face == route.error_format}
         for status in sorted(statuses):
@@ -153,8 +155,11 @@ def _body_types(route: Route) -> BodyTypes | None:
     other operation.
     """
     match route.shape:
-        case Shape.GENERATE | Shape.EMBED | Shape.RERANK | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:
+        case Shape.GENERATE | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:
             return BODY_TYPES[route.format]
+        case Shape.UNARY:
+            types: BodyTypes = resolve_name(unary_operation(route.format).body_types)[route.format]
+            return types
         case Shape.COUNT_TOKENS:
             return COUNTS[route.format]
         case _:  # operations without a format, whose bodies the schema describes

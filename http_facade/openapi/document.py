@@ -11,10 +11,11 @@ import msgspec
 from http_facade.exchange.credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Answers
 from http_facade.openapi.error_components import ErrorAnswers
-from http_facade.openapi.operations import OPERATIONS
+from http_facade.openapi.operations import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
+from umg_grpc.operations.formats import unary_operation
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
@@ -54,7 +55,7 @@ def document() -> JsonObject:
         "openapi": "3.1.0",
         "info": {"title": "Unified Model Gateway", "version": version(DISTRIBUTION), "description": DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": name} for name in dict.fromkeys(OPERATIONS[row.shape].tag for row in documented(ROUTES))],
+        "tags": [{"name": name} for name in dict.fromkeys(operation_of(row).tag for row in documented(ROUTES))],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
@@ -72,7 +73,7 @@ def documented(rows: Iterable[Route]) -> Iterable[Route]:
 
 
 def _operation(route: Route, answers: Answers) -> JsonObject:
-    row = OPERATIONS[route.shape]
+    row = operation_of(route)
     body = answers.request_body(route)
     return {
         "tags": [row.tag],
@@ -88,7 +89,8 @@ def _operation(route: Route, answers: Answers) -> JsonObject:
 def operation_id(route: Route) -> str:
     """Return the OpenAPI operation id of a route, composed of its kind of operation and its path."""
     words = "".join(character if character.isalnum() else " " for character in route.name).split()
-    return "_".join([route.shape.name.lower(), *words])
+    kind = unary_operation(route.format).name if route.shape is Shape.UNARY else route.shape.name.lower()
+    return "_".join([kind, *words])
 
 
 def _security(route: Route) -> JsonObject:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from http_facade.handlers.admin_rpc_table import METHODS
-from http_facade.routes import Shape
+from http_facade.routes import Route, Shape
+from umg_grpc.operations.formats import unary_operation
 
 KEY_STATUSES = (400, 401, 403, 429, 500, 503, 504)
 """Statuses of the errors of every operation that needs a key."""
@@ -61,10 +62,6 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
         Shape.LIST_INPUT_ITEMS: Operation(
             "Text", "List the input of a stored response", "GenerationService.ListInputItems", TASK_STATUSES
         ),
-        Shape.EMBED: Operation("Embeddings and reranking", "Embed texts", "EmbeddingService.Embed", MODEL_STATUSES),
-        Shape.RERANK: Operation(
-            "Embeddings and reranking", "Rank documents by a query", "RerankService.Rerank", MODEL_STATUSES
-        ),
         Shape.GENERATE_IMAGE: Operation("Images", "Make images", "ImageService.GenerateImage", MODEL_STATUSES),
         Shape.CREATE_VIDEO: Operation("Videos", "Submit a video task", "VideoService.CreateVideoTask", MODEL_STATUSES),
         Shape.GET_VIDEO: Operation("Videos", "Get a video task", "VideoService.GetVideoTask", TASK_STATUSES),
@@ -110,3 +107,12 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
         Shape.METRICS: Operation("Health", "Get the metrics for Prometheus", errors=(401,)),
     }
 )
+"""Kind of operation -> its row, for the kinds that have one of their own."""
+
+
+def operation_of(route: Route) -> Operation:
+    """Return the row of a route."""
+    if route.shape is not Shape.UNARY:
+        return OPERATIONS[route.shape]
+    row = unary_operation(route.format)
+    return Operation(row.tag, row.summary, f"{row.service}.{row.methods[0]}", MODEL_STATUSES)

@@ -10,13 +10,15 @@ from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.handlers.video_download_handler import VARIANTS
 from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
+from umg_grpc.operations.formats import face_of
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire import face_of
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
+from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
+from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
@@ -106,7 +108,6 @@ _MODEL_HEADERS = (
     _header(TIMEOUT, "Longest time of the call, for example `30` or `500ms`."),
     _header(CACHE, "Time for which the answer may come from the cache of responses, for example `5m`, or `off`."),
 )
-_SHAPED = frozenset({"images", "rerank"})
 
 
 def parameters(route: Route) -> list[JsonObject]:
@@ -134,8 +135,8 @@ def _headers(route: Route) -> list[JsonObject]:
         found += _MODEL_HEADERS
         codec = face_of(route.format)
         found += [_header(name, "As at the format's vendor.") for name in getattr(codec, "source_headers", ())]
-    if route.format in _SHAPED:
-        found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
+        if isinstance(codec, UnaryFormat | ImageFormat) and codec.has_shapes:
+            found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
     if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:
         schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARACTERS}
         found.append(_header(IDEMPOTENCY_KEY, "Key by which a repeated submission is recognized.", schema))

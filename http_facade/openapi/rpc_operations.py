@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pool import Default
 
 from http_facade.connect.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
 from http_facade.openapi.error_components import ErrorAnswers
-from http_facade.openapi.operations import OPERATIONS
+from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
@@ -46,7 +46,7 @@ class Methods:
 
         A streaming RPC has no error statuses in it, since its errors are in the last envelope.
         """
-        row = OPERATIONS[route.shape]
+        row = operation_of(route)
         request, answer = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
         content = _envelopes if method.server_streaming else _bodies
         statuses = [] if method.server_streaming else sorted(set(row.errors) - {415})

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from http_facade.openapi.operations import OPERATIONS
+from http_facade.openapi.operations import operation_of
 from http_facade.routes import ROUTES, UNSERVED, Route
 from scripts.reference.markdown import code, table
 
@@ -40,7 +40,7 @@ def _access(route: Route) -> str:
 
 
 def _meaning(route: Route) -> str:
-    return f"{OPERATIONS[route.shape].summary}.{' Always a stream.' if route.stream else ''}"
+    return f"{operation_of(route).summary}.{' Always a stream.' if route.stream else ''}"
 
 
 HEAD = """# HTTP

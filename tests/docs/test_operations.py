@@ -31,8 +31,7 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.process.grpc_server import STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
-from umg_grpc.service.operations.generate import text_pipeline as text_generation
-from umg_grpc.service.pipeline import failure_policy, slow_stream_starts
+from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, stream_pipeline
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
@@ -238,7 +237,7 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("states ({} second without one, at most 60)", key_rotation.RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("states (1 second without one, at most {})", key_rotation.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("at most {} minutes; one that is rate limited", key_rotation.MAX_SUSPENSION_SECONDS / 60),
-    DocumentedNumber("held back for up to {} seconds", text_generation.HOLD_SECONDS),
+    DocumentedNumber("held back for up to {} seconds", stream_pipeline.HOLD_SECONDS),
     DocumentedNumber("early, {} seconds after", slow_stream_starts.ANSWERED_SECONDS),
     DocumentedNumber("after each {} seconds of silence", Settings.heartbeat_seconds),
     DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),

@@ -17,5 +17,9 @@ EMBEDDING = UnaryOperation(
     request=pb.EmbedRequest,
     response=pb.EmbedResponse,
     probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
+    paths={"/v1/embeddings": "embeddings"},  # those of the native API are in its table of actions
+    tag="Embeddings and reranking",
+    summary="Embed texts",
+    body_types="umg_grpc.wire.openapi_schemas.body_types:BODY_TYPES",
     codecs="umg_grpc.wire:EMBEDDING_FORMATS",
 )

@@ -29,7 +29,7 @@ class AttemptTelemetry:
     """Histogram of the durations of attempts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Operation(Generic[RequestT_co, ResponseT_co]):
     """Operation of models, for example reranking. A field that does not apply to it is stated as None or empty."""
 
@@ -73,10 +73,18 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
         return pb.ModelOperation.Name(self.value).removeprefix("MODEL_OPERATION_").lower()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     """Operation with one request and one response, which is never streamed. All of its parts are found by this row."""
 
+    paths: Mapping[str, str]
+    """Path of the HTTP API -> name of the wire format that it has."""
+    tag: str
+    """Section of the OpenAPI document."""
+    summary: str
+    """Summary for callers in the OpenAPI document."""
+    body_types: str
+    """Location of the types of its HTTP bodies by wire format as `module:name`, for the OpenAPI document."""
     codecs: str
     """Location of its wire formats by name as `module:name`, for `pkgutil.resolve_name`."""
 

@@ -17,5 +17,9 @@ RERANKING = UnaryOperation(
     request=pb.RerankRequest,
     response=pb.RerankResponse,
     probe=pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    paths={"/v1/rerank": "rerank", "/v2/rerank": "rerank_v2"},
+    tag="Embeddings and reranking",
+    summary="Rank documents by a query",
+    body_types="umg_grpc.wire.openapi_schemas.body_types:BODY_TYPES",
     codecs="umg_grpc.wire:RERANK_FORMATS",
 )

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
         FORMATS,
         IMAGE_FORMATS,
         RERANK_FORMATS,
-        AnyFormat,
-        all_formats,
-        codec_of,
-        face_of,
         headers_of_limits,
         stores_by_default,
     )
@@ -26,10 +22,6 @@ __all__ = [
     "FORMATS",
     "IMAGE_FORMATS",
     "RERANK_FORMATS",
-    "AnyFormat",
-    "all_formats",
-    "codec_of",
-    "face_of",
     "headers_of_limits",
     "stores_by_default",
 ]

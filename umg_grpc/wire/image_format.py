@@ -82,3 +82,8 @@ class ImageFormat:
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether callers may choose the shape of a response."""
+        return self.shape is None

@@ -91,6 +91,8 @@ class UnaryFormat(Generic[Request, Response]):
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     takes_tokens: bool = False
     """Whether inputs may be token ids instead of texts."""
+    has_shapes: bool = False
+    """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
     base_url_end: str = ""
     """End of the base URL of a provider that speaks this version of the protocol; "" for the usual version."""
     max_items: int | None = None

@@ -20,6 +20,9 @@ from google.protobuf.descriptor_pool import Default
 from http_facade.routes import ROUTES, Route, Shape
 from tests.proofs.fuzz.hostile_values import HEADER_VALUES, JSON_VALUES
 from tests.support.gateways import KEY, Running, running
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.process.service_factory import SERVICES
 
 CONFIG = """
@@ -51,6 +54,10 @@ HEADERS = (
     *(b"connect-protocol-version", b"connect-timeout-ms", b"connect-content-encoding", b"grpc-timeout", b"accept"),
     *(b"access-control-request-headers", b"grpc-encoding", b"x-grpc-web", b"cookie", b"x-forwarded-for", b"expect"),
 )
+UNARY_BODIES = {
+    EMBEDDING: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
+    RERANKING: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},
+}
 BODIES = {
     Shape.GENERATE: {
         "model": "famG-2.5-flash",
@@ -61,8 +68,6 @@ BODIES = {
         "metadata": {"a": "b"},
         "contents": [{"role": "user", "parts": [{"text": "x"}]}],
     },
-    Shape.EMBED: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
-    Shape.RERANK: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},
     Shape.GENERATE_IMAGE: {
         "model": "imgC-1",
         "prompt": "x",
@@ -151,7 +156,8 @@ def path_of(route: Route) -> str:
 
 
 def body_of(route: Route) -> bytes:
-    return json.dumps(BODIES.get(route.shape, {})).encode() if route.method in {"POST", "PATCH"} else b""
+    unary = UNARY_BODIES[unary_operation(route.format)] if route.shape is Shape.UNARY else {}
+    return json.dumps(BODIES.get(route.shape, unary)).encode() if route.method in {"POST", "PATCH"} else b""
 
 
 def mutations(seed: bytes, count: int) -> Iterator[bytes]:

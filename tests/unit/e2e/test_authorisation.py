@@ -31,6 +31,9 @@ from tests.unit.e2e.authorisation import (
 )
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.rerank import RERANKING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,8 +44,6 @@ SHAPES: Mapping[Shape, str] = {
     Shape.DELETE_RESPONSE: "generate",
     Shape.CANCEL_RESPONSE: "generate",
     Shape.LIST_INPUT_ITEMS: "generate",
-    Shape.EMBED: "embed",
-    Shape.RERANK: "rerank",
     Shape.GENERATE_IMAGE: "images",
     Shape.CREATE_VIDEO: "videos",
     Shape.GET_VIDEO: "videos",
@@ -65,8 +66,10 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN,
 }
 """Scope that a key needs for the routes of a shape."""
+UNARY_SCOPES = {EMBEDDING: "embed", RERANKING: "rerank"}
+"""Scope that a key needs for the routes of an operation of `Shape.UNARY`."""
 MODEL_SHAPES = {
-    *(Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
+    *(Shape.GENERATE, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
     Shape.GET_MODEL,
 }
 
@@ -112,7 +115,11 @@ async def _secrets(gateway: Running) -> dict[str, str]:
     }
     await revoke(gateway.service, "revoked", secrets["revoked"])
     await keys.create("another")
-    for scopes in ({scope} for scope in SHAPES.values()), SERVICES.values():
+    for scopes in (
+        ({scope} for scope in SHAPES.values()),
+        ({scope} for scope in UNARY_SCOPES.values()),
+        SERVICES.values(),
+    ):
         for without in scopes:
             name = f"all but {', '.join(sorted(without))}"
             if name not in secrets:
@@ -142,7 +149,7 @@ def denies(kind: str, scopes: set[str]) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("route", KEYED_ROUTES, ids=lambda route: f"{route.method} {route.path}")
 async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: Route, kind: str) -> None:
-    scopes = {SHAPES[route.shape]}
+    scopes = {SHAPES[route.shape] if route.shape in SHAPES else UNARY_SCOPES[unary_operation(route.format)]}
     model, body = BODIES[route.format]
     path = re.sub(r"\{model(?::.+?)?\}(?=:|$)", model, route.path) if "{model" in route.path else route.path
     path = re.sub(r"\{\w+\}", "absent", path) + QUERIES.get(route.path, "")

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CREDIT = 1_000_000
 CALLS, PAID = 50, 10
-CHARGED = {Shape.GENERATE, Shape.EMBED, Shape.RERANK, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
+CHARGED = {Shape.GENERATE, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
 """Shapes of routes whose calls are charged. A remix needs a finished video, and has a test of its own."""
 STREAMS = {"chat", "responses", "messages", "images", "image_edits"}
 """Formats in which the body selects a stream."""

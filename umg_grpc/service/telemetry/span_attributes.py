@@ -11,10 +11,10 @@ from yarl import URL
 
 from umg_grpc.config import Channel
 from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations.formats import codec_of
 from umg_grpc.routing import Target
 from umg_grpc.service.telemetry.telemetry_interface import Request
 from umg_grpc.v1 import pb
-from umg_grpc.wire import codec_of
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
 Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]

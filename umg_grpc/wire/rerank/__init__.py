@@ -29,6 +29,7 @@ RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     decode_error=decode_error,
     objects=ObjectRules(free=frozenset({"documents", "rank_fields"}), words=WORDS | {"query"}),
     provider_name="cohere",
+    has_shapes=True,
 )
 RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     RERANK,
@@ -38,5 +39,6 @@ RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     encode_error=encode_error_v2,
     encode_request=partial(encode_request, V2),
     error_paths=("/v2/",),
+    has_shapes=False,
     base_url_end="/v2",  # the clients of the vendor distinguish its versions so
 )

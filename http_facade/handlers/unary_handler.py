@@ -1,4 +1,4 @@
-"""Handler of embeddings and rerankings, the operations with one request and one response."""
+"""Handler of the operations with one request and one response."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -14,28 +14,31 @@ from http_facade.exchange.large_json_response import answer_in_pieces
 from http_facade.exchange.request_bodies import BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
+from umg_grpc.operations import UnaryOperation
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import UnaryFormat
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 
 class UnaryHandler(Generic[Request, Response]):
-    """Handler of one path for embeddings or rerankings in one wire format, whose codec it is given."""
+    """Handler of one path of an operation in one wire format."""
 
     def __init__(
         self,
         route: Route,
-        codec: UnaryFormat[Request, Response],
-        method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
+        operation: UnaryOperation[Request, Response],
         channel: grpc.aio.Channel,
         settings: Settings,
     ) -> None:
         self._face = route.format
-        self._codec = codec
-        self._method = method
+        self._codec = codec = operation.formats[route.format]
+        self._method: grpc.aio.UnaryUnaryMultiCallable[Request, Response] = channel.unary_unary(
+            f"/{operation.full_service}/{operation.methods[0]}",
+            operation.request.SerializeToString,
+            operation.response.FromString,
+        )
         self._settings = settings
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 

@@ -1,0 +1,45 @@
+"""Wire formats of all operations by name. Apart from the rows, since it imports the codecs."""
+
+from itertools import chain
+from typing import Any, TypeAlias
+
+from umg_grpc.operations import UNARY, UnaryOperation
+from umg_grpc.wire import FORMATS, IMAGE_FORMATS
+from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.video import VIDEO_FACES
+from umg_grpc.wire.video.caller_api_interface import EntryFormat
+
+AnyFormat: TypeAlias = TextFormat | UnaryFormat[Any, Any] | ImageFormat
+
+
+def all_formats() -> tuple[AnyFormat, ...]:
+    """Return the formats of all operations but videos, whose HTTP APIs are in `VIDEO_FACES`."""
+    unary = chain.from_iterable(row.formats.values() for row in UNARY.values())
+    return (*FORMATS.values(), *unary, *IMAGE_FORMATS.values())
+
+
+def codec_of(name: str) -> AnyFormat | None:
+    """Return the format with this name; None for an unknown name and for videos."""
+    if name in FORMATS:
+        return FORMATS[name]
+    for row in UNARY.values():
+        if name in row.formats:
+            return row.formats[name]
+    return IMAGE_FORMATS.get(name)
+
+
+def face_of(name: str) -> AnyFormat | EntryFormat | None:
+    """Return the format with this name for callers, including the HTTP APIs of videos; None for an unknown name."""
+    return codec_of(name) or VIDEO_FACES.get(name)
+
+
+def unary_operation(name: str) -> UnaryOperation[Any, Any]:
+    """Return the operation to which a wire format belongs. Raise KeyError for an unknown name and for the format of an
+    operation of another kind.
+    """
+    for row in UNARY.values():
+        if name in row.formats:
+            return row
+    raise KeyError(name)
