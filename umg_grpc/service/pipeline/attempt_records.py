@@ -17,9 +17,11 @@ def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
     call.facts.attempts += 1
     attempt.began_at, usage = time.perf_counter(), call.charges.usage_in_flight
     # a retry is the same attempt, with another response
-    attempt.progress = progress = AttemptProgress(None if usage is None else usage.begin)
-    progress.stream_start = call.stream_start
-    progress.refuses_changes = STRICT in call.arrival.metadata and call.strict
+    attempt.progress = progress = AttemptProgress(
+        on_send=None if usage is None else usage.begin,
+        refuses_changes=STRICT in call.arrival.metadata and call.strict,
+        stream_start=call.stream_start,
+    )
     ATTEMPT_PROGRESS.set(progress)
 
 

@@ -4,6 +4,8 @@ caller gets.
 
 import re
 
+import msgspec
+
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.routing import PublicModel, Target, model_not_found
@@ -42,7 +44,7 @@ def is_repeatable(error: UmgError) -> bool:
     return error.failure in REPEATABLE and "deadline" not in error.metadata
 
 
-class FailureLog:
+class FailureLog(msgspec.Struct, eq=False):
     """Failures of the attempts of one call, from which the error for the caller is selected."""
 
     route: tuple[str, ...] = ()
