@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = "tests/machinery"
 IMPORT = "tests.machinery"
-SAMPLE = ("tests/unit/routing/test_routing.py", "tests/unit/e2e/test_choice.py")
-"""Tests of a pure part, and of gateways with a database."""
+SAMPLE = ("tests/unit/routing/test_routing.py", "tests/unit/http_facade/test_acknowledgement.py")
+"""Tests of a pure part, and of a server with its callers."""
 
 
 def test_no_test_imports_the_machinery() -> None:
