@@ -13,7 +13,8 @@ import pytest_asyncio
 from tests.pairs.fidelity.alone import UNMEASURED
 from tests.pairs.fidelity.measure import Cell, Row, decoded, everything
 from tests.pairs.fidelity.page import PAGE, render
-from tests.pairs.fidelity.sample import FORMATS, LEAST, Sample
+from tests.pairs.fidelity.sample import FORMATS, Sample
+from tests.pairs.table import LEAST
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers.server import RecordingProvider, serve_provider

@@ -13,6 +13,8 @@ import pytest
 from tests.support.callers import text_format_clients as clients
 from tests.support.callers.text_format_clients import TextClient
 
+Json = dict[str, Any]
+
 
 class Kind(Enum):
     """Operation of a face or of a provider."""
@@ -34,6 +36,8 @@ class Face:
     """Name of its codec."""
     client: TextClient | None = None
     """Plain client. Faces of vectors have one for all: `tests.support.callers.vector_callers`."""
+    body: Json | None = None
+    """Smallest body, of a face of text."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,19 @@ class Provider:
     """Location of its strict fake as `module:name` below `tests.support.providers`. Most import an SDK of a vendor, which
     takes seconds. "" for a provider that is another gateway of this project.
     """
+    root: str = "/v1"
+    """Beginning of its paths, the end of the base URL of a channel."""
 
 
+QUESTION = "Hi"
+TURN = {"role": "user", "content": QUESTION}
 FACES = (
-    Face("chat", Kind.TEXT, "chat", clients.CHAT),
-    Face("responses", Kind.TEXT, "responses", clients.RESPONSES),
-    Face("messages", Kind.TEXT, "messages", clients.MESSAGES),
-    Face("native", Kind.TEXT, "native", clients.NATIVE),
+    Face("chat", Kind.TEXT, "chat", clients.CHAT, {"model": "m", "messages": [TURN]}),
+    Face("responses", Kind.TEXT, "responses", clients.RESPONSES, {"model": "m", "input": [TURN]}),
+    Face("messages", Kind.TEXT, "messages", clients.MESSAGES, {"model": "m", "max_tokens": 5000, "messages": [TURN]}),
+    Face(
+        "native", Kind.TEXT, "native", clients.NATIVE, {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}
+    ),
     Face("embeddings", Kind.EMBEDDING, "embeddings"),
     Face("embeddings, base64", Kind.EMBEDDING, "embeddings"),
     Face("native_embedding", Kind.EMBEDDING, "native_embedding"),
@@ -66,7 +76,7 @@ PROVIDERS = (
     Provider("chat", Kind.TEXT, "chat", "chat:Chat"),
     Provider("responses", Kind.TEXT, "responses", "responses:Responses"),
     Provider("messages", Kind.TEXT, "messages", "messages:Messages"),
-    Provider("native", Kind.TEXT, "native", "native:Native"),
+    Provider("native", Kind.TEXT, "native", "native:Native", root="/v1beta"),
     Provider("embeddings", Kind.EMBEDDING, "embeddings", "embeddings:Embeddings"),
     Provider("native_embeddings", Kind.EMBEDDING, "native_embeddings", "native_embeddings:NativeEmbeddings"),
     Provider("rerank v1", Kind.RERANKING, "rerank", "rerank:RerankV1"),
@@ -105,10 +115,14 @@ def strict_fake(name: str) -> Callable[..., Any]:
     return made
 
 
+LEAST: dict[str, Json] = {row.name: row.body for row in FACES if row.body is not None}
+"""Face of text -> its smallest body."""
 TEXT_FACES = {row.name: row.client for row in FACES if row.client is not None}
 EMBEDDING_FACES = tuple(row.name for row in FACES if row.kind is Kind.EMBEDDING)
 RERANK_FACES = tuple(row.name for row in FACES if row.kind is Kind.RERANKING)
 TEXT_PROVIDERS = names_of(Kind.TEXT)
+ROOTS = {row.name: row.root for row in PROVIDERS if row.kind is Kind.TEXT}
+"""Provider of text -> the beginning of its paths."""
 EMBEDDING_PROVIDERS = names_of(Kind.EMBEDDING)
 RERANK_PROVIDERS = names_of(Kind.RERANKING)
 IMAGE_PROVIDERS = names_of(Kind.IMAGE)

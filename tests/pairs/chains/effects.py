@@ -6,8 +6,6 @@ from tests.support.callers.requests import Request
 from umg_grpc.v1 import pb
 
 REQUEST = Request("Hi", tools=("get_weather", "get_time"))
-ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
-"""Protocol -> beginning of its paths at a server."""
 NO_HEALING = "    heal: false\n"
 """Config line of a channel whose refusals are not repeated without a parameter."""
 

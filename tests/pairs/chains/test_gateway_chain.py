@@ -13,8 +13,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.pairs.chains.effects import ROOTS
-from tests.pairs.table import TEXT_FACES, every_face
+from tests.pairs.table import ROOTS, TEXT_FACES, every_face
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.callers.requests import Request
 from tests.support.gateways import KEY, channel, running

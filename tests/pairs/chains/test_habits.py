@@ -15,10 +15,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tests.pairs.chains.effects import NO_HEALING, REQUEST, ROOTS, seen
+from tests.pairs.chains.effects import NO_HEALING, REQUEST, seen
 from tests.pairs.chains.habits import HABITS, Effect, Habit
 from tests.pairs.chains.servers import Servers, serve
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import ROOTS, TEXT_FACES
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.gateways import channel, running
 from umg_grpc.base.errors import UmgError

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.chains.effects import NO_HEALING, REQUEST, ROOTS, seen
+from tests.pairs.chains.effects import NO_HEALING, REQUEST, seen
 from tests.pairs.chains.habits import HABITS, Habit
 from tests.pairs.chains.servers import serve
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import ROOTS, TEXT_FACES
 from tests.support import processes
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.gateways import channel

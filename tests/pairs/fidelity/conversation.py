@@ -1,6 +1,7 @@
 """Samples of the conversation: turns and their parts. One line per field."""
 
-from tests.pairs.fidelity.sample import PDF, PNG, QUESTION, TEXT_FILE, WAV, Area, Body, Json, sample
+from tests.pairs.fidelity.sample import PDF, PNG, TEXT_FILE, WAV, Area, Body, Json, sample
+from tests.pairs.table import QUESTION
 
 # fmt: off
 

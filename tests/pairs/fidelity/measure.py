@@ -18,7 +18,8 @@ from google.protobuf.message import Message
 from tests.pairs.fidelity.alone import ALONE
 from tests.pairs.fidelity.conversation import CONVERSATION
 from tests.pairs.fidelity.options import OPTIONS
-from tests.pairs.fidelity.sample import FORMATS, LEAST, Alone, Body, Sample
+from tests.pairs.fidelity.sample import FORMATS, Alone, Body, Sample
+from tests.pairs.table import LEAST
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS

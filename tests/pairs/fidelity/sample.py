@@ -10,15 +10,6 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Body: TypeAlias = "dict[str, Json]"
 
 FORMATS = tuple(TEXT_FACES)
-QUESTION = "hi"
-
-# The fields that every body needs to be valid.
-LEAST: Mapping[str, Body] = {
-    "chat": {"model": "m", "messages": [{"role": "user", "content": QUESTION}]},
-    "responses": {"model": "m", "input": [{"role": "user", "content": QUESTION}]},
-    "messages": {"model": "m", "max_tokens": 9000, "messages": [{"role": "user", "content": QUESTION}]},
-    "native": {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]},
-}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import TEXT_FACES, every_face, every_upstream
+from tests.pairs.table import ROOTS, TEXT_FACES, every_face, every_upstream
 from tests.support.callers.format_free_answers import Answer, canonical_answer
 from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
@@ -21,7 +21,6 @@ from umg_grpc.base.errors import UmgError
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = "sim"  # a model without a family: a family's rules would change the request differently for each format
-ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.pairs.table import LEAST
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -17,22 +18,15 @@ CLAUDE_USER = json.dumps(
     separators=(",", ":"),
 )
 
-BODIES: dict[str, dict[str, Any]] = {
-    "chat": {"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
-    "responses": {"model": "m", "input": "Hi"},
-    "messages": {"model": "m", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]},
-    "native": {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
-}
-
 
 def decoded_request(face: str, **fields: Any) -> pb.GenerateRequest:
     """Return the request of a caller of the format, with these fields beside the required ones."""
-    return FORMATS[face].decode_request(json.dumps(BODIES[face] | fields).encode(), {}).canonical
+    return FORMATS[face].decode_request(json.dumps(LEAST[face] | fields).encode(), {}).canonical
 
 
 def encoded(face: str, upstream: str, quirks: Quirks, **fields: Any) -> tuple[dict[str, Any], str]:
     """Return the body for the provider and the report for the caller, of a request of a caller of `face`."""
-    request, _, notes = FORMATS[face].decode_request(json.dumps(BODIES[face] | fields).encode(), {})
+    request, _, notes = FORMATS[face].decode_request(json.dumps(LEAST[face] | fields).encode(), {})
     upstream_request = FORMATS[upstream].encode_request(request, "m", False, quirks, notes)
     upstream_request.report.rename(FORMATS[face].wire_path)
     return json.loads(upstream_request.body), upstream_request.report.header()

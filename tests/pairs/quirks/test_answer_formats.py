@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from anthropic import transform_schema
 
-from tests.pairs.quirks.requests import BODIES, encoded
+from tests.pairs.quirks.requests import encoded
 from tests.pairs.table import every_face
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SchemaDialect
 from umg_grpc.wire.core.answer_formats import ANY_JSON
@@ -194,7 +194,7 @@ def test_a_callers_own_schema_is_changed_for_a_dialect_and_reported(face: str) -
     }[face]  # fmt: skip
 
 
-@pytest.mark.parametrize("face", BODIES)
+@every_face
 @pytest.mark.parametrize("quirks", [NO_QUIRKS, Quirks(max_output_tokens=10)], ids=["none", "others"])
 def test_a_callers_own_schema_stays_for_providers_of_unknown_dialect(face: str, quirks: Quirks) -> None:
     body, _ = own(face, quirks, **required(face, MAP))
@@ -202,7 +202,7 @@ def test_a_callers_own_schema_stays_for_providers_of_unknown_dialect(face: str, 
     assert changed == required(face, MAP)
 
 
-@pytest.mark.parametrize("face", BODIES)
+@every_face
 def test_a_callers_own_schema_that_fits_stays_byte_for_byte(face: str) -> None:
     fields = required(face, PLAIN, strict=True)
     assert encoded(face, face, Quirks(schema_dialect=DIALECTS[face]), **fields) == encoded(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.pairs.quirks.requests import BODIES
+from tests.pairs.table import LEAST
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
@@ -38,14 +38,14 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_body_of_the_format_is_sent_with_a_version_that_the_provider_accepts(case: Case) -> None:
     headers = {"anthropic-version": case.version} if case.version else {}
-    request, _, notes = MESSAGES.decode_request(json.dumps(BODIES["messages"]).encode(), headers)
+    request, _, notes = MESSAGES.decode_request(json.dumps(LEAST["messages"]).encode(), headers)
     sent = MESSAGES.encode_request(request, "m", False, case.quirks, notes)
     assert (sent.headers["anthropic-version"], sent.report.header()) == (case.sent, case.report)
 
 
 @pytest.mark.parametrize("face", ["chat", "responses", "native"])
 def test_a_translated_request_has_the_older_version(face: str) -> None:
-    request, _, notes = FORMATS[face].decode_request(json.dumps(BODIES[face]).encode(), {})
+    request, _, notes = FORMATS[face].decode_request(json.dumps(LEAST[face]).encode(), {})
     sent = MESSAGES.encode_request(request, "m", False, BOTH, notes)
     assert (sent.headers["anthropic-version"], sent.report.header()) == (OLD, "")
 
@@ -55,7 +55,7 @@ def test_an_unknown_version_is_refused_in_the_shape_of_messages(version: str) ->
     assert MESSAGES.decode_count is not None
     for decode in (MESSAGES.decode_request, MESSAGES.decode_count):
         with pytest.raises(UmgError) as caught:
-            decode(json.dumps(BODIES["messages"]).encode(), {"anthropic-version": version})
+            decode(json.dumps(LEAST["messages"]).encode(), {"anthropic-version": version})
         assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD
         assert caught.value.metadata["field"] == "anthropic-version"
         body = json.loads(MESSAGES.encode_error(caught.value, 400))

@@ -12,6 +12,7 @@ import grpc
 import pytest
 from aiohttp import web
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import Running, channel, running
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
@@ -180,7 +181,7 @@ PAIRS = [
         "responses": "max_output_tokens",
         "native": "generationConfig.maxOutputTokens",
     }.items()
-    for protocol in ("chat", "responses", "messages", "native")
+    for protocol in TEXT_PROVIDERS
 ]
 
 

@@ -11,9 +11,9 @@ from anthropic import AsyncAnthropic
 from google import genai
 from google.genai import types
 
+from tests.pairs.table import TEXT_FACES
 from tests.support.gateways import SANDBOX, Running, channel, running
 
-FORMATS = ("chat", "responses", "messages", "native")
 FAMILIES = {
     "famG-2.5-pro": "famG",
     "famG-3-pro": "famG",
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=FORMATS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TEXT_FACES)
 async def gateway(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[Running, None]:

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from tests.pairs.table import TEXT_FACES
 from tests.support.gateways import Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.unit.wire.accumulate import accumulate
@@ -21,7 +22,6 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import DROPPED
 from umg_grpc.wire.text_format import TextFormat
 
-FACES = ("chat", "responses", "messages", "native")
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 CALL = {"id": "call_77", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
 
@@ -151,7 +151,7 @@ def without_states(parts: Sequence[pb.Part], *, text: bool) -> list[pb.Part]:
     return kept
 
 
-PAIRS = list(itertools.product(FACES, [False, True], ["everything", "texts", "calls"]))
+PAIRS = list(itertools.product(TEXT_FACES, [False, True], ["everything", "texts", "calls"]))
 
 
 @pytest.mark.parametrize(("face", "stream", "returned"), PAIRS)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from tests.pairs.table import TEXT_FACES, TEXT_PROVIDERS
 from tests.support.gateways import Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from umg_grpc.v1 import pb
@@ -85,7 +86,7 @@ async def answered_ids(gateway: Running, face: TextFormat, request: pb.GenerateR
     return [part.tool_call.call_id for part in decoded_parts if part.HasField("tool_call")]
 
 
-PAIRS = list(itertools.product(("chat", "responses", "messages", "native"), repeat=2))
+PAIRS = list(itertools.product(TEXT_FACES, TEXT_PROVIDERS))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["unary", "stream"])

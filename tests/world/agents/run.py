@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.pairs.table import strict_fake
+from tests.pairs.table import ROOTS, strict_fake
 from tests.support.gateways import KEY, running
 from tests.support.providers.native import Native
 from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
 from tests.support.providers.strict_providers import Provider, text_provider
 from tests.world.agents import model, scenarios
-from tests.world.agents.document import ROOTS, Settings
+from tests.world.agents.document import Settings
 from tests.world.agents.install import Installed
 from tests.world.agents.programs import PICTURE, PROMPT, Program
 from tests.world.agents.recorder import Exchange, Recorder, recording

@@ -13,6 +13,7 @@ import pytest_asyncio
 from google import genai
 from google.genai import types
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.callers.sdk_callers import ResponsesCaller, sdk_caller
 from tests.support.gateways import Running, running
 from tests.support.providers.scenarios import INDENTED, TOOLS
@@ -38,7 +39,7 @@ async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("name", ["chat", "responses", "messages", "native"])
+@pytest.mark.parametrize("name", TEXT_PROVIDERS)
 async def test_an_sdk_reads_indented_arguments(name: str, streamed: bool, gateway: Running) -> None:
     async with sdk_caller(name, gateway.url, gateway.key) as sdk:
         call = sdk.stream if streamed else sdk.call

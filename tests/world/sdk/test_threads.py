@@ -13,9 +13,9 @@ import pytest
 from anthropic import AsyncAnthropic, beta_async_tool
 from anthropic.types.beta import BetaMessage
 
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import SANDBOX, Running, channel, running
 
-FORMATS = ("chat", "responses", "messages", "native")
 RESULT = "18 degrees and a light breeze"
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
@@ -62,7 +62,7 @@ async def chained(data: Path) -> AsyncGenerator[Recorded, None]:
     """Yield the SDK for a gateway that calls another gateway, with a channel of each format."""
     async with running(SANDBOX, data / "inner") as inner:
         config = "channels:\n" + "".join(
-            channel(name, name, f"{inner.url}/v1", f"via-{name}", "famO-5", "famO") for name in FORMATS
+            channel(name, name, f"{inner.url}/v1", f"via-{name}", "famO-5", "famO") for name in TEXT_PROVIDERS
         )
         async with running(config, data / "outer") as outer, recorded(outer) as made:
             yield made
@@ -88,7 +88,7 @@ def text_of(message: BetaMessage) -> str:
 
 
 @both_ways
-@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("upstream", TEXT_PROVIDERS)
 async def test_a_tool_runner_sends_its_new_messages_alone(tmp_path: Path, upstream: str, stream: bool) -> None:
     async with chained(tmp_path) as made:
         called, answered = await run_tools(made.sdk, f"via-{upstream}", stream)
