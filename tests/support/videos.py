@@ -8,7 +8,8 @@ from tests.support.providers.raw import PATIENT
 from tests.support.providers.server import KEY
 from umg_grpc.base.egress_rules import EgressRules, parse_place
 from umg_grpc.upstream.caller_url_fetch import Fetcher
-from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client

@@ -31,7 +31,8 @@ from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.embedding_and_reranking import unary_upstream
 from umg_grpc.upstream.http.image_generation import HttpImages
-from umg_grpc.upstream.http.provider_connection import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, EndpointSource, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner

@@ -15,7 +15,8 @@ from umg_grpc.routing import Router
 from umg_grpc.routing.channel_target import EMBED
 from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
 from umg_grpc.upstream.http.provider_call import HttpCall
-from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from umg_grpc.upstream.http.channel_secrets import MAX_TOKENS, ChannelSecrets
-from umg_grpc.upstream.http.provider_connection import Endpoint
+from umg_grpc.upstream.http.provider_endpoints import Endpoint
 from umg_grpc.upstream.http1.request import Outgoing
 
 BASE = "https://provider.example/v1"

@@ -10,7 +10,8 @@ import uvloop
 
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
 from umg_grpc.base.errors import UmgError
-from umg_grpc.upstream.http.provider_connection import MAX_TEMPLATES, Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import MAX_TEMPLATES, HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES

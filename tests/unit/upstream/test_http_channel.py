@@ -26,7 +26,8 @@ from tests.support.providers.raw import (
 )
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
-from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange

@@ -4,7 +4,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import add_facts
-from umg_grpc.upstream.http.provider_connection import Endpoint
+from umg_grpc.upstream.http.provider_endpoints import Endpoint
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.errors.secret_masking import SecretMask

@@ -9,7 +9,8 @@ from tests.support.providers.raw import answering, failed, provider
 from tests.unit.upstream.test_http_channel import BOTH, PATIENT, Clock, Send
 from umg_grpc.base.errors import Failure
 from umg_grpc.base.provider_failure import FailureKind
-from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 
 PLAIN = "http://provider.example/v1"

@@ -23,7 +23,8 @@ from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_
 from tests.support.service_accounts import PUBLIC_KEY, key_file
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.provider_call import HttpCall
-from umg_grpc.upstream.http.provider_connection import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request
 from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner, short_token
 from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner, read_service_account

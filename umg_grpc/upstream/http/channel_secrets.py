@@ -3,14 +3,11 @@ password.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from yarl import URL
 
+from umg_grpc.upstream.http.provider_endpoints import Endpoint
 from umg_grpc.wire.errors.secret_masking import SecretMask
-
-if TYPE_CHECKING:
-    from umg_grpc.upstream.http.provider_connection import Endpoint
 
 MAX_TOKENS = 8
 """Number of the latest tokens of each key that are masked: calls with a replaced one may still fail."""
@@ -32,7 +29,7 @@ class ChannelSecrets:
     after a key got a new token.
     """
 
-    def __init__(self, endpoints: Sequence["Endpoint"], proxy: str | None = None) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], proxy: str | None = None) -> None:
         self._endpoints = endpoints
         self._proxy = proxy
         self._signers = [endpoint.signer for endpoint in endpoints if endpoint.signer is not None]

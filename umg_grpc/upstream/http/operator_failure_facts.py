@@ -2,19 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.upstream.http.provider_endpoints import Endpoint
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.secret_masking import SecretMask
 from umg_grpc.wire.provider_call_paths import right_base_url
-
-if TYPE_CHECKING:
-    from umg_grpc.upstream.http.provider_connection import Endpoint
 
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12
@@ -27,7 +24,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 
 def add_facts(
     error: UmgError,
-    endpoint: "Endpoint",
+    endpoint: Endpoint,
     secrets: SecretMask,
     path: str,
     status: int = 0,
