@@ -67,6 +67,8 @@ def measures(graph: grimp.ImportGraph) -> Iterator[Measure]:
     yield Measure("rooms", len(rooms), 22, places=rooms)
     between = arrows(graph, modules)
     yield Measure("arrows between rooms", len(between), 99, places=[f"{one} -> {other}" for one, other in between])
+    found = circles(graph, (module for module in modules if top(module) in PRODUCT))
+    yield Measure("circles of modules", len(found), 3, ratchet=True, places=[" <-> ".join(each) for each in found])
     texts = {module: path(module).read_text(encoding="utf-8") for module in modules if top(module) in PRODUCT}
     yield Measure("pure core", round(pure_share(graph, texts), 1), 55, "at least", unit=" %")
 
@@ -89,6 +91,12 @@ def arrows(graph: grimp.ImportGraph, modules: Iterable[str]) -> set[tuple[str, s
         for target in graph.find_modules_directly_imported_by(module)
         if top(target) in PACKAGES and room(module) != room(target)
     }
+
+
+def circles(graph: grimp.ImportGraph, modules: Iterable[str]) -> list[list[str]]:
+    """Return the sets of modules that import each other, directly or by others, also in functions or for types."""
+    loops = {module: graph.find_upstream_modules(module) & graph.find_downstream_modules(module) for module in modules}
+    return sorted(map(sorted, {frozenset({module, *loop}) for module, loop in loops.items() if loop}))
 
 
 def without_layer(modules: Iterable[str]) -> Iterator[str]:

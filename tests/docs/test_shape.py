@@ -37,6 +37,11 @@ def test_arrows_are_counted_between_rooms_and_once() -> None:
     }
 
 
+def test_modules_that_import_each_other_are_one_circle() -> None:
+    made = graph(("a.one", "a.two"), ("a.two", "a.three"), ("a.three", "a.one"), ("a.three", "a.ground"))
+    assert import_graph.circles(made, ["a.one", "a.two", "a.three", "a.ground"]) == [["a.one", "a.three", "a.two"]]
+
+
 def test_a_package_that_no_contract_names_is_in_no_layer() -> None:
     assert list(import_graph.without_layer(["umg_grpc.wire.chat", "umg_grpc.attic.old", "http_facade.app"])) == [
         "umg_grpc.attic"
