@@ -268,8 +268,15 @@ def embedding_matrix(chosen: list[Model]) -> Iterator[Result]:
 
 def matrix(chosen: list[Model], faces: tuple[str, ...] = FACES, features: tuple[str, ...] = ()) -> Iterator[Result]:
     """Yield the outcomes of all features of models and faces. `features`: their ids; empty for all."""
+    return (run(*cell) for cell in cells(chosen, faces, features))
+
+
+def cells(
+    chosen: list[Model], faces: tuple[str, ...] = FACES, features: tuple[str, ...] = ()
+) -> Iterator[tuple[Model, str, Feature]]:
+    """Yield the model, face and feature of each cell of the matrix."""
     for model in chosen:
         for face in faces:
             for feature in TEXT_FEATURES.values():
                 if face in feature.requests and (not features or feature.id in features):
-                    yield run(model, face, feature)
+                    yield model, face, feature
