@@ -11,7 +11,7 @@ import pytest
 from tests.support.redis import RedisServer, opened, scripts
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_shared_limits import let_pass
-from umg_grpc.access import shared_rate_limits
+from umg_grpc.access import shared_concurrency_limits, shared_rate_limits
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
 from umg_grpc.access.shared_rate_limits import LEASE_SECONDS, PREFIX, SharedRequestLimits
@@ -32,6 +32,13 @@ async def concurrency(redis: Redis) -> AsyncIterator[SharedConcurrencyLimits]:
     limits = SharedConcurrencyLimits(redis)
     yield limits
     await limits.aclose()
+
+
+@pytest.fixture
+def late_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls wait for what other processes return late, as all of them do on a busy machine."""
+    monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(shared_concurrency_limits, "GRACE_SECONDS", 60.0)
 
 
 async def admitted(limits: SharedRequestLimits, calls: int, limit: int) -> int:
@@ -73,6 +80,7 @@ async def test_most_concurrent_requests_are_admitted_without_a_command(redis_ser
         assert scripts(redis_server) - before <= 20
 
 
+@pytest.mark.usefixtures("late_returns")
 @pytest.mark.parametrize("limit", [3, 100, 1500])
 async def test_processes_together_admit_exactly_the_limit_of_concurrent_calls(
     redis_server: RedisServer, limit: int
@@ -85,13 +93,14 @@ async def test_processes_together_admit_exactly_the_limit_of_concurrent_calls(
     assert sum(await asyncio.gather(process(), process(), process())) == limit
 
 
+@pytest.mark.usefixtures("late_returns")
 async def test_a_call_waits_for_the_unused_requests_of_another_process(redis: Redis) -> None:
     async with requests(redis) as one, requests(redis) as other:
         assert await admitted(one, 20, 100) == 20
         assert await leased(redis), "the first process has no slice"
         began_at = time.monotonic()
         assert await admitted(other, 100, 100) == 80
-        assert time.monotonic() - began_at < 10
+        assert time.monotonic() - began_at < 30
         assert len(await used(redis)) == 100
 
 
@@ -147,8 +156,21 @@ async def test_a_flood_that_redis_refuses_does_not_reach_it_each_time(redis_serv
 async def test_no_window_has_more_requests_than_the_limit(
     redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, limit, seconds = 1.0, 200, 4.0
+    window, limit, seconds = 2.0, 200, 4.0
     monkeypatch.setattr(shared_rate_limits, "WINDOW_SECONDS", window)
+    for _ in range(8):  # most calls count for what is admitted: other processes may delay this one
+        calls = await admitted_calls(redis_server, limit, seconds)
+        for start, _ in calls:
+            certain = sum(start <= began_at and ended_at <= start + window for began_at, ended_at in calls)
+            assert certain <= limit
+        if is_used := len(calls) > 0.8 * limit * seconds / window:
+            break
+        assert redis_server.command("FLUSHALL") == b"+OK\r\n"
+    assert is_used
+
+
+async def admitted_calls(redis_server: RedisServer, limit: int, seconds: float) -> list[tuple[float, float]]:
+    """Make calls of three processes for some seconds. Return begin and end of the admission of each admitted one."""
     calls = list[tuple[float, float]]()
     end = time.monotonic() + seconds
 
@@ -163,19 +185,21 @@ async def test_no_window_has_more_requests_than_the_limit(
             await asyncio.gather(*(call(limits, pause) for _ in range(5)))
 
     await asyncio.gather(process(0.005), process(0.03), process(0.3))
-    for start, _ in calls:
-        certain = sum(start <= began_at and ended_at <= start + window for began_at, ended_at in calls)
-        assert certain <= limit
-    assert len(calls) > 0.8 * limit * seconds / window
+    return calls
 
 
 async def test_no_more_calls_run_than_the_limit(redis_server: RedisServer) -> None:
     limit, running, most, refused = 8, 0, 0, 0
-    end = time.monotonic() + 3
+    begin = time.monotonic()
+
+    def is_over() -> bool:
+        """Return whether calls were made for long enough, also on a busy machine."""
+        seconds = time.monotonic() - begin
+        return seconds > 60 or (seconds > 3 and most >= limit and refused > 0)
 
     async def call(limits: SharedConcurrencyLimits, pause: float) -> None:
         nonlocal running, most, refused
-        while time.monotonic() < end:
+        while not is_over():
             if await limits.acquire(KEY, limit):
                 running += 1
                 most = max(most, running)
@@ -195,6 +219,7 @@ async def test_no_more_calls_run_than_the_limit(redis_server: RedisServer) -> No
     assert refused
 
 
+@pytest.mark.usefixtures("late_returns")
 async def test_a_call_waits_for_the_unused_permits_of_another_process(redis: Redis) -> None:
     async with concurrency(redis) as one, concurrency(redis) as other:
         for _ in range(2):  # calls that follow each other quickly: their permits are kept
@@ -203,7 +228,7 @@ async def test_a_call_waits_for_the_unused_permits_of_another_process(redis: Red
                 one.release(KEY)
         began_at = time.monotonic()
         assert all(await asyncio.gather(*(other.acquire(KEY, 10) for _ in range(10))))
-        assert time.monotonic() - began_at < 10
+        assert time.monotonic() - began_at < 30
         assert not await one.acquire(KEY, 10)
         for _ in range(10):
             other.release(KEY)
