@@ -9,11 +9,13 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from umg_grpc.access import shared_rate_limits
 from umg_grpc.store.redis_client import Redis
 
 PATIENCE_SECONDS = 10.0
@@ -103,6 +105,12 @@ async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
 def opened(server: RedisServer, now: Callable[[], float] = time.monotonic) -> AbstractAsyncContextManager[Redis]:
     """Return a client whose timeouts are longer than a gateway's: the machine of the tests is busy."""
     return Redis.opened(server.url, now, PATIENCE_SECONDS)
+
+
+def make_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let gateways wait for Redis and for each other: a busy machine must not make them count by themselves."""
+    monkeypatch.setattr(Redis, "opened", partial(Redis.opened, seconds=PATIENCE_SECONDS))
+    monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
 
 
 def scripts(server: RedisServer) -> int:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -16,12 +15,10 @@ import pytest
 from aiohttp import web
 
 from tests.support.gateways import SANDBOX, Running, channel, running
-from tests.support.redis import PATIENCE_SECONDS, RedisServer, scripts
+from tests.support.redis import RedisServer, make_patient, scripts
 from tests.support.serving import serving
-from umg_grpc.access import shared_rate_limits
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.store.redis_client import Redis
 from umg_grpc.v1 import pb, rpc
 
 MODEL = "famO-5"
@@ -200,16 +197,10 @@ async def test_a_grpc_caller_gets_the_status_the_limit_and_the_headers(sandbox: 
     assert error.retry_after is None
 
 
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let gateways wait for Redis and for each other: a busy machine must not make them count by themselves."""
-    monkeypatch.setattr(Redis, "opened", partial(Redis.opened, seconds=PATIENCE_SECONDS))
-    monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
-
-
 async def test_two_gateways_that_share_a_redis_admit_the_limit_together(
     tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch)
+    make_patient(monkeypatch)
     config = f"{SANDBOX}\nredis: {redis_server.url}\n"
     async with running(config, tmp_path) as one, running(config, tmp_path) as other, aiohttp.ClientSession() as session:
         key = await new_key(one, rpm=6, tpm=100_000, most=100)
@@ -221,7 +212,7 @@ async def test_of_many_concurrent_calls_two_gateways_admit_exactly_the_requests_
     tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit, callers, calls = 200, 30, 5
-    be_patient(monkeypatch)
+    make_patient(monkeypatch)
     config = f"{SANDBOX}\nredis: {redis_server.url}\noverload: {{lag: 10}}\n"
     async with running(config, tmp_path) as one, running(config, tmp_path) as other, aiohttp.ClientSession() as session:
         key = await new_key(one, rpm=limit)

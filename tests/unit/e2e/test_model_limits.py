@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.gateways import SANDBOX, Running, channel, running
 from tests.support.processes import run
-from tests.support.redis import RedisServer
+from tests.support.redis import RedisServer, make_patient
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.base.grpc_status import from_rpc
@@ -102,7 +102,10 @@ async def test_the_keys_share_the_concurrent_requests_of_a_model(tmp_path: Path)
         assert (await post(gateway, keys[2], "m"))[0] == 200
 
 
-async def test_replicas_share_the_limit_through_redis(redis_server: RedisServer, tmp_path: Path) -> None:
+async def test_replicas_share_the_limit_through_redis(
+    redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_patient(monkeypatch)
     config = f"{with_limits('{rpm: 10}')}redis: {redis_server.url}\n"
     async with running(config, tmp_path / "one") as one, running(config, tmp_path / "other") as other:
         statuses = [(await post(gateway, gateway.key))[0] for _ in range(10) for gateway in (one, other)]
