@@ -164,7 +164,7 @@ async def test_headers_of_a_slow_stream_come_through_both_gateways_before_its_co
     model = f"free/{face}"
     body = TEXT_FACES[face].body(Request("Hi"), model, stream=True)
     url, headers = chain.front.url + TEXT_FACES[face].path(model, True), TEXT_FACES[face].credentials(chain.front.key)
-    async with asyncio.timeout(30), chain.front.session.post(url, json=body, headers=headers) as response:
+    async with asyncio.timeout(60), chain.front.session.post(url, json=body, headers=headers) as response:
         assert response.status == 200
         first = await response.content.readany()
         assert b"Hi" not in first, "a heartbeat comes before the content"

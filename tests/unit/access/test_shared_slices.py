@@ -36,7 +36,7 @@ async def concurrency(redis: Redis) -> AsyncIterator[SharedConcurrencyLimits]:
 
 @pytest.fixture
 def late_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let calls wait for what other processes return late, as all of them do on a busy machine."""
+    """Let calls wait for requests that other processes return late, as all processes do on a busy machine."""
     monkeypatch.setattr(shared_rate_limits, "GRACE_SECONDS", 60.0)
     monkeypatch.setattr(shared_concurrency_limits, "GRACE_SECONDS", 60.0)
 
@@ -158,7 +158,7 @@ async def test_no_window_has_more_requests_than_the_limit(
 ) -> None:
     window, limit, seconds = 2.0, 200, 4.0
     monkeypatch.setattr(shared_rate_limits, "WINDOW_SECONDS", window)
-    for _ in range(8):  # most calls count for what is admitted: other processes may delay this one
+    for _ in range(8):  # the most admitted calls count: other processes may delay this one
         calls = await admitted_calls(redis_server, limit, seconds)
         for start, _ in calls:
             certain = sum(start <= began_at and ended_at <= start + window for began_at, ended_at in calls)

@@ -24,7 +24,7 @@ from umg_grpc.process.worker_processes import Workers
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """
-drain: 5
+drain: 600
 channels:
   - name: main
     protocols: [chat]
@@ -471,7 +471,7 @@ async def test_a_key_is_shown_with_its_scopes_and_rotated(setting: Setting) -> N
 
 async def test_an_expired_drain_fails_the_open_call_and_ends(setting: Setting) -> None:
     setting.write("endless")
-    setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 3"))
+    setting.config.write_text(setting.config.read_text().replace("drain: 600", "drain: 6"))
     loop = asyncio.get_running_loop()
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
         body = {"model": "endless", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
@@ -484,13 +484,13 @@ async def test_an_expired_drain_fails_the_open_call_and_ends(setting: Setting) -
                 seen += chunk
         assert b"shutting down" in seen.rpartition(b"data: ")[2]
         assert await asyncio.wait_for(served.process.wait(), 60) == 0
-        assert loop.time() - stopped_at < 2 * 3  # as long as it would take where each of two waits took the whole drain
+        assert loop.time() - stopped_at < 2 * 6  # as long as it would take where each of two waits took the whole drain
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 async def test_calls_over_grpc_that_outlast_a_drain_fail_as_unavailable(setting: Setting, streamed: bool) -> None:
     setting.write(model := "endless" if streamed else "silent")
-    setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 1"))
+    setting.config.write_text(setting.config.read_text().replace("drain: 600", "drain: 1"))
     request = pb.GenerateRequest(model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])])  # fmt: skip
     metadata = (("authorization", f"Bearer {KEY}"),)
     async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:

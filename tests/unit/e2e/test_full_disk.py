@@ -109,7 +109,7 @@ async def test_calls_on_a_full_disk_are_charged_and_the_process_is_not_ready(
             async with grpc.aio.insecure_channel(served.grpc) as channel:
                 watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""))
                 state = health_pb2.HealthCheckResponse
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while (await watch.read()).status != state.NOT_SERVING:
                         pass
                     disk.empty(served.process.pid)

@@ -113,7 +113,7 @@ async def test_the_parts_of_a_batch_have_the_channels_deadline_or_the_callers(
     request = pb.EmbedRequest(model="m", inputs=[pb.EmbeddingInput(text="a"), pb.EmbeddingInput(text="b")])
     codec = EMBEDDING_FORMATS["embeddings"]
     async with provider(stall) as made, Client.opened() as client:
-        http = channel(client, made, replace(PATIENT, total=0.2))
+        http = channel(client, made, replace(PATIENT, total=1))
         call = HttpEmbedding(http, [codec], max_items=1).prepare(request, "m")
         error = await failed(call.send(seconds))
     assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT" if failure else "DEADLINE_EXCEEDED", failure)

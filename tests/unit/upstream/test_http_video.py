@@ -159,7 +159,7 @@ async def test_a_submission_without_an_answer_in_time_is_ambiguous(seconds: floa
         await link.request()
         await link.left()
 
-    deadlines = Deadlines(connect=5, first_byte=5, idle=5, total=0.3)
+    deadlines = Deadlines(connect=5, first_byte=5, idle=5, total=1)
     async with provider(silent) as made, opened_videos(made.url, VID_A, deadlines=deadlines) as videos:
         with pytest.raises(UmgError) as caught:
             await videos.submit(submission("sora-2"), seconds)

@@ -72,7 +72,7 @@ class Upstream:
         """Number of connections."""
         return len(self.links)
 
-    async def still_at_work(self, seconds: float = 5) -> dict[str, int]:
+    async def still_at_work(self, seconds: float = 60) -> dict[str, int]:
         """Wait until no request is in flight. Return the number of requests that remain after the time limit, by order.
         To be called when all callers have disconnected, which a server notices some iterations of its event loop later.
         """
