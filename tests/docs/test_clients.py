@@ -7,8 +7,9 @@ import tomllib
 import pytest
 import yaml
 
+from tests.pairs.table import ROOTS
 from tests.support.gateways import SANDBOX
-from tests.world.agents.document import ADDRESS, BLOCK, KEY, MODEL, PAGE, ROOTS, Settings, libraries, settings
+from tests.world.agents.document import ADDRESS, BLOCK, KEY, MODEL, PAGE, Settings, libraries, settings
 from tests.world.agents.programs import PROGRAMS
 from umg_grpc.config import parse
 
