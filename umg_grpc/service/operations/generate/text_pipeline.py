@@ -32,7 +32,8 @@ from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.response_pipeline import ResponseStep
+from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
+from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.v1 import pb
@@ -62,9 +63,18 @@ class GenerationPipeline(
         schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
         the key is exceeded.
         """
-        admitted = _arrived(call, message, request, stream=stream)
+        admitted = GenerationCall(
+            call=call,
+            message=message,
+            request=request,
+            notes=call.arrival.notes or NO_NOTES,
+            full_request=request,
+            stream=stream,
+        )
         try:
-            await self._run(self._entrance, admitted)
+            for step in self._entrance:  # as `_run` does, which costs a coroutine
+                if (waiting := step(admitted)) is not None:
+                    await waiting
         except BaseException:  # cancellation too: another call may continue the thread then
             await self.close(call, admitted.continued)
             raise
@@ -75,7 +85,14 @@ class GenerationPipeline(
         continues, to count its tokens: no limit and no price of the model matters. `message`: gRPC message that
         contains `request`. Raise UmgError.
         """
-        counted = _arrived(call, message, request, counted=True)
+        counted = GenerationCall(
+            call=call,
+            message=message,
+            request=request,
+            notes=call.arrival.notes or NO_NOTES,
+            full_request=request,
+            counted=True,
+        )
         await self._run(self._reading, counted)
         call.facts.model = counted.model.id
         counted.full_request = counted.request
@@ -111,8 +128,10 @@ class GenerationPipeline(
             given.source, FORMATS, decode, none="no text format", limit=limit
         )
 
-    def _validate(self, admitted: GenerationCall) -> Awaitable[None] | None:
-        waiting, request = super()._validate(admitted), admitted.request
+    def _validate(self, admitted: GenerationCall) -> None:
+        request = admitted.request
+        if admitted.is_canonical:
+            check(checked_message(admitted))
         if not (
             request.messages
             or request.instructions
@@ -122,7 +141,6 @@ class GenerationPipeline(
         ):
             text = "messages must not be empty; send at least one"
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
-        return waiting
 
     def _apply_rules(self, admitted: GenerationCall) -> None:
         """Apply the rules of the model's family. Raise UmgError if the request breaks one."""
@@ -261,21 +279,6 @@ class GenerationPipeline(
             if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
                 return None
             raise
-
-
-def _arrived(
-    call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool = False, counted: bool = False
-) -> GenerationCall:
-    """Return a call that has taken no step yet."""
-    return GenerationCall(
-        call=call,
-        message=message,
-        request=request,
-        notes=call.arrival.notes or NO_NOTES,
-        full_request=request,
-        stream=stream,
-        counted=counted,
-    )
 
 
 def _apply_rules(
