@@ -71,7 +71,7 @@ RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[None] | None]
 
 
 class Pipeline(ABC, Generic[AdmittedT]):
-    """Pipeline of one operation: runs its steps for each call, in the order of `STEPS`."""
+    """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `STEPS`."""
 
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
@@ -83,7 +83,8 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self._operation = operation
         self._access = ModelAccess(context.channels, operation, note_unpriced)
         taken = self._request_steps()
-        order = [step for step in in_order({*taken, *self._enclosing_steps()}) if step in taken]
+        self.steps = in_order({*taken, *self._enclosing_steps()})
+        order = [step for step in self.steps if step in taken]
         self._reading = tuple(taken[step] for step in order if step in READING)
         self._admission = tuple(taken[step] for step in order if step not in READING)
         self._entrance = (*self._reading, *self._admission)

@@ -1,7 +1,7 @@
 """Pipeline of the operations with one request and one response, which is never streamed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Generic
 
 from umg_grpc.operations import UnaryOperation
@@ -12,7 +12,7 @@ from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
-from umg_grpc.service.pipeline.steps import COMPLETE, Step
+from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
@@ -72,6 +72,9 @@ class UnaryPipeline(
         protocol, pins = face.protocol if face else "", admitted.call.caller.channels
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
         return preferences, UnaryEncoder(admitted, face, context.channels.unary.of(self._row))
+
+    def _enclosing_steps(self) -> Collection[Step]:
+        return [*super()._enclosing_steps(), SETTLE]  # of a cached response too: `respond` takes this step
 
     def _response_steps(
         self,
