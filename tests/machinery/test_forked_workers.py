@@ -136,7 +136,7 @@ def run(folder: Path, files: dict[str, str], *options: str) -> Outcome:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     verdicts = {}
     for case in ElementTree.parse(folder / "report.xml").iter("testcase"):
@@ -216,7 +216,7 @@ def test_an_interrupt_stops_all_workers(tmp_path: Path) -> None:
     with subprocess.Popen(command([]), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         (tmp_path / "reached").open().close()
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert (tmp_path / "started").read_text() == (tmp_path / "stopped").read_text()

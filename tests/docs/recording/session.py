@@ -71,7 +71,7 @@ async def _curl(command: str, served: Served) -> str:
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "UMG_API_KEY": served.key},
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    out, _ = await asyncio.wait_for(process.communicate(), 180)
     return json.dumps(json.loads(out), ensure_ascii=False)
 
 

@@ -60,7 +60,7 @@ def test_the_types_of_the_installed_sdks_are_found(root: object) -> None:
 
 def test_the_command_prints_the_findings_as_json() -> None:
     command = [sys.executable, "-m", "scripts.vendors", "--installed", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     written = json.loads(done.stdout)
     assert (written["findings"], written["failed"]) == ([], [])
     assert written["listed"] > 100

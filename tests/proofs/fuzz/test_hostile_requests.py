@@ -126,7 +126,7 @@ class Caller:
         lines = b"".join(b"%b: %b\r\n" % field for field in fields.items())
         try:
             writer.write(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method.encode(), path.encode(), lines, body))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 answer = await reader.read()
         finally:
             writer.close()

@@ -28,7 +28,7 @@ def test_each_client_may_need_a_connection_to_a_provider() -> None:
 def test_where_too_few_files_may_be_open_nothing_is_served_and_the_reason_is_reported(tmp_path: Path) -> None:
     command = f"{sys.executable} -m umg_grpc.cli serve --data {tmp_path} --http 127.0.0.1:0 --grpc 127.0.0.1:0"
     limited = ["sh", "-c", f"ulimit -n 256 && exec {command}"]
-    ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(limited, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith(
         "umg: the system lets this process have 256 open files, and it needs 1024 or more: raise the hard limit"

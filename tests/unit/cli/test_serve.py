@@ -535,7 +535,7 @@ async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None
         env={**os.environ, **ENVIRONMENT},
     )
     assert process.stdout is not None
-    while not (line := (await asyncio.wait_for(process.stdout.readline(), 60)).decode()).startswith("curl"):
+    while not (line := (await asyncio.wait_for(process.stdout.readline(), 180)).decode()).startswith("curl"):
         assert line
     process.terminate()
     assert await asyncio.wait_for(process.wait(), 60) == 0

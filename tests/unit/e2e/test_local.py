@@ -88,7 +88,7 @@ async def answer_in_terminal(served: Served) -> str:
     arguments = ("chat", "--grpc", served.grpc, "--max-tokens", str(TOKENS), "--temperature", "0")
     program = Program(arguments, {**os.environ, "UMG_API_KEY": served.key})
     process = await start_with_input(f"{QUESTION}\n".encode(), program)
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    out, _ = await asyncio.wait_for(process.communicate(), 180)
     assert process.returncode == 0
     return out.decode().strip()
 
@@ -214,7 +214,7 @@ async def test_the_printed_curl_line_works_when_pasted(served: Served) -> None:
         stderr=asyncio.subprocess.PIPE,
         env=served.environment,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 180)
     assert process.returncode == 0, err
     assert out.endswith(b"data: [DONE]\n\n")
     assert out.count(b"data: {") > 3

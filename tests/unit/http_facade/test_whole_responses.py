@@ -73,7 +73,7 @@ async def test_an_answer_has_the_same_head_for_every_kind_of_connection(face: Fa
 async def test_a_stream_to_an_http_1_0_client_ends_with_its_connection(face: Face, header: str) -> None:
     reader, writer = await connected(face)
     writer.write(request("1.0", header, stream=True))
-    async with timeout(20):
+    async with timeout(60):
         answer = await reader.read()
     assert answer.startswith(b"HTTP/1.0 200 OK\r\n")
     assert answer.endswith(b"data: [DONE]\n\n")

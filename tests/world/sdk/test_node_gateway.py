@@ -145,5 +145,5 @@ async def test_the_documented_lines_of_the_ai_sdk_print_an_answer(sandbox: Runni
         env={**os.environ, "UMG_API_KEY": sandbox.key},
         stdout=asyncio.subprocess.PIPE,
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    out, _ = await asyncio.wait_for(process.communicate(), 180)
     assert "simulated answer" in out.decode()

@@ -409,7 +409,7 @@ logging.getLogger("some.library").warning("shown")
 @pytest.mark.parametrize("form", ["configured", "bare"])
 def test_the_library_does_not_touch_the_log(form: str) -> None:
     command = [sys.executable, "-W", "error", "-c", LOADING, form]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert run.returncode == 0, run.stderr
     assert "shown" in run.stderr
     assert "hidden" not in run.stderr
