@@ -15,7 +15,7 @@ from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import SIMULATED, Channel, ChannelModel
+from umg_grpc.config.values import SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
@@ -32,7 +32,7 @@ from umg_grpc.wire.provider_protocols import (
     key_header,
 )
 
-OWN_PROTOCOLS = ("local", SIMULATED)
+OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
 PROTOCOLS: Mapping[ModelOperation, Collection[str]] = {value: row.protocols for value, row in OPERATIONS.items()}
 """Protocols of the providers that can do an operation."""
@@ -144,8 +144,8 @@ def _check_keys(
 
     `own`: the channel's protocol if it is one of `OWN_PROTOCOLS`, which have no network settings; else None.
     """
-    if entry.pace is not None and own != SIMULATED:
-        document.problem((*path, "pace"), f"expected only of a `{SIMULATED}` channel")
+    if entry.pace is not None and own != SIMULATED_PROTOCOL:
+        document.problem((*path, "pace"), f"expected only of a `{SIMULATED_PROTOCOL}` channel")
     if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
         document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
     if entry.prompt_caching is not None and protocols and not any(map(has_cache_marks, protocols)):

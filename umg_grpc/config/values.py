@@ -27,7 +27,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
 
-SIMULATED = "sandbox"
+SIMULATED_PROTOCOL = "sandbox"
 """Protocol of the channels that the simulated provider serves."""
 
 
@@ -104,7 +104,7 @@ class Channel:
     @property
     def is_simulated(self) -> bool:
         """Whether the simulated provider serves the channel: a call fails there only if its caller demands it."""
-        return SIMULATED in self.protocols
+        return SIMULATED_PROTOCOL in self.protocols
 
 
 @dataclass(frozen=True, kw_only=True)

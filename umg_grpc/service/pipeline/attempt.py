@@ -14,7 +14,7 @@ from umg_grpc.service.telemetry.telemetry_interface import AttemptSpan
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.dropped_fields_report import Report
 
-SUCCEEDED, CALLER_LEFT, REFUSED = "ok", "left", "refused"
+ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED = "ok", "left", "refused"
 """Outcomes of attempts: a success, a cancelled attempt, and a request that the channel cannot serve. The other outcomes
 are the kinds of failures.
 """

@@ -9,7 +9,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
 from umg_grpc.wire.core.gateway_headers import STRICT
 
-CANCELLED = "CANCELLED"
+CANCELLED_REASON = "CANCELLED"
 
 
 def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
@@ -44,7 +44,7 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
         duration_micros=int((time.perf_counter() - began_at) * 1e6),
         status=progress.status,
         request_id=progress.request_id,
-        reason=CANCELLED if outcome == CALLER_LEFT else "",
+        reason=CANCELLED_REASON if outcome == CALLER_LEFT else "",
         protocol=attempt.call.report.protocol,
     )
     if error is not None:

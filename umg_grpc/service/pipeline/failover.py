@@ -10,7 +10,7 @@ import structlog
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.attempt import CALLER_LEFT, REFUSED, SUCCEEDED, AttemptT
+from umg_grpc.service.pipeline.attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED, AttemptT
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
@@ -76,7 +76,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         attempt = self.attempt
         if error is None:
             for record in self._observers.ended:
-                record(self.call, attempt, SUCCEEDED, None)
+                record(self.call, attempt, ATTEMPT_SUCCEEDED, None)
             self._plan.encoder.note_success(attempt)
             return False
         if not isinstance(error, UmgError):
@@ -154,7 +154,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
         """End the attempt with a failure. Return the error for the caller, with the model id that the caller sent."""
         error = with_channel(error, attempt.target, self._model, self._requested_model)
-        self._end(attempt, error.failure.value if error.failure else REFUSED, error)
+        self._end(attempt, error.failure.value if error.failure else REQUEST_REFUSED, error)
         return under_public_name(error, attempt.target, self._requested_model)
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
