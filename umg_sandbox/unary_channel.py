@@ -1,15 +1,51 @@
 """Simulated operations with one request and one response: the table from which a channel takes them."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
-from umg_grpc.operations import UnaryOperation
+from google.protobuf.message import Message
+
+from umg_grpc.operations import UNARY, UnaryOperation
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank
+from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
+
+
+@dataclass(frozen=True)
+class SandboxExample:
+    """Operation that is not computed: each call gets the example of its row. The marks `[[fail]]`, `[[fail:429]]` and
+    `[[slow]]` in a text of the request select a fault.
+    """
+
+    example: Message
+    deadlines: Deadlines
+
+    def is_slow(self, request: Message, size: int) -> bool:
+        return False
+
+    def prepare(self, request: Message, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxExampleCall":
+        return SandboxExampleCall(self, str(request))
+
+
+@dataclass(frozen=True)
+class SandboxExampleCall:
+    """Call that returns the example."""
+
+    upstream: SandboxExample
+    text: str
+    report: Report = field(default_factory=Report)
+
+    async def send(self, seconds: float) -> Message:
+        await raise_in_unary_call([self.text], seconds, self.upstream.deadlines)
+        return deepcopy(self.upstream.example)
 
 
 def simulated_operations(
@@ -21,3 +57,6 @@ def simulated_operations(
     first, total = first_byte_seconds, total_seconds
     yield EMBEDDING, SandboxEmbedding(engine, lengths=lengths, first_byte_seconds=first, total_seconds=total)
     yield RERANKING, SandboxRerank(engine, first_byte_seconds=first, total_seconds=total)
+    for row in UNARY.values():
+        if row.example is not None:
+            yield row, SandboxExample(row.example, Deadlines(first, total))

@@ -17,6 +17,8 @@ EMBEDDING = UnaryOperation(
     request=pb.EmbedRequest,
     response=pb.EmbedResponse,
     probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
+    most_quantities=lambda _, size: {REQUEST: 1, INPUT: size},
+    example=None,
     paths={"/v1/embeddings": "embeddings"},  # those of the native API are in its table of actions
     tag="Embeddings and reranking",
     summary="Embed texts",

@@ -1,6 +1,6 @@
 """Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
@@ -77,6 +77,10 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
 class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     """Operation with one request and one response, which is never streamed. All of its parts are found by this row."""
 
+    most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
+    """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
+    example: ResponseT_co | None
+    """Response of the simulated provider; None for an operation that it computes."""
     paths: Mapping[str, str]
     """Path of the HTTP API -> name of the wire format that it has."""
     tag: str

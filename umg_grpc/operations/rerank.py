@@ -1,9 +1,25 @@
 """Reranking of documents by their relevance to a query."""
 
-from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH
+from collections.abc import Mapping
+
+from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import RERANK_PROTOCOLS
+
+DOCUMENTS_OF_A_SEARCH = 100
+"""Number of documents that a provider charges as one search unit."""
+SPLIT_BYTES = 250
+"""Smallest number of bytes for which a provider may count a further document: it splits documents of more than 500
+tokens, including the query.
+"""
+
+
+def _most_quantities(request: pb.RerankRequest, size: int) -> Mapping[Unit, int]:
+    searches = -(-(len(request.documents) + size // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
+    tokens = size + len(request.query.encode()) * len(request.documents)  # some count the query for each document
+    return {REQUEST: 1, INPUT: tokens, SEARCH: searches}
+
 
 RERANKING = UnaryOperation(
     value=pb.MODEL_OPERATION_RERANK,
@@ -17,6 +33,8 @@ RERANKING = UnaryOperation(
     request=pb.RerankRequest,
     response=pb.RerankResponse,
     probe=pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    most_quantities=_most_quantities,
+    example=None,
     paths={"/v1/rerank": "rerank", "/v2/rerank": "rerank_v2"},
     tag="Embeddings and reranking",
     summary="Rank documents by a query",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+from google.protobuf.message import Message
+
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.caching.cache_key import CacheableRequest, key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
@@ -19,9 +21,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
 Request = TypeVar("Request", bound=CacheableRequest)
-Response = TypeVar(
-    "Response", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
-)
+Response = TypeVar("Response", bound=Message)
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
 """Values of the header `x-umg-cache`: the response came from the cache, was made and cached, was made and cannot be

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, assert_never
+from typing import Any, Generic, Self, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -34,14 +34,7 @@ CACHEABLE_FINISH_REASONS = frozenset(
     }
 )
 
-Response = TypeVar(
-    "Response",
-    bound=pb.GenerateResponse
-    | pb.StreamGenerateResponse
-    | pb.EmbedResponse
-    | pb.RerankResponse
-    | pb.GenerateImageResponse,
-)
+Response = TypeVar("Response", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,13 +300,7 @@ def _digest(entry_key: str) -> bytes:
     return hashlib.sha256(entry_key.encode()).digest()
 
 
-def _is_cacheable(
-    message: pb.GenerateResponse
-    | pb.StreamGenerateResponse
-    | pb.EmbedResponse
-    | pb.RerankResponse
-    | pb.GenerateImageResponse,
-) -> bool:
+def _is_cacheable(message: Message) -> bool:
     """Return whether a response is complete: it ended by itself, at its length limit or with tool calls, not by an
     error or a filter.
     """
@@ -322,10 +309,8 @@ def _is_cacheable(
             ends = [candidate.finish_reason for candidate in message.candidates]
         case pb.StreamGenerateResponse():
             ends = [event.finished.finish_reason for event in message.events if event.HasField("finished")]
-        case pb.EmbedResponse() | pb.RerankResponse() | pb.GenerateImageResponse():
+        case _:  # without a reason why it ended
             return True
-        case unhandled:
-            assert_never(unhandled)
     return bool(ends) and CACHEABLE_FINISH_REASONS.issuperset(ends)
 
 

@@ -5,8 +5,10 @@ tokens of the response are bounded by the maximum that the provider is sent.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
+
+from google.protobuf.message import Message
 
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.price_rates import Terms, highest_prices
@@ -27,6 +29,7 @@ from umg_grpc.knowledge.prices import (
     Prices,
     Unit,
 )
+from umg_grpc.operations import UNARY, UnaryOperation
 from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
@@ -61,15 +64,12 @@ MIN_REASONING_TOKENS = 1025
 """Tokens for reasoning by which a translated output limit may be raised if the request sets no larger reasoning
 budget.
 """
-DOCUMENTS_OF_A_SEARCH = 100
-"""Number of documents that a reranking provider charges as one search unit."""
-SPLIT_BYTES = 250
-"""Smallest number of bytes for which a reranking provider may count a further document: it splits documents of more
-than 500 tokens, including the query.
-"""
 FAST = "fast"
 """Class of service in the rates of fast answers."""
 SPEED = b'"speed"'
+UNARY_OF_REQUESTS: Mapping[type[Message], UnaryOperation[Message, Message]] = {
+    row.request: row for row in UNARY.values()
+}
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
 OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
@@ -128,11 +128,8 @@ def cost_bound(
     prices = _highest(prices, MAX_COUNT, "", now)
     if isinstance(request, pb.GenerateImageRequest):
         return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
-    tokens, searches = text_bytes(request), 0
-    if isinstance(request, pb.RerankRequest):  # some providers count the query for each document
-        searches = -(-(len(request.documents) + tokens // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
-        tokens += len(request.query.encode()) * len(request.documents)
-    fixed = tokens * prices.highest(INPUT) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
+    quantities = UNARY_OF_REQUESTS[type(request)].most_quantities(request, text_bytes(request))
+    fixed = sum(count * prices.highest(unit) for unit, count in quantities.items())
     return CostBound(fixed, 0, 0, 0)
 
 

@@ -14,6 +14,7 @@ from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
+from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 
@@ -49,8 +50,10 @@ class UnaryPipeline(
 
     async def _settle(self, admitted: UnaryCall[RequestT], response: ResponseT) -> None:
         """Complete the response, which may be a cached one, and record its usage unless it is cached. The default
-        records none.
+        records a call without tokens.
         """
+        if not admitted.call.facts.is_cached:
+            admitted.call.facts.usage = pb.Usage()
 
     async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
         given, limit = admitted.request, self._context.body_limit
