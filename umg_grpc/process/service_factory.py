@@ -197,7 +197,7 @@ class Service:
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self._files = FileServicer(process.links, process.blobs)
-        self.tasks = _tasks(config, store, context, process)
+        self.tasks = _tasks(config, store, channels, process)
         self._submissions = Submissions(context, self.tasks.context, self.tasks.accepted)
         self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
@@ -367,13 +367,13 @@ class Service:
         return ""
 
 
-def _tasks(config: Config, store: Store, pipeline: PipelineContext, process: ProcessContext) -> Tasks:
+def _tasks(config: Config, store: Store, channels: Channels, process: ProcessContext) -> Tasks:
     """Create the object that runs the video tasks of this process; it is not started yet."""
     context = TaskContext(
         *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRIES),
         has_usage=process.usage is not None,
     )
-    return Tasks(pipeline, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
+    return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)
 
 
 def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, process: ProcessContext) -> VideoServicer:

@@ -1,1 +1,1 @@
-"""Video tasks that survive a restart: submission, polls of the providers, notifications of callers, and results."""
+"""Video tasks that survive a restart: polls of the providers, notifications of callers, look-up, and results."""

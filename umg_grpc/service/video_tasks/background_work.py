@@ -6,7 +6,7 @@ from contextlib import suppress
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.config.values import VideoTaskConfig
-from umg_grpc.service.pipeline.base_pipeline import PipelineContext
+from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.caller_notifier import Notifier
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
@@ -36,7 +36,7 @@ class Tasks:
 
     def __init__(
         self,
-        pipeline: PipelineContext,
+        channels: Channels,
         context: TaskContext,
         locks: ProcessLocks,
         fetcher: Fetcher,
@@ -48,10 +48,10 @@ class Tasks:
         self.accepted = AcceptedTasks(context, locks.directory)
         self._locks = locks
         self._config = config
-        self._mirror = Mirror(context.rows, pipeline.channels, fetcher, blobs, context.now, context.metrics.copied)
+        self._mirror = Mirror(context.rows, channels, fetcher, blobs, context.now, context.metrics.copied)
         outcomes = Outcomes(context, blobs, config.ttl, self._mirror.add)
         self._poller = Poller(
-            pipeline.channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second
+            channels, context, outcomes, concurrency=config.concurrency, per_second=config.polls_per_second
         )
         self._notifier = Notifier(context, fetcher)
         self._takeover: Background | None = None
