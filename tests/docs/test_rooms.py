@@ -1,5 +1,6 @@
 """Page on the tests: it names each room and each folder of a room, and there are no others."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def test_every_command_of_a_proof_exists() -> None:
 
 def test_no_test_lies_outside_of_a_room() -> None:
     assert {path.name for path in TESTS.glob("*.py")} == {"__init__.py", "conftest.py", "install.py"}
+
+
+@pytest.mark.parametrize(
+    "path", ["Makefile", ".ci/run", "docs/contributing.md", *(f"tests/{room}/README.md" for room in ("pairs", "world"))]
+)
+def test_a_command_runs_a_module_of_the_tests_that_exists(path: str) -> None:
+    text = (TESTS.parent / path).read_text(encoding="utf-8")
+    for name in re.findall(r"-m\s+(tests[\w.]+)", text):
+        assert importlib.util.find_spec(name) is not None, name
 
 
 def test_the_folders_of_unit_tests_are_named_by_packages() -> None:
