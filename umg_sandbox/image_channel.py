@@ -19,7 +19,7 @@ from umg_grpc.knowledge.families.image import (
     requested_pixels,
     tier_of,
 )
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG, read_header
 from umg_grpc.wire.core.json import invalid
@@ -56,7 +56,7 @@ class SandboxImages:
     half of several images fails.
     """
 
-    def __init__(self, budget: AnswerBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
+    def __init__(self, budget: ResponseBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
         """Create the image generation of a channel. `budget`: memory for large responses; `first_byte_seconds`,
         `total_seconds`: time limits of a call, of which the mark `[[slow]]` exceeds the first.
         """

@@ -9,11 +9,11 @@ from tests.support.providers.images.image_file_texts import png
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
 from umg_grpc.knowledge.families.image import FAMILY_FIELDS, MODELS
-from umg_grpc.upstream.answer_memory_budget import FREE_BYTES, MAX_BYTES
 from umg_grpc.upstream.http.image_generation import MAX_CONCURRENT_CALLS
 from umg_grpc.upstream.http.image_tasks import MAX_FAILED_QUERIES
 from umg_grpc.upstream.http.image_url_inlining import MAX_CONCURRENT, MAX_TOTAL_BYTES
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.upstream.response_memory_budget import FREE_BYTES, MAX_BYTES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 

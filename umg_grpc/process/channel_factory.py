@@ -27,7 +27,6 @@ from umg_grpc.process.channel_file_checks import service_account, tls_context
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.embedding_and_reranking import unary_upstream
 from umg_grpc.upstream.http.image_generation import HttpImages
@@ -47,6 +46,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.local.unsupported_content import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.unary_format import codecs_of
@@ -87,7 +87,7 @@ class ChannelFactory:
         client: Client,
         engine: WordLlamaEngine,
         local: LocalSource | None,
-        budget: AnswerBudget,
+        budget: ResponseBudget,
         fetcher: Fetcher,
         now: Callable[[], float] = time.time,
     ) -> None:

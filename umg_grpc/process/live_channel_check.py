@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from umg_grpc.config import Config
 from umg_grpc.process.channel_factory import ChannelFactory
 from umg_grpc.service.channel_check import CheckResult, check_channels
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 
 
 async def call_channels(config: Config, seconds: float) -> Sequence[CheckResult]:
@@ -19,5 +19,5 @@ async def call_channels(config: Config, seconds: float) -> Sequence[CheckResult]
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress))
         engine = WordLlamaEngine()
         stack.push_async_callback(engine.aclose)
-        factory = ChannelFactory(client, engine, None, AnswerBudget(), fetcher)
+        factory = ChannelFactory(client, engine, None, ResponseBudget(), fetcher)
         return await check_channels(config.channels, factory.channels(config), seconds)

@@ -98,10 +98,10 @@ from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.process_locks import ProcessLocks
 from umg_grpc.store.redis_client import Redis
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import rpc
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRIES
@@ -138,7 +138,7 @@ class ProcessContext(NamedTuple):
     key_uses: KeyUses
     telemetry: Telemetry | None
     fetcher: Fetcher
-    answer_budget: AnswerBudget
+    response_budget: ResponseBudget
     blobs: BlobStore | None
     links: FileLinks
     signatures: CallbackSignatures
@@ -191,7 +191,7 @@ class Service:
         text = GenerationPipeline(context, memory)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
         self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
-        delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.answer_budget)
+        delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)
         report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
@@ -433,13 +433,13 @@ async def open_service(
         usage = open_usage_log(config, store, data, metrics, stack)
         key_uses = started(KeyUses(Keys(store), skew=lambda: store.clock.skew_seconds), stack)
         fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
-        answer_budget = AnswerBudget()
+        response_budget = ResponseBudget()
         secret = link_secret(config.secret, data)
         task_process = secrets.token_hex(8)
         process = ProcessContext(
             *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
             fetcher=fetcher,
-            answer_budget=answer_budget,
+            response_budget=response_budget,
             blobs=open_blob_store(config, store, data, metrics, stack),
             links=FileLinks(secret, config.blobs.ttl, partial(utc_of, store.clock), config.accepted_secrets),
             signatures=CallbackSignatures(secret, config.accepted_secrets),
@@ -448,7 +448,7 @@ async def open_service(
             model_lists=ModelListFiles(data),
             counts_alone=counts_alone,
         )
-        factory = ChannelFactory(client, engine, local, answer_budget, fetcher, store.clock.now)
+        factory = ChannelFactory(client, engine, local, response_budget, fetcher, store.clock.now)
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()

@@ -17,13 +17,13 @@ from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.base.egress_rules import EgressRules, parse_place
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
@@ -83,7 +83,7 @@ async def channel(
     ):
         endpoints = RotatingEndpoints([Endpoint(served.url + fake.base_path, {}, key) for key in keys])
         http = HttpChannel(client, endpoints, deadlines)
-        yield Made(HttpImages(http, codec, fetcher, AnswerBudget()), served, files)
+        yield Made(HttpImages(http, codec, fetcher, ResponseBudget()), served, files)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class ChatResult(CallResult):
     total_tokens: int = 0
     after_first_byte: bool = False  # a failure: whether it occurred in the middle of a stream
 
-    def read_answer(self, body: Json) -> None:
+    def read_whole_response(self, body: Json) -> None:
         choice = body["choices"][0]
         self.text, self.finish, self.model = choice["message"]["content"], choice["finish_reason"], body["model"]
 
@@ -82,7 +82,7 @@ class HttpChatCaller:
             answer = ChatResult(response.status, headers=response.headers)
             if response.status != 200:
                 return _http_error(answer, whole["error"])
-            answer.read_answer(whole)
+            answer.read_whole_response(whole)
             answer.total_tokens = whole["usage"]["total_tokens"]
             return answer
 
@@ -138,7 +138,7 @@ class GrpcChatCaller:
             return _grpc_error(error)
         answer = ChatResult(headers=dict(await call.initial_metadata()))
         if response.source.body:
-            answer.read_answer(json.loads(response.source.body))
+            answer.read_whole_response(json.loads(response.source.body))
             assert answer.model == response.model
         answer.model = response.model
         answer.total_tokens = response.usage.input_tokens + response.usage.output_tokens

@@ -14,10 +14,10 @@ from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import (
     MAX_SKIPPED,
-    AnswerAggregator,
     FrameAggregator,
+    ResponseAggregator,
     StreamAggregator,
-    read_answer,
+    read_whole_response,
 )
 
 words = some.words
@@ -90,7 +90,7 @@ def answers(draw: st.DrawFn) -> pb.GenerateResponse:
     return response
 
 
-def aggregated(aggregator: AnswerAggregator, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+def aggregated(aggregator: ResponseAggregator, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
     for message in messages:
         aggregator.feed(message)
     return aggregator.response()
@@ -128,10 +128,10 @@ def test_a_passed_through_answer_is_decoded_completely(response: pb.GenerateResp
     body = CHAT.encode_response(response, some.ANSWERED)
     passed = CHAT.decode_response(body, some.ANSWERED, True)
     passed.response_id = "resp_ours"
-    read = read_answer(CHAT, some.ANSWERED, passed)
+    read = read_whole_response(CHAT, some.ANSWERED, passed)
     assert read.candidates == response.candidates
     assert (read.response_id, read.source.body, read.usage) == ("resp_ours", passed.source.body, response.usage)
-    assert read_answer(CHAT, some.ANSWERED, response) is response
+    assert read_whole_response(CHAT, some.ANSWERED, response) is response
 
 
 def test_events_of_the_gateway_take_precedence_over_the_frames() -> None:

@@ -11,7 +11,12 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.telemetry.span_attributes import Attributes, finish_reason
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator, read_answer
+from umg_grpc.wire.core.stream_aggregator import (
+    FrameAggregator,
+    ResponseAggregator,
+    StreamAggregator,
+    read_whole_response,
+)
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's environment variable that enables the content of messages in spans."""
@@ -43,7 +48,7 @@ class ContentCapture:
         self._redact = redact
 
     def attributes(
-        self, request: pb.GenerateRequest, answer: pb.GenerateResponse | AnswerAggregator | None
+        self, request: pb.GenerateRequest, answer: pb.GenerateResponse | ResponseAggregator | None
     ) -> Attributes:
         """Return the messages of a request and of its response as attributes of a span, JSON texts by attribute name;
         empty after an error, which is logged.
@@ -54,7 +59,7 @@ class ContentCapture:
             if request.instructions:
                 found["gen_ai.system_instructions"] = self._parts(request.instructions)
             if answer is not None:
-                whole = answer.response() if isinstance(answer, AnswerAggregator) else _decoded(request, answer)
+                whole = answer.response() if isinstance(answer, ResponseAggregator) else _decoded(request, answer)
                 found["gen_ai.output.messages"] = [self._candidate(each) for each in whole.candidates]
             return {name: msgspec.json.encode(value).decode() for name, value in found.items()}
         except Exception as error:
@@ -103,7 +108,7 @@ class ContentCapture:
         return (text if self._redact is None else self._redact(text))[:MAX_TEXT_CHARACTERS]
 
 
-def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> AnswerAggregator:
+def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> ResponseAggregator:
     """Return an aggregator that collects the response from a stream. `first`: first message of the stream."""
     if first.source_frames:
         return FrameAggregator(FORMATS[request.source.format], request, MAX_ANSWER_BYTES)
@@ -137,4 +142,4 @@ def _decoded(request: pb.GenerateRequest, answer: pb.GenerateResponse) -> pb.Gen
     """
     if not answer.source.body or len(answer.source.body) > MAX_ANSWER_BYTES:
         return answer
-    return read_answer(FORMATS[answer.source.format], request, answer)
+    return read_whole_response(FORMATS[answer.source.format], request, answer)

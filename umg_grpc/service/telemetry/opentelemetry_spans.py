@@ -29,7 +29,7 @@ from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregato
 from umg_grpc.service.telemetry.span_attributes import Attributes
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Request, Response
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_aggregator import AnswerAggregator
+from umg_grpc.wire.core.stream_aggregator import ResponseAggregator
 
 SCOPE = "unified-model-gateway"
 BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -162,7 +162,7 @@ class OtelAttemptSpan:
         self._content: ContentCapture | None = None
         self._request = pb.GenerateRequest()
         self._response: pb.GenerateResponse | None = None
-        self._aggregator: AnswerAggregator | None = None
+        self._aggregator: ResponseAggregator | None = None
 
     def capture(self, request: pb.GenerateRequest, content: ContentCapture) -> None:
         """Record the messages of the request and of its response, if the span is sampled."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import has_images
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_request_sender import STEP_BYTES, CallEnd, Held, ImageExchanges
 from umg_grpc.upstream.http.image_tasks import TaskRunner
@@ -19,6 +18,7 @@ from umg_grpc.upstream.http.image_url_inlining import addresses, with_inline_ima
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.dropped_fields_report import Report
@@ -47,7 +47,7 @@ class HttpImages:
         channel: HttpChannel,
         protocol: ImageProtocol,
         fetcher: Fetcher,
-        budget: AnswerBudget,
+        budget: ResponseBudget,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

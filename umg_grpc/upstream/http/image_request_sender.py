@@ -10,7 +10,6 @@ from typing import NamedTuple, Self, TypeVar
 from msgspec import structs
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import decoded_body, decoded_parts, refusal
@@ -18,6 +17,7 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.connection_errors import too_large
 from umg_grpc.upstream.http1.request import Outgoing
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_files import CutBody, EncodedFiles
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
@@ -68,7 +68,7 @@ class CallEnd(NamedTuple):
 class Held:
     """Memory of the budget that is reserved for one response, and that grows with the received bytes."""
 
-    def __init__(self, budget: AnswerBudget, end: CallEnd) -> None:
+    def __init__(self, budget: ResponseBudget, end: CallEnd) -> None:
         self._budget = budget
         self._end = end
         self._bytes = 0
@@ -91,7 +91,7 @@ class ImageExchanges:
 
     channel: HttpChannel
     protocol: ImageProtocol
-    budget: AnswerBudget
+    budget: ResponseBudget
 
     async def fetch(
         self,

@@ -18,7 +18,7 @@ MAX_SKIPPED = 100
 """
 
 
-class AnswerAggregator(ABC):
+class ResponseAggregator(ABC):
     """Aggregator that collects the messages of one stream as one response. One instance per stream.
 
     It takes as much memory as the stream is long, or about `max_bytes` with a limit: then it keeps only the beginning
@@ -55,7 +55,7 @@ class AnswerAggregator(ABC):
         """Return the response as received so far, which may be incomplete."""
 
 
-class StreamAggregator(AnswerAggregator):
+class StreamAggregator(ResponseAggregator):
     """Aggregator of a stream that is translated from the provider's format: it joins the canonical events to the
     response that the gateway stores and logs.
     """
@@ -132,7 +132,7 @@ class StreamAggregator(AnswerAggregator):
         return candidate
 
 
-class FrameAggregator(AnswerAggregator):
+class FrameAggregator(ResponseAggregator):
     """Aggregator of a passed-through stream: it keeps the provider's server-sent events (frames), and decodes them when
     the response is requested.
     """
@@ -222,7 +222,7 @@ def gather_events(text_format: TextFormat, request: pb.GenerateRequest, body: by
     return aggregator.response()
 
 
-def read_answer(
+def read_whole_response(
     text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
     """Return a complete response: a passed-through response, which has only the fields that the service needs, is

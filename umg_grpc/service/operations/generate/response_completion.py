@@ -22,7 +22,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.service_tiers import charged_tier
-from umg_grpc.wire.core.stream_aggregator import read_answer
+from umg_grpc.wire.core.stream_aggregator import read_whole_response
 from umg_grpc.wire.text_format import BIG_BYTES
 
 MANY_BYTES = 32 * 2**10
@@ -178,8 +178,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         text_format, request = FORMATS[response.source.format], self._attempt.request
         try:
             if len(response.source.body) < BIG_BYTES:
-                return guarded(read_answer, text_format, request, response)
-            return await asyncio.to_thread(guarded, read_answer, text_format, request, response)
+                return guarded(read_whole_response, text_format, request, response)
+            return await asyncio.to_thread(guarded, read_whole_response, text_format, request, response)
         except UmgError as error:
             logger.warning("an answer that is passed on cannot be read", channel=self._attempt.channel, why=str(error))
             return response

@@ -20,7 +20,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.lenient_numbers import count
-from umg_grpc.wire.core.stream_aggregator import AnswerAggregator, FrameAggregator, StreamAggregator
+from umg_grpc.wire.core.stream_aggregator import FrameAggregator, ResponseAggregator, StreamAggregator
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Reservation
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
@@ -51,7 +51,7 @@ class StreamedText(msgspec.Struct, eq=False):
     _prompt_cache_affinity: PromptCacheAffinity
     _unfinished: int  # number of candidates that have not ended
     _reservation: Reservation | None = None  # memory of a large response that is kept
-    _aggregator: AnswerAggregator | None = None  # set by the first message
+    _aggregator: ResponseAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
     _call_ids: CallIds | None = None  # set by the first call
     _passed_call_ids: PassedCallIds | None = None
@@ -101,7 +101,7 @@ class StreamedText(msgspec.Struct, eq=False):
         self._hold_back(message)
         return False
 
-    def _begin(self, first: pb.StreamGenerateResponse) -> AnswerAggregator:
+    def _begin(self, first: pb.StreamGenerateResponse) -> ResponseAggregator:
         """Decide by the first message which parts of the response are kept. Return the aggregator for them."""
         completion, request = self._completion, self._attempts.attempt.request
         max_bytes = None if completion.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
@@ -157,7 +157,7 @@ class StreamedText(msgspec.Struct, eq=False):
             text = "the provider goes on after the end of its answer"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
 
-    def _reserve(self, aggregator: AnswerAggregator) -> None:
+    def _reserve(self, aggregator: ResponseAggregator) -> None:
         """Reserve memory for a large response that is being collected. A response that is too large, alone or together
         with others in flight, will not be stored.
         """
@@ -198,7 +198,7 @@ def _is_incomplete(usage: pb.Usage | None) -> bool:
     return usage is None or usage.estimated
 
 
-def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
+def _scale(usage: pb.Usage, aggregator: ResponseAggregator) -> pb.Usage:
     """Return the usage of the whole response: the usage of the collected part, scaled by the size of both."""
     if (share := aggregator.share) > 1:
         usage.output_tokens = count(round(usage.output_tokens * share))
@@ -208,7 +208,7 @@ def _scale(usage: pb.Usage, aggregator: AnswerAggregator) -> pb.Usage:
     return usage
 
 
-async def _aggregate(aggregator: AnswerAggregator) -> pb.GenerateResponse:
+async def _aggregate(aggregator: ResponseAggregator) -> pb.GenerateResponse:
     """Return the response that was collected from its stream; an empty one if its frames cannot be decoded, which is no
     error of the call, since the caller has received them.
     """

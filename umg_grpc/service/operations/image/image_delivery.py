@@ -14,8 +14,8 @@ from umg_grpc.knowledge.families.image import ImageRules, placed_images
 from umg_grpc.service.operations.image.image_call import AdmittedImages
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.upstream.answer_memory_budget import AnswerBudget
 from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, failed
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 
@@ -29,7 +29,7 @@ class ImageDelivery:
     """Converter of a provider's images to the form that the caller requested: addresses or bytes."""
 
     def __init__(
-        self, channels: Channels, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: AnswerBudget
+        self, channels: Channels, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: ResponseBudget
     ) -> None:
         """Create a converter.
         `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores no files; images are

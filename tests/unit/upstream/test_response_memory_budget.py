@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.memory_reservation import MEMORY, CallMemory
-from umg_grpc.upstream.answer_memory_budget import FREE_BYTES, WEIGHT, AnswerBudget
+from umg_grpc.upstream.response_memory_budget import FREE_BYTES, WEIGHT, ResponseBudget
 from umg_grpc.v1 import pb
 
 MIB = 1 << 20
@@ -27,7 +27,7 @@ async def settle() -> None:
 
 
 async def test_a_call_waits_until_another_has_written_its_answer() -> None:
-    budget, first, second = AnswerBudget(8 * MIB), CallMemory(), CallMemory()
+    budget, first, second = ResponseBudget(8 * MIB), CallMemory(), CallMemory()
     await in_call(first, budget.hold(MIB + MIB // 2))
     waits = in_call(second, budget.hold(MIB))
     await settle()
@@ -41,7 +41,7 @@ async def test_a_call_waits_until_another_has_written_its_answer() -> None:
 
 
 async def test_small_answers_and_work_without_a_call_never_wait() -> None:
-    budget, full = AnswerBudget(MIB), CallMemory()
+    budget, full = ResponseBudget(MIB), CallMemory()
     await in_call(full, budget.hold(MIB))
     await in_call(CallMemory(), budget.hold(FREE_BYTES))
     await budget.hold(MIB)
@@ -49,7 +49,7 @@ async def test_small_answers_and_work_without_a_call_never_wait() -> None:
 
 
 async def test_memory_is_granted_in_the_order_of_arrival() -> None:
-    budget, calls = AnswerBudget(8 * MIB), [CallMemory() for _ in range(4)]
+    budget, calls = ResponseBudget(8 * MIB), [CallMemory() for _ in range(4)]
     await in_call(calls[0], budget.hold(MIB))
     large, small, last = (
         in_call(call, budget.hold(size)) for call, size in zip(calls[1:], (2 * MIB, MIB, MIB), strict=True)
@@ -64,7 +64,7 @@ async def test_memory_is_granted_in_the_order_of_arrival() -> None:
 
 
 async def test_the_longest_holder_gets_more_memory_than_there_is() -> None:
-    budget, oldest, other = AnswerBudget(8 * MIB), CallMemory(), CallMemory()
+    budget, oldest, other = ResponseBudget(8 * MIB), CallMemory(), CallMemory()
     await in_call(oldest, budget.hold(MIB))
     await in_call(other, budget.hold(MIB))
     blocked = in_call(other, budget.hold(MIB))
@@ -77,7 +77,7 @@ async def test_the_longest_holder_gets_more_memory_than_there_is() -> None:
 
 
 async def test_a_call_that_ends_while_it_waits_holds_nothing() -> None:
-    budget, full, given_up = AnswerBudget(4 * MIB), CallMemory(), CallMemory()
+    budget, full, given_up = ResponseBudget(4 * MIB), CallMemory(), CallMemory()
     await in_call(full, budget.hold(MIB))
     with pytest.raises(UmgError) as caught:
         await in_call(given_up, budget.hold(MIB, 0.001))

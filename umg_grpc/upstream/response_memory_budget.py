@@ -2,7 +2,7 @@
 
 A channel calls `hold` after the headers of a response and before its body, so that TCP keeps unread bytes at the
 provider while memory is short. The memory is released at the end of the call by `CallMemory.release`, once the caller
-has read the answer.
+has read the response.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from umg_grpc.base.errors import overloaded
 from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
-"""Size in bytes up to which a body needs no memory from the budget; nearly all answers are smaller."""
+"""Size in bytes up to which a body needs no memory from the budget; nearly all responses are smaller."""
 WEIGHT = 4
 """Bytes of the budget for each byte of a body, which is in memory as the body, the decoded image, the message and the
-encoded answer.
+encoded response.
 """
 MAX_BYTES = 192 << 20
 """Maximum bytes that all calls may hold together."""
@@ -31,7 +31,7 @@ class _Waiting(NamedTuple):
     size: int
 
 
-class AnswerBudget:
+class ResponseBudget:
     """Limit, in bytes, of the memory that large provider responses of all calls in this process take. Waiting calls
     get memory in the order of their arrival.
 
