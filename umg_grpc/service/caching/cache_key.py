@@ -5,16 +5,15 @@ responses.
 import hashlib
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import stores_by_default
 from umg_grpc.wire.model_quirks import has_search_option
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-
-CacheableRequest: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
 
 STREAM = "stream"  # left out of the body, since the operation already distinguishes streams
 
@@ -23,7 +22,7 @@ REFERENCE_FIELDS = ("previous_response_id", "conversation_id", "cached_content")
 
 
 def key_of(
-    owner: str, operation: str, ways: Iterable[str], request: CacheableRequest, notes: RequestNotes = NO_NOTES
+    owner: str, operation: str, ways: Iterable[str], request: CanonicalRequest, notes: RequestNotes = NO_NOTES
 ) -> str | None:
     """Return the key under which the response to a request is cached, or None if it must not be cached.
 
@@ -50,7 +49,7 @@ def key_of(
     return digest.hexdigest()
 
 
-def _relevant_content(request: CacheableRequest) -> bytes:
+def _relevant_content(request: CanonicalRequest) -> bytes:
     """Return the bytes of a request that determine its response: its canonical fields, and the caller's body with
     sorted keys. Raise ValueError or RecursionError for a body that cannot be read as JSON.
     """
@@ -67,7 +66,7 @@ def _normalised(body: bytes) -> bytes:
     return msgspec.json.encode(members, order="sorted")
 
 
-def _is_deterministic(request: CacheableRequest) -> bool:
+def _is_deterministic(request: CanonicalRequest) -> bool:
     if isinstance(request, pb.GenerateImageRequest):
         return _is_deterministic_image(request)
     if not isinstance(request, pb.GenerateRequest):

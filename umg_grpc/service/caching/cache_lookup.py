@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.routing import PublicModel, Router
-from umg_grpc.service.caching.cache_key import CacheableRequest, key_of
+from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
@@ -20,7 +21,7 @@ from umg_grpc.wire.core.gateway_headers import CACHE, ROUTE, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
-Request = TypeVar("Request", bound=CacheableRequest)
+Request = TypeVar("Request", bound=CanonicalRequest)
 Response = TypeVar("Response", bound=Message)
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"

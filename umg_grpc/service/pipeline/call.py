@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations.canonical_messages import CanonicalResponse
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
 
@@ -30,14 +31,7 @@ if TYPE_CHECKING:
     from umg_grpc.wire.dropped_fields_report import Report
     from umg_grpc.wire.request_notes import RequestNotes
 
-Response: TypeAlias = (
-    pb.GenerateResponse
-    | pb.GenerationStarted
-    | pb.EmbedResponse
-    | pb.RerankResponse
-    | pb.GenerateImageResponse
-    | pb.ImageStarted
-)
+Response: TypeAlias = CanonicalResponse | pb.GenerationStarted | pb.ImageStarted
 
 
 class Arrival(msgspec.Struct, eq=False):

@@ -30,6 +30,7 @@ from umg_grpc.knowledge.prices import (
     Unit,
 )
 from umg_grpc.operations import UNARY, UnaryOperation
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import (
     DEFAULT_OUTPUT_TOKENS,
@@ -42,7 +43,7 @@ from umg_grpc.wire.model_quirks import requests_search
 from umg_grpc.wire.provider_protocols import has_cache_marks
 from umg_grpc.wire.request_notes import DecodedRequest
 
-RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
+RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 
 MEDIUM_TOKENS = 5000
 """Maximum tokens of an image, rounded up from 4784 of the largest one in the messages format. Other media are counted

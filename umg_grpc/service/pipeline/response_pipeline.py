@@ -12,6 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.access.limit_errors import model_unpriced
+from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
@@ -38,14 +39,11 @@ from umg_grpc.service.pipeline.steps import (
 )
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_recording import UsageInFlight
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE as CACHE_HEADER
 from umg_grpc.wire.request_notes import DecodedRequest
 
-RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest)
-ResponseT = TypeVar(
-    "ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
-)
+RequestT = TypeVar("RequestT", bound=CanonicalRequest)
+ResponseT = TypeVar("ResponseT", bound=CanonicalResponse)
 ResponseStep: TypeAlias = Callable[[AdmittedT, AttemptT, ResponseT], Awaitable[None] | None]
 """Step that completes the response of a successful attempt. It returns None unless it has to wait. Raises UmgError,
 with which the attempt fails.

@@ -1,13 +1,11 @@
 """Estimates of the tokens of a call before it is sent, for the rate limits of its key. Each takes microseconds."""
 
 from collections.abc import Collection
-from typing import TypeAlias
 
 from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline import image_costs
 from umg_grpc.v1 import pb
-
-Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
 
 BYTES_PER_TOKEN = 4
 """Bytes of a token on average, in English text with common vocabularies."""
@@ -19,7 +17,7 @@ DEFAULT_OUTPUT_TOKENS = 1000
 """Output tokens counted for a request without an output limit."""
 
 
-def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None) -> TokenEstimate:
+def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | None = None) -> TokenEstimate:
     """Return the estimated input tokens and the maximum output tokens of a request.
     `limit`: output limit that the gateway sets; None for none.
 
@@ -48,7 +46,7 @@ def estimate_tokens(request: Request, model: pb.Model, limit: int | None = None)
     return TokenEstimate(tokens, answer * max(1, request.candidate_count))
 
 
-def text_bytes(request: Request, media: Collection[pb.MediaPart] = ()) -> int:
+def text_bytes(request: CanonicalRequest, media: Collection[pb.MediaPart] = ()) -> int:
     """Return the size of the request in bytes without the data of `media`, its media parts. The size of the caller's
     body is used if there is one: the size of a message takes longer to compute.
     """

@@ -26,9 +26,10 @@ from umg_grpc.knowledge.prices import (
     unit_of,
 )
 from umg_grpc.operations import CALLED
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
-from umg_grpc.service.pipeline.token_estimates import Request, estimate_tokens
+from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
@@ -55,7 +56,7 @@ class UsageInFlight(msgspec.Struct, eq=False):
 
     _log: UsageLog
     _call: Call
-    _request: Request
+    _request: CanonicalRequest
     _model: pb.Model
     record: UsageRecord | None = None
     """The provisional record, which becomes the final one; None before the first attempt."""

@@ -23,11 +23,12 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import STATUS
 from umg_grpc.base.trace_context import OUTGOING, TraceContext
 from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import GENERATE, Target
 from umg_grpc.service.telemetry import span_attributes
 from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregator_of
 from umg_grpc.service.telemetry.span_attributes import Attributes
-from umg_grpc.service.telemetry.telemetry_interface import Attribute, Request, Response
+from umg_grpc.service.telemetry.telemetry_interface import Attribute
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import ResponseAggregator
 
@@ -95,10 +96,10 @@ class OtelCallSpan:
         self.trace = _trace_context(self._span)
         self._operation: ModelOperation = GENERATE
         self._parameters: Attributes = {}
-        self._request: Request | None = None
+        self._request: CanonicalRequest | None = None
         self._attempts: list[OtelAttemptSpan] = []
 
-    def describe(self, operation: ModelOperation, request: Request, *, stream: bool) -> None:
+    def describe(self, operation: ModelOperation, request: CanonicalRequest, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """
@@ -169,7 +170,7 @@ class OtelAttemptSpan:
         if self._span.is_recording():
             self._request, self._content = request, content
 
-    def read_response(self, response: Response) -> None:
+    def read_response(self, response: CanonicalResponse) -> None:
         """Record the id and the finish reasons of a complete response, if they were decoded."""
         if isinstance(response, pb.GenerateResponse):
             self._name(response)

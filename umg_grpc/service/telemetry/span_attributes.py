@@ -11,9 +11,9 @@ from yarl import URL
 
 from umg_grpc.config import Channel
 from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.operations.formats import codec_of
 from umg_grpc.routing import Target
-from umg_grpc.service.telemetry.telemetry_interface import Request
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
@@ -74,14 +74,16 @@ def target_attributes(operation: ModelOperation, target: Target) -> Attributes:
     return found
 
 
-def request_attributes(request: Request, *, stream: bool) -> Attributes:
+def request_attributes(request: CanonicalRequest, *, stream: bool) -> Attributes:
     """Return the parameters of a request as attributes of its span, without its content. `stream`: whether a stream is
     requested.
     """
     return dict(_parameters(request, stream=stream))
 
 
-def _parameters(request: Request, *, stream: bool) -> Iterator[tuple[str, str | int | float | bool | list[str]]]:
+def _parameters(
+    request: CanonicalRequest, *, stream: bool
+) -> Iterator[tuple[str, str | int | float | bool | list[str]]]:
     if isinstance(request, pb.EmbedRequest):
         if request.HasField("dimensions"):
             yield "gen_ai.embeddings.dimension.count", request.dimensions

@@ -5,18 +5,17 @@ from typing import Protocol, TypeAlias
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.trace_context import TraceContext
+from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, Target
 from umg_grpc.v1 import pb
 
-Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest | pb.GenerateImageRequest
-Response: TypeAlias = pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse | pb.GenerateImageResponse
 Attribute: TypeAlias = str | int | float | bool
 
 
 class AttemptSpan(Protocol):
     """Span of one attempt of a call at one channel, which ends with the attempt."""
 
-    def read_response(self, response: Response) -> None:
+    def read_response(self, response: CanonicalResponse) -> None:
         """Record the provider's complete response, before it is changed for the caller."""
         ...
 
@@ -39,7 +38,7 @@ class CallSpan(Protocol):
         """Trace context of which this span is the current one."""
         ...
 
-    def describe(self, operation: ModelOperation, request: Request, *, stream: bool) -> None:
+    def describe(self, operation: ModelOperation, request: CanonicalRequest, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """
