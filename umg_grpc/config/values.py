@@ -26,6 +26,7 @@ from umg_grpc.config.file_sections import (
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_protocols import has_cache_marks
 
 SIMULATED_PROTOCOL = "sandbox"
 """Protocol of the channels that the simulated provider serves."""
@@ -105,6 +106,10 @@ class Channel:
     def is_simulated(self) -> bool:
         """Whether the simulated provider serves the channel: a call fails there only if its caller demands it."""
         return SIMULATED_PROTOCOL in self.protocols
+
+    def marks_prompts(self, protocol: str) -> bool | None:
+        """Return whether requests in a protocol get prompt cache marks; None for a protocol that has none."""
+        return self.prompt_caching == "auto" if has_cache_marks(protocol) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing.model_prices import target_prices
-from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
 GENERATE, EMBED, RERANK = GENERATION.value, EMBEDDING.value, RERANKING.value
 MAKE_IMAGE, EDIT_IMAGE = IMAGE_GENERATION.value, IMAGE_EDITING.value
@@ -79,7 +78,7 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
     wins. The catalogue is read by the provider's id before the public id, which may be an alias of another model.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
-    marks = Quirks(cache_marks=channel.prompt_caching == "auto")
+    texts = [protocol for protocol in channel.protocols if protocol in GENERATION.protocols]
     of_upstream, of_model = _limit(model.upstream), _limit(model.id)
     return ChannelQuirks(
         MappingProxyType(
@@ -88,21 +87,21 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
                     described.over(of_upstream)
                     .over(known(model.upstream, family, channel.base_url, protocol))
                     .over(of_model)
-                    .over(marks if TEXT_PROTOCOLS[protocol].has_cache_marks else NO_QUIRKS)
+                    .over(_marks(channel, protocol))
                 )
-                for protocol in channel.protocols
-                if protocol in TEXT_PROTOCOLS
+                for protocol in texts
             }
         ),
         written,
         MappingProxyType(
-            {
-                protocol: known(model.upstream, family, channel.base_url, protocol, certain=True)
-                for protocol in channel.protocols
-                if protocol in TEXT_PROTOCOLS
-            }
+            {protocol: known(model.upstream, family, channel.base_url, protocol, certain=True) for protocol in texts}
         ),
     )
+
+
+def _marks(channel: Channel, protocol: str) -> Quirks:
+    marked = channel.marks_prompts(protocol)
+    return NO_QUIRKS if marked is None else Quirks(cache_marks=marked)
 
 
 def _described_quirks(config: Config, model: str) -> Quirks:
