@@ -148,6 +148,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         new.request = video_request_checks.check(new.request, family, upstream_model)
         decode_data_urls(new.request)
         check_urls(new.request, self._fetcher.check)
+        new.message = new.request  # a submission goes on without its caller, whose message has the media once more
 
 
 class RemixPipeline(TaskPipeline[NewRemix]):
