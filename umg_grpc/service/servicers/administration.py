@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from umg_grpc.access.permissions import ADMIN
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.servicers.call_record_report import RequestReport
-from umg_grpc.service.servicers.key_administration import KeyAdministration, converted_errors
+from umg_grpc.service.servicers.key_administration import KeyAdministration
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import Store
 from umg_grpc.store.usage_record_table import UsageRecords
@@ -33,20 +33,15 @@ class ChannelList(Protocol):
 
 
 class Administration:
-    """Methods of `umg.v1.AdminService`, for the servicer and for commands that work on a database without a gateway."""
+    """Methods of `umg.v1.AdminService`. `check` raises UmgError for a request that breaks a rule of the schema."""
 
     def __init__(
         self, store: Store, channels: ChannelList, check: Callable[[Message], None], *, refuses_limits: bool = False
     ) -> None:
-        """Create the methods. `check`: raises UmgError for a request that breaks a rule of the schema.
-        `refuses_limits`: whether to reject keys with limits, which several workers without Redis cannot count together.
-        """
-        records = UsageRecords(store)
-        self._check = check
+        self._check, self._channels = check, channels
         self._keys = KeyAdministration(store, refuses_limits=refuses_limits)
-        self._usage = UsageReport(records, store.clock)
-        self._records = RequestReport(records, store.clock)
-        self._channels = channels
+        self._usage = UsageReport(UsageRecords(store), store.clock)
+        self._records = RequestReport(UsageRecords(store), store.clock)
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
         self._check(request)
@@ -54,8 +49,7 @@ class Administration:
 
     async def GetKey(self, request: pb.GetKeyRequest, context: Context) -> pb.GetKeyResponse:
         self._check(request)
-        _, key = await self._keys.find(_own_or_any(request.key_id))
-        return pb.GetKeyResponse(key=key)
+        return pb.GetKeyResponse(key=(await self._keys.find(_own_or_any(request.key_id)))[1])
 
     async def ListKeys(self, request: pb.ListKeysRequest, context: Context) -> pb.ListKeysResponse:
         self._check(request)
@@ -76,27 +70,23 @@ class Administration:
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
         self._check(request)
         key, message = await self._keys.find(_own_or_any(request.key_id))
-        async with converted_errors():
-            return await self._usage.of_key(key, message, request)
+        return await self._usage.of_key(key, message, request)
 
     async def ListUsage(self, request: pb.ListUsageRequest, context: Context) -> pb.ListUsageResponse:
         self._check(request)
-        async with converted_errors():
-            return await self._usage.list(request)
+        return await self._usage.list(request)
 
     async def GetRequestRecord(
         self, request: pb.GetRequestRecordRequest, context: Context
     ) -> pb.GetRequestRecordResponse:
         self._check(request)
-        async with converted_errors():
-            return await self._records.get(request, current().caller)
+        return await self._records.get(request, current().caller)
 
     async def ListRequestRecords(
         self, request: pb.ListRequestRecordsRequest, context: Context
     ) -> pb.ListRequestRecordsResponse:
         self._check(request)
-        async with converted_errors():
-            return await self._records.list(request, current().caller)
+        return await self._records.list(request, current().caller)
 
     async def ListChannels(self, request: pb.ListChannelsRequest, context: Context) -> pb.ListChannelsResponse:
         self._check(request)

@@ -12,6 +12,7 @@ from umg_grpc.access.permissions import ADMIN
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
+from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
@@ -41,6 +42,7 @@ class RequestReport:
         self._records = records
         self._clock = clock
 
+    @converted_errors()
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
         """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) if none is
         left.
@@ -57,6 +59,7 @@ class RequestReport:
         newest, *earlier = [_message(record, caller) for record in reversed(found)]
         return pb.GetRequestRecordResponse(record=newest, earlier_records=earlier)
 
+    @converted_errors()
     async def list(self, request: pb.ListRequestRecordsRequest, caller: Caller) -> pb.ListRequestRecordsResponse:
         """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or
         page token.

@@ -1,14 +1,11 @@
 """Keys for administrators: creation, look-up, changes, rotation and revocation, as messages of `umg.v1`."""
 
-from collections.abc import AsyncGenerator, Collection
-from contextlib import asynccontextmanager
-
-from sqlalchemy.exc import SQLAlchemyError
+from collections.abc import Collection
 
 from umg_grpc.access.api_keys import DEFAULT_OVERLAP, Key, Keys
 from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.access.per_worker_limit_checks import check_key
-from umg_grpc.base.errors import UmgError
+from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.api_key_messages import changes_of, fields_of, message_of
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts, period_start
@@ -96,20 +93,3 @@ class KeyAdministration:
         }
         balances = await self._budgets.balances(periods)
         return [message_of(key, balances.get(key.key_id, NO_BALANCE)) for key in keys]
-
-
-@asynccontextmanager
-async def converted_errors() -> AsyncGenerator[None, None]:
-    """Convert the errors of the block: failures of the database to UmgError(UNAVAILABLE), and the field name in the
-    error for an invalid field to its path in the request.
-    """
-    try:
-        yield
-    except (SQLAlchemyError, OSError):  # TimeoutError is an OSError
-        message = "the database does not answer; try again"
-        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1") from None
-    except UmgError as error:
-        field = error.metadata.get("field", "")
-        if field not in pb.KeySettings.DESCRIPTOR.fields_by_name:
-            raise
-        raise UmgError(error.reason, error.message, **{**error.metadata, "field": f"settings.{field}"}) from None

@@ -9,6 +9,7 @@ from umg_grpc.access.api_keys import Key
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.knowledge.prices import Unit
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS
+from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.database_time import Clock, utc_of
@@ -44,6 +45,7 @@ class UsageReport:
         self._records = records
         self._clock = clock
 
+    @converted_errors()
     async def of_key(self, key: Key, message: pb.Key, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
         """Return the usage of one key, summed over the time span of a request, and the rest of its budget. `message`:
         message of the key, with its balance.
@@ -58,6 +60,7 @@ class UsageReport:
             response.remaining_micro_credits = max(0, key.budget_micro_credits - spent)
         return response
 
+    @converted_errors()
     async def list(self, request: pb.ListUsageRequest) -> pb.ListUsageResponse:
         """Return one page of sums of usage, one for each group (for example key and day). Raise UmgError(INVALID_FIELD)
         for an invalid filter or page token.

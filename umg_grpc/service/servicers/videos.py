@@ -75,5 +75,4 @@ class VideoServicer(rpc.VideoServiceServicer):
         self, request: pb.ReceiveVideoCallbackRequest, context: Context
     ) -> pb.ReceiveVideoCallbackResponse:
         check(request)
-        await self.notifications.receive(request)
-        return pb.ReceiveVideoCallbackResponse()
+        return await self.notifications.receive(request)

@@ -17,7 +17,7 @@ class ProviderNotifications:
     def __init__(self, tasks: TaskContext) -> None:
         self._tasks = tasks
 
-    async def receive(self, request: pb.ReceiveVideoCallbackRequest) -> None:
+    async def receive(self, request: pb.ReceiveVideoCallbackRequest) -> pb.ReceiveVideoCallbackResponse:
         """Schedule an early poll of the task that a notification is about. Raise UmgError: OBJECT_NOT_FOUND for an
         unknown task or an invalid signature, INVALID_FIELD for a body that is no notification about it.
         """
@@ -34,6 +34,7 @@ class ProviderNotifications:
         if row.state not in TERMINAL:
             await tasks.polls.make_due(row.task_id)
             tasks.wake_poller()
+        return pb.ReceiveVideoCallbackResponse()
 
 
 def _check_body(body: bytes, row: MediaTask) -> None:
