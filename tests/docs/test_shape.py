@@ -10,6 +10,7 @@ from scripts.shape import import_graph, names, operation_names
 from scripts.shape.callees import House, Module
 from scripts.shape.measure import Measure
 from scripts.shape.parameter_walk import Walk
+from scripts.shape.servicers import lines_by_servicer
 
 
 def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
@@ -185,3 +186,18 @@ def test_a_measure_holds_within_its_limit(measure: Measure, holds: bool) -> None
 
 def test_a_measure_that_fails_names_its_places() -> None:
     assert Measure("loose modules", 1, places=["umg_grpc.attic"]).line().endswith("\n       umg_grpc.attic")
+
+
+SERVICERS = """
+class Servicer:
+    def Read(self, request, context):
+        return 1
+
+class Report:
+    def read(self, request):
+        return 1
+"""
+
+
+def test_a_class_with_an_rpc_is_a_servicer() -> None:
+    assert list(lines_by_servicer(ast.parse(SERVICERS))) == [("Servicer", 3)]
