@@ -49,17 +49,18 @@ class BodyReader:
         exchange: Exchange,
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
+        accepted: tuple[str, ...] = (JSON,),
     ) -> Decoded:
         """Admit the call, check its API key, receive the body, and return the result of `decode` on it.
 
-        `decode` takes the body, its headers and the model in the path; `decode_form` takes a multipart form and its
-        content type, if the route accepts forms. Large bodies are decoded in a thread.
+        `decode` takes a body of one of the `accepted` media types, its headers and the model in the path; `decode_form`
+        takes a multipart form and its content type, if the route accepts forms. Large bodies are decoded in a thread.
 
         Raises UmgError if the load shedder rejects the call, then if the key is invalid, then if the body is. Both
         checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
         body was received, so that slow uploads occupy no slots.
         """
-        body = await self.receive(exchange, (JSON,) if decode_form is None else (JSON, FORM))
+        body = await self.receive(exchange, accepted if decode_form is None else (*accepted, FORM))
         sent = exchange.request.headers
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
@@ -114,8 +115,8 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
     """
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
-    if kind not in {None, JSON}:
-        check_content_type(kind or "", accepted)
+    if kind is not None and (kind != JSON or JSON not in accepted):
+        check_content_type(kind, accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if encoding and encoding not in {"identity", *WINDOWS}:
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"

@@ -1,12 +1,14 @@
 """Handler of the operations with one request and one response."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import grpc
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
+from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
@@ -16,7 +18,9 @@ from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
 from umg_grpc.operations import UnaryOperation
 from umg_grpc.wire.core.response_shape import client_shape
+from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import UnaryFormat
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -40,6 +44,7 @@ class UnaryHandler(Generic[Request, Response]):
             operation.response.FromString,
         )
         self._settings = settings
+        self._decode_form = _form_decoder(codec)
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
@@ -48,14 +53,24 @@ class UnaryHandler(Generic[Request, Response]):
         Its form depends on the caller's SDK, which is recognized by the request's headers. Large responses are sent in
         pieces.
         """
-        canonical, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        codec = self._codec
+        canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
         shape = client_shape(exchange.request.headers)
         answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
             return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+        if codec.content_type is not None:
+            headers[hdrs.CONTENT_TYPE] = codec.content_type(answer)
         if answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
         return WholeResponse(headers, body)
+
+
+def _form_decoder(codec: UnaryFormat[Request, Response]) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
+    """Return the function that decodes a form body of a content type; None for a format without forms."""
+    if (decode := codec.decode_form) is None:
+        return None
+    return lambda body, content_type: decode(parse_form(body, content_type))

@@ -89,6 +89,8 @@ class Answers:
         """Return the OpenAPI content of the successful response: media types and their schemas."""
         if route.shape is Shape.GENERATE and route.stream:
             return self._stream(route)
+        if route.shape is Shape.UNARY and unary_operation(route.format).formats[route.format].content_type is not None:
+            return {"*/*": {"schema": _BINARY}}
         if (types := _body_types(route)) is not None:
             content: JsonObject = {JSON: {"schema": self._types.schema(types.answer)}}
             if types.event is not None and route.stream is None:

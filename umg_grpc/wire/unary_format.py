@@ -5,13 +5,14 @@ A format is one module (or package) with these functions and one row in `wire.EM
 `wire.RERANK_FORMATS`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.account_object_detection import ObjectRules
+from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import BodyDecoder, UpstreamRequest
@@ -56,7 +57,7 @@ class UnaryFormat(Generic[Request, Response]):
     """
     decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
-    """(response, its request, shape) -> JSON body: the body that the response keeps, if it has this format, otherwise
+    """(response, its request, shape) -> body: the body that the response keeps, if it has this format, otherwise
     an encoding.
     """
     encode_error: Callable[[UmgError, int], bytes]
@@ -91,6 +92,12 @@ class UnaryFormat(Generic[Request, Response]):
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     takes_tokens: bool = False
     """Whether inputs may be token ids instead of texts."""
+    media_types: tuple[str, ...] = ("application/json",)
+    """Media types of the bodies that `decode_request` reads."""
+    decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
+    """Decoder of a body of type `multipart/form-data`; None for a format without forms."""
+    content_type: Callable[[Response], str] | None = None
+    """Function that returns the media type of an encoded response; None for JSON."""
     has_shapes: bool = False
     """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
     base_url_end: str = ""

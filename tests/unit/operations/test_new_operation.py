@@ -161,6 +161,19 @@ async def test_a_new_operation_is_served_over_http_by_the_simulated_provider_and
     assert (status, body["error"]["param"]) == (400, "text")
 
 
+async def test_a_format_may_take_forms_and_bytes_and_answer_with_bytes(world: World) -> None:
+    headers = {"authorization": f"Bearer {await world.create_key()}"}
+    form = aiohttp.FormData({"model": "loud-1", "text": "hello"}, default_to_multipart=True)
+    async with world.session.post("/v1/shouts", data=form, headers=headers) as response:
+        assert (response.status, await response.json()) == (200, {"text": "loud-1: HELLO"})
+    plain = {**headers, "content-type": "text/plain"}
+    async with world.session.post("/v1/plain_shouts", data=b"hello", headers=plain) as response:
+        assert (response.status, response.content_type) == (200, "text/plain")
+        assert await response.read() == b"loud-1: HELLO"
+    async with world.session.post("/v1/plain_shouts", json={"text": "hello"}, headers=headers) as response:
+        assert response.status == 415
+
+
 def member(number: int, text: str) -> bytes:
     """Return a string field of a message."""
     return bytes([number << 3 | 2, len(text)]) + text.encode()
