@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import re
 import shutil
 import socket
@@ -25,12 +26,18 @@ class Ports:
     grpc: int
 
 
+RESTART_PORTS = (20_000, 32_000)
+
+
 def free_ports(number: int) -> list[Ports]:
-    """Return pairs of ports that are free now."""
-    bound = [socket.create_server(("127.0.0.1", 0)) for _ in range(2 * number)]
-    ports = [each.getsockname()[1] for each in bound]
-    for each in bound:
-        each.close()
+    """Return pairs of ports that are free now, for gateways that are started again. The system gives none of them to
+    another connection: they are below the range from which it takes ports.
+    """
+    ports = list[int]()
+    while len(ports) < 2 * number:
+        port = random.randrange(*RESTART_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports += [port] if port not in ports else []
     return [Ports(*pair) for pair in zip(ports[::2], ports[1::2], strict=True)]
 
 
