@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from umg_conformance.conformance_command import conformance
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.cli import (
+    conformance_commands,
     image_commands,
     import_commands,
     key_commands,
@@ -36,7 +36,7 @@ app.add_typer(price_commands.app, name="prices")
 app.add_typer(import_commands.app, name="import")
 app.command()(usage_commands.usage)
 app.command()(image_commands.image)
-app.command()(conformance)
+conformance_commands.add_to(app)
 app.add_typer(usage_commands.requests, name="requests")
 app.command()(video_commands.video)
 app.add_typer(video_commands.tasks, name="tasks")

@@ -12,6 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from umg_conformance.check_files import FOLDER, read_folder
 
+from umg_grpc.cli.conformance_commands import ABSENT
+
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "clients/conformance/pyproject.toml").read_text())["project"]
 PACKAGE = Path(umg_conformance.__file__).parent
@@ -41,6 +43,17 @@ def test_the_command_prints_its_own_name_before_an_error() -> None:
     done = alone("http://127.0.0.1:1", "--key", "none", "--face", "speech")
     assert done.returncode == 2
     assert done.stderr.startswith("umg-conformance: --face speech: unknown; the faces are chat")
+
+
+def test_the_gateway_alone_has_its_other_commands_and_names_the_absent_kit() -> None:
+    code = "import sys; sys.modules['umg_conformance'] = None; sys.argv[1:] = {}; from umg_grpc.cli import main; main()"
+    helped, refused = (
+        subprocess.run([sys.executable, "-c", code.format(given)], capture_output=True, text=True, check=False)
+        for given in (["--help"], ["conformance", "http://127.0.0.1:1", "--list"])
+    )
+    assert (helped.returncode, "serve" in helped.stdout) == (0, True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"umg: {ABSENT}\n"
 
 
 def test_every_package_that_the_kit_imports_is_declared() -> None:

@@ -1,0 +1,22 @@
+"""Command `umg conformance`, which is that of the conformance kit."""
+
+import typer
+
+ABSENT = "the conformance kit is not installed: run `pip install ./clients/conformance` in a checkout"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command. An installation of the gateway alone lacks the kit, which the command then reports."""
+    try:
+        from umg_conformance.conformance_command import conformance
+    except ModuleNotFoundError:
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        app.command("conformance", context_settings=anything)(_absent)
+    else:
+        app.command()(conformance)
+
+
+def _absent() -> None:
+    """Check the wire formats of a gateway or a provider; the kit for it is not installed."""
+    typer.echo(f"umg: {ABSENT}", err=True)
+    raise typer.Exit(2)
