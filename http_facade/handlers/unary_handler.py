@@ -57,15 +57,15 @@ class UnaryHandler(Generic[Request, Response]):
         canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
         shape = client_shape(exchange.request.headers)
         answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
-        if self._codec.encode_pieces is not None:
-            pieces = self._codec.encode_pieces(answer, canonical, shape)
-            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
         if codec.content_type is not None:
             headers[hdrs.CONTENT_TYPE] = codec.content_type(answer)
+        if codec.encode_pieces is not None:
+            pieces = codec.encode_pieces(answer, canonical, shape)
+            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
         if answer.ByteSize() < BIG_BYTES:
-            body = self._codec.encode_response(answer, canonical, shape)
+            body = codec.encode_response(answer, canonical, shape)
         else:
-            body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
+            body = await asyncio.to_thread(codec.encode_response, answer, canonical, shape)
         return WholeResponse(headers, body)
 
 

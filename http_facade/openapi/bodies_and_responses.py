@@ -11,7 +11,7 @@ from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.openapi.error_components import ErrorAnswers
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
-from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.formats import unary_codec, unary_operation
 from umg_grpc.wire import administration_json
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
@@ -56,7 +56,9 @@ class Answers:
     def request_body(self, route: Route) -> JsonObject | None:
         """Return the OpenAPI request body of a route; None for a route without a body."""
         if (types := _body_types(route)) is not None:
-            content = {JSON: {"schema": self._types.schema(types.request)}}
+            kinds = unary_codec(route.format).media_types if route.shape is Shape.UNARY else (JSON,)
+            json = {"schema": self._types.schema(types.request)}
+            content = {kind: json if kind == JSON else {"schema": _BINARY} for kind in kinds}
             if types.form is not None:
                 content[FORM] = {"schema": self._types.schema(types.form)}
             return {"required": True, "content": content}
@@ -89,7 +91,7 @@ class Answers:
         """Return the OpenAPI content of the successful response: media types and their schemas."""
         if route.shape is Shape.GENERATE and route.stream:
             return self._stream(route)
-        if route.shape is Shape.UNARY and unary_operation(route.format).formats[route.format].content_type is not None:
+        if route.shape is Shape.UNARY and unary_codec(route.format).content_type is not None:
             return {"*/*": {"schema": _BINARY}}
         if (types := _body_types(route)) is not None:
             content: JsonObject = {JSON: {"schema": self._types.schema(types.answer)}}

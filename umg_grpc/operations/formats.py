@@ -43,3 +43,8 @@ def unary_operation(name: str) -> UnaryOperation[Any, Any]:
         if name in row.formats:
             return row
     raise KeyError(name)
+
+
+def unary_codec(name: str) -> UnaryFormat[Any, Any]:
+    """Return a format of an operation with one response. Raise KeyError as `unary_operation` does."""
+    return unary_operation(name).formats[name]

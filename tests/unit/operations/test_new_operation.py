@@ -204,7 +204,11 @@ async def test_a_new_operation_has_a_permission(world: World) -> None:
 
 async def test_a_new_operation_is_listed_recorded_and_documented(world: World) -> None:
     async with world.session.get("/openapi.json") as response:
-        described = (await response.json())["paths"]["/v1/shouts"]["post"]
+        paths = (await response.json())["paths"]
+    described, plain = paths["/v1/shouts"]["post"], paths["/v1/plain_shouts"]["post"]
+    assert list(described["requestBody"]["content"]) == ["application/json"]
+    assert list(plain["requestBody"]["content"]) == ["text/plain"]
+    assert list(plain["responses"]["200"]["content"]) == ["*/*"]
     assert (described["tags"], described["summary"]) == (["Shouting"], "Shout a text")
     assert (await world.shout(await world.create_key(), "loud-1"))[0] == 200
     records = await world.records()
