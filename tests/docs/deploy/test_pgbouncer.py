@@ -47,7 +47,7 @@ async def pooler(postgres: Postgres) -> AsyncIterator[str]:
         async with asyncio.timeout(30):
             while not (folder / ".s.PGSQL.6432").exists():
                 assert process.returncode is None
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # it reports nothing when it listens
         yield str(folder)
     finally:
         process.terminate()
