@@ -1,34 +1,80 @@
-"""Factory of the components that all calls share (stores, usage log), built from the config and closed at the end of
-the process.
+"""Factory of the components that all calls share (stores, limits, usage log), built from the config and closed at the
+end of the process.
 """
 
+import secrets
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.callback_signatures import CallbackSignatures
+from umg_grpc.access.file_links import FileLinks
+from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.per_worker_limit_checks import LimitedKeys
+from umg_grpc.access.signing_secret import link_secret
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
+from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.metric_gauges import BLOB_STORE
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
+from umg_grpc.service.resilience.load_shedding import LoadShedder
+from umg_grpc.service.telemetry.telemetry_interface import Telemetry
+from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.store import Store
+from umg_grpc.store.availability_checks import Availability
 from umg_grpc.store.blob_backend_selection import blob_place
 from umg_grpc.store.blob_store import BlobStore
+from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.store.expired_row_sweep import Bounds
-from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
+from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks, count_running
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_presence import Presence
+from umg_grpc.upstream.caller_url_fetch import Fetcher
+from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
+
+DATABASE, REDIS = "database", "redis"
+"""Names of the services outside of the process whose availability is checked."""
+
+
+class ProcessContext(NamedTuple):
+    """Objects of the process that the services share, for example metrics, Redis, limits, failures and usage
+    records.
+    """
+
+    metrics: Metrics
+    load_shedder: LoadShedder
+    redis: Redis | None
+    cache: ResponseCache
+    limits: KeyLimits
+    dependencies: Sequence[Availability]
+    failures: ChannelFailures
+    usage: UsageLog | None
+    key_uses: KeyUses
+    telemetry: Telemetry | None
+    fetcher: Fetcher
+    response_budget: ResponseBudget
+    blobs: BlobStore | None
+    links: FileLinks
+    signatures: CallbackSignatures
+    task_locks: ProcessLocks
+    task_process: str
+    """Name of this process as the holder of leases on tasks."""
+    model_lists: ModelListFiles
+    counts_alone: bool
+    """Whether other processes serve the same callers without a common Redis."""
 
 
 class Closing(Protocol):
@@ -144,3 +190,43 @@ def open_blob_store(
     )
     metrics.watch(BLOB_STORE, lambda: {(): float(blobs.size_bytes)})
     return blobs
+
+
+async def open_process_context(
+    config: Config,
+    store: Store,
+    data: Path,
+    stack: AsyncExitStack,
+    metrics: Metrics,
+    load_shedder: LoadShedder,
+    telemetry: Telemetry | None,
+    *,
+    counts_alone: bool,
+) -> ProcessContext:
+    """Open the objects of the process that the services share, which the exit stack closes. Raise StoreError for a
+    bucket that cannot be used, OSError for an unusable data directory.
+    """
+    redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
+    cache = closed(ResponseCache(config.cache_bytes, redis, store.clock.now), stack)
+    dependencies = [started(Availability(DATABASE, store.check), stack)]
+    if redis is not None:
+        dependencies.append(started(Availability(REDIS, redis.check), stack))
+    limits = open_key_limits(redis, data, stack)
+    failures = started(ChannelFailures(data), stack)
+    usage = open_usage_log(config, store, data, metrics, stack)
+    key_uses = started(KeyUses(Keys(store), skew=lambda: store.clock.skew_seconds), stack)
+    fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
+    secret = link_secret(config.secret, data)
+    task_process = secrets.token_hex(8)
+    return ProcessContext(
+        *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
+        fetcher=fetcher,
+        response_budget=ResponseBudget(),
+        blobs=open_blob_store(config, store, data, metrics, stack),
+        links=FileLinks(secret, config.blobs.ttl, partial(utc_of, store.clock), config.accepted_secrets),
+        signatures=CallbackSignatures(secret, config.accepted_secrets),
+        task_locks=ProcessLocks(data / TASK_DIRECTORY, task_process),
+        task_process=task_process,
+        model_lists=ModelListFiles(data),
+        counts_alone=counts_alone,
+    )

@@ -1,10 +1,8 @@
 """Construction of the gateway's gRPC services and all their objects from the config, and their lifetime."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,13 +10,7 @@ import grpc
 
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.authentication import Authenticator
-from umg_grpc.access.callback_signatures import CallbackSignatures
-from umg_grpc.access.file_links import FileLinks
-from umg_grpc.access.key_last_use import KeyUses
-from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.per_worker_limit_checks import check_models
-from umg_grpc.access.signing_secret import link_secret
-from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Config
@@ -27,32 +19,18 @@ from umg_grpc.config.reload_changes import Changes, changes
 from umg_grpc.operations import ROWS, UNARY
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (
+    ProcessContext,
     closed,
     open_authenticator,
-    open_blob_store,
-    open_key_limits,
     open_memory,
-    open_usage_log,
+    open_process_context,
     started,
 )
+from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
-from umg_grpc.service.caching.response_cache import ResponseCache
-from umg_grpc.service.conversations.message_threads import Threads
-from umg_grpc.service.conversations.reasoning_store import ReasoningStore
-from umg_grpc.service.conversations.stored_responses import Conversations
-from umg_grpc.service.metric_gauges import (
-    CHANNEL_PAUSED_KEYS,
-    CHANNEL_QUEUE,
-    CLOCK_SKEW,
-    CONFIG_INFO,
-    DATABASE_UP,
-    JOURNAL_UP,
-    KNOWN_KEYS,
-    REDIS_UP,
-    WRITES_WAITING,
-)
-from umg_grpc.service.metrics import Metrics, Values
+from umg_grpc.service.metric_gauges import CONFIG_INFO
+from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.model_discovery import ModelDiscovery
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
@@ -82,7 +60,6 @@ from umg_grpc.service.servicers.unary import UnaryServicer
 from umg_grpc.service.servicers.videos import VideoServicer
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
-from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
 from umg_grpc.service.video_tasks.background_work import Tasks
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications
 from umg_grpc.service.video_tasks.result_download import TaskContent
@@ -91,17 +68,8 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.availability_checks import Availability
-from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.channel_failure_file import ChannelFailures
-from umg_grpc.store.database_time import utc_of
-from umg_grpc.store.model_list_files import ModelListFiles
-from umg_grpc.store.process_locks import ProcessLocks
-from umg_grpc.store.redis_client import Redis
-from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
-from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import rpc
 from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRIES
@@ -109,7 +77,7 @@ from umg_grpc.wire.video import ENTRIES
 SERVICES = sorted(
     {*(f"umg.v1.{name}" for name in ("AdminService", "FileService", "ModelService")), *(r.full_service for r in ROWS)}
 )
-DATABASE, REDIS, JOURNAL = "database", "redis", "journal"
+JOURNAL = "journal"
 
 
 class PreparedConfig(NamedTuple):
@@ -120,34 +88,6 @@ class PreparedConfig(NamedTuple):
     router: Router
     config_hash: str
     """Hash of the config, without the models that its providers list."""
-
-
-class ProcessContext(NamedTuple):
-    """Objects of the process that the services share, for example metrics, Redis, limits, failures and usage
-    records.
-    """
-
-    metrics: Metrics
-    load_shedder: LoadShedder
-    redis: Redis | None
-    cache: ResponseCache
-    limits: KeyLimits
-    dependencies: Sequence[Availability]
-    failures: ChannelFailures
-    usage: UsageLog | None
-    key_uses: KeyUses
-    telemetry: Telemetry | None
-    fetcher: Fetcher
-    response_budget: ResponseBudget
-    blobs: BlobStore | None
-    links: FileLinks
-    signatures: CallbackSignatures
-    task_locks: ProcessLocks
-    task_process: str
-    """Name of this process as the holder of leases on tasks."""
-    model_lists: ModelListFiles
-    counts_alone: bool
-    """Whether other processes serve the same callers without a common Redis."""
 
 
 class Service:
@@ -202,37 +142,9 @@ class Service:
         self._videos = _videos(context, self.tasks, self._submissions, process)
         self._dependencies = process.dependencies
         self._usage = process.usage
-        self._watch()
-        self._watch_stores(memory, process)
-
-    def _watch_stores(self, memory: ConversationStores, process: ProcessContext) -> None:
-        """Register the metrics of the database and of Redis."""
-        levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
-        for each in process.dependencies:
-            self.metrics.watch(levels[each.name], partial(_up, each))
-        self.metrics.watch(CLOCK_SKEW, lambda: {(): self.store.clock.skew_seconds})
-        if (usage := process.usage) is not None:
-            self.metrics.watch(JOURNAL_UP, lambda: {(): float(not usage.problem)})
-        stores: dict[str, Conversations | Threads | ReasoningStore | UsageLog | ResponseCache | None] = {
-            "responses": memory.conversations,
-            "threads": memory.threads,
-            "reasoning": memory.reasoning,
-            "usage": process.usage,
-            "redis": process.cache if process.redis is not None else None,
-        }
-        self.metrics.watch(KNOWN_KEYS, lambda: {(): self.authenticator.known})
-        used = {name: store for name, store in stores.items() if store is not None}
-        self.metrics.watch(WRITES_WAITING, lambda: {(name,): store.waiting_writes for name, store in used.items()})
-
-    def _watch(self) -> None:
-        """Register the metrics of channels, queues and keys."""
-        metrics, shared, channels = self.metrics, self._shared, self._channels
-        metrics.watch(CONFIG_INFO, lambda: {(self._config_hash,): 1})
-        metrics.watch_channels(shared.health.snapshot)
-        metrics.watch(CHANNEL_QUEUE, lambda: {(name,): limiter.waiting for name, limiter in shared.limiters.items()})
-        metrics.watch(
-            CHANNEL_PAUSED_KEYS, lambda: {(name,): count() for name, count in channels.suspended_keys.items()}
-        )
+        self.metrics.watch(CONFIG_INFO, lambda: {(self._config_hash,): 1})
+        watch_channels(self.metrics, shared, channels)
+        watch_stores(process, store, authenticator, memory)
 
     def register(self, server: grpc.aio.Server) -> None:
         """Add all gRPC services to a `grpc.aio` server."""
@@ -390,10 +302,6 @@ def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, pr
     )
 
 
-def _up(dependency: Availability) -> Values:
-    return {(): float(dependency.is_up)}
-
-
 @asynccontextmanager
 async def open_service(
     config: Config,
@@ -421,34 +329,11 @@ async def open_service(
         client = await stack.enter_async_context(Client.opened())
         engine = closed(WordLlamaEngine(), stack)
         memory = await open_memory(config, store, stack)
-        redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
-        cache = closed(ResponseCache(config.cache_bytes, redis, store.clock.now), stack)
-        dependencies = [started(Availability(DATABASE, store.check), stack)]
-        if redis is not None:
-            dependencies.append(started(Availability(REDIS, redis.check), stack))
-        limits = open_key_limits(redis, data, stack)
-        failures = started(ChannelFailures(data), stack)
-        load_shedder = load_shedder or LoadShedder(config.overload)
-        metrics = metrics or Metrics()
-        usage = open_usage_log(config, store, data, metrics, stack)
-        key_uses = started(KeyUses(Keys(store), skew=lambda: store.clock.skew_seconds), stack)
-        fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
-        response_budget = ResponseBudget()
-        secret = link_secret(config.secret, data)
-        task_process = secrets.token_hex(8)
-        process = ProcessContext(
-            *(metrics, load_shedder, redis, cache, limits, dependencies, failures, usage, key_uses, telemetry),
-            fetcher=fetcher,
-            response_budget=response_budget,
-            blobs=open_blob_store(config, store, data, metrics, stack),
-            links=FileLinks(secret, config.blobs.ttl, partial(utc_of, store.clock), config.accepted_secrets),
-            signatures=CallbackSignatures(secret, config.accepted_secrets),
-            task_locks=ProcessLocks(data / TASK_DIRECTORY, task_process),
-            task_process=task_process,
-            model_lists=ModelListFiles(data),
-            counts_alone=counts_alone,
+        load_shedder, metrics = load_shedder or LoadShedder(config.overload), metrics or Metrics()
+        process = await open_process_context(
+            *(config, store, data, stack, metrics, load_shedder, telemetry), counts_alone=counts_alone
         )
-        factory = ChannelFactory(client, engine, local, response_budget, fetcher, store.clock.now)
+        factory = ChannelFactory(client, engine, local, process.response_budget, process.fetcher, store.clock.now)
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
