@@ -28,7 +28,6 @@ from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
-from umg_grpc.upstream.http.embedding_and_reranking import unary_upstream
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, EndpointSource, RotatingEndpoints
@@ -41,6 +40,7 @@ from umg_grpc.upstream.http.signing.service_account import (
 )
 from umg_grpc.upstream.http.signing.token_command import CommandSigner
 from umg_grpc.upstream.http.text_generation import HttpText
+from umg_grpc.upstream.http.unary_operations import unary_upstream
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines

@@ -40,7 +40,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.resilience.memory_watch import MemoryWatch, memory_limit
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
-from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
+from umg_grpc.upstream.local import TEXT_MODELS, WORDLLAMA_MODELS, wordllama_unavailable
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 
 logger = structlog.get_logger()
@@ -330,7 +330,7 @@ def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
     """Return the channel without local models that cannot run on this machine."""
     if "local" not in channel.protocols:
         return channel
-    reasons = dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
+    reasons = dict.fromkeys(WORDLLAMA_MODELS, wordllama_unavailable())
     reasons |= dict.fromkeys((model.model for model in TEXT_MODELS), None if local else "no local text model runs here")
     for model in channel.models:
         if reason := reasons[model.upstream]:

@@ -8,12 +8,7 @@ from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_order import ANY, RoutePreferences
 from umg_grpc.routing.channel_target import (
-    CREATE_VIDEO,
-    EMBED,
     GENERATE,
-    MAKE_IMAGE,
-    REMIX_VIDEO,
-    RERANK,
     Target,
 )
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
@@ -23,15 +18,10 @@ from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unp
 
 __all__ = [
     "ANY",
-    "CREATE_VIDEO",
-    "EMBED",
     "GENERATE",
-    "MAKE_IMAGE",
     "MAX_ID_LENGTH",
     "PROTOCOLS",
     "REMEDY",
-    "REMIX_VIDEO",
-    "RERANK",
     "VERBS",
     "Explained",
     "ModelOperation",

@@ -15,16 +15,11 @@ from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.operations import SCOPES, ModelOperation
-from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
-from umg_grpc.operations.rerank import RERANKING
-from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing.model_prices import target_prices
 
-GENERATE, EMBED, RERANK = GENERATION.value, EMBEDDING.value, RERANKING.value
-MAKE_IMAGE, EDIT_IMAGE = IMAGE_GENERATION.value, IMAGE_EDITING.value
-CREATE_VIDEO, REMIX_VIDEO = VIDEO_CREATION.value, VIDEO_REMIX.value
+GENERATE = GENERATION.value
 
 
 @dataclass(frozen=True)
@@ -44,10 +39,12 @@ class Target:
     """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
 
     def supports(self, operation: ModelOperation) -> bool:
-        """Return whether the channel can be called for the operation. For `MAKE_IMAGE` a model that only edits images
+        """Return whether the channel can be called for the operation. To make images, a model that only edits them
         counts too: its family's rules have a better error for a request without input images.
         """
-        return operation in self.operations or (operation == MAKE_IMAGE and EDIT_IMAGE in self.operations)
+        if operation in self.operations:
+            return True
+        return operation == IMAGE_GENERATION.value and IMAGE_EDITING.value in self.operations
 
 
 def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:

@@ -12,14 +12,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
 from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.routing import Router
-from umg_grpc.routing.channel_target import EMBED
-from umg_grpc.upstream.http.embedding_and_reranking import HttpEmbedding
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
+from umg_grpc.upstream.http.unary_operations import HttpEmbedding
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
 
 BASE_URLS = {
@@ -98,7 +98,7 @@ def embed(model: Model, face: str, body: Json) -> Sent:
     """
     codec = EMBEDDING_FORMATS[face]
     canonical, notes = codec.decode_request(msgspec.json.encode({"model": model.id, **body}), {}, model.id)
-    (target,) = _router(model.vendor).channels(model.id, EMBED)
+    (target,) = _router(model.vendor).channels(model.id, pb.MODEL_OPERATION_EMBED)
     call = _embedding(model.vendor).prepare(canonical, target.model, notes)
     assert isinstance(call, HttpCall)
     call.report.rename(lambda name: name if name in notes.uncarried else codec.wire_path(name))

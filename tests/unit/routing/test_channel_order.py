@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, parse
-from umg_grpc.routing import ANY, EMBED, GENERATE, ModelOperation, RoutePreferences, Router, Target
+from umg_grpc.routing import ANY, GENERATE, ModelOperation, RoutePreferences, Router, Target
 from umg_grpc.routing.channel_order import MAX_ROUND_ROBINS, RoundRobin
 from umg_grpc.v1 import pb
 
@@ -84,7 +84,7 @@ def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
 
 def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     made = router("a", "b protocols: [embeddings]")
-    assert order(made, RoutePreferences(pins=("b",)), EMBED) == "b"
+    assert order(made, RoutePreferences(pins=("b",)), pb.MODEL_OPERATION_EMBED) == "b"
     with pytest.raises(UmgError) as caught:
         made.reachable("m", GENERATE, ("b",))
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED

@@ -7,10 +7,11 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config, parse
 from umg_grpc.knowledge.families.text import Suffix
-from umg_grpc.routing import EMBED, RERANK, Router, under_name
+from umg_grpc.routing import Router, under_name
 from umg_grpc.routing.router import MAX_PATTERN_MODELS
 from umg_grpc.v1 import pb
 
+EMBED, RERANK = pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
 FILE = """\
 channels:
 - {name: exact, protocols: [chat], base_url: http://a, models: [gpt-5, famG-2.5-pro, {id: smart, upstream: gpt-5}]}

@@ -10,9 +10,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
 from umg_grpc.knowledge.catalogue import CATALOGUE, describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix
-from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, ModelOperation, Resolved, Router
+from umg_grpc.routing import GENERATE, PROTOCOLS, ModelOperation, Resolved, Router
 from umg_grpc.v1 import pb
 
+EMBED, RERANK = pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
 TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
 ACTIVE = pb.MODEL_LIFECYCLE_ACTIVE
 

@@ -8,18 +8,11 @@ from umg_grpc.config import ConfigError, parse
 from umg_grpc.knowledge.price_rates import Terms
 from umg_grpc.knowledge.price_rates import prices_at as rated
 from umg_grpc.knowledge.prices import FREE, IMAGE, INPUT, OUTPUT, REQUEST, VIDEO_SECOND, Prices, Unit
-from umg_grpc.routing import (
-    CREATE_VIDEO,
-    EMBED,
-    GENERATE,
-    MAKE_IMAGE,
-    RERANK,
-    ModelOperation,
-    Router,
-    has_costs,
-    is_priced,
-)
+from umg_grpc.routing import GENERATE, ModelOperation, Router, has_costs, is_priced
+from umg_grpc.v1 import pb
 
+EMBED, RERANK = pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
+MAKE_IMAGE, CREATE_VIDEO = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_CREATE_VIDEO
 CHANNELS = """\
 channels:
 - {name: plain, protocols: [chat], base_url: "http://a", models: [m, gpt-4o]}

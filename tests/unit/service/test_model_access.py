@@ -7,7 +7,7 @@ import pytest
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.routing import EMBED, GENERATE, Router
+from umg_grpc.routing import GENERATE, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess
 from umg_grpc.v1 import pb
@@ -58,7 +58,7 @@ def test_the_only_channel_of_a_key_is_known_before_its_calls() -> None:
 
 
 def test_a_model_that_cannot_do_the_operation_is_refused_each_time() -> None:
-    access = ModelAccess(Channels(router("m")), EMBED)
+    access = ModelAccess(Channels(router("m")), pb.MODEL_OPERATION_EMBED)
     assert [reason(access, ALL, "m") for _ in range(2)] == [pb.ERROR_REASON_UNSUPPORTED_FIELD] * 2
 
 

@@ -4,9 +4,10 @@ from tests.support import fake_video_upstream
 from tests.support.fake_video_upstream import FakeVideos
 from tests.support.video_calls import MODEL, request
 from umg_grpc.config import parse
-from umg_grpc.routing import CREATE_VIDEO, Router, Target
+from umg_grpc.routing import Router, Target
 from umg_grpc.service.operations.video.video_attempts import VideoEncoder
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
@@ -28,7 +29,7 @@ async def test_each_attempt_has_a_report_of_its_own_once_it_is_sent() -> None:
         return Submission(task_id="task_1", model=target.model, request=request())
 
     encoder = VideoEncoder(channels, submission)
-    first, second = [await encoder.encode(target) for target in router.channels(MODEL, CREATE_VIDEO)]
+    first, second = [await encoder.encode(target) for target in router.channels(MODEL, pb.MODEL_OPERATION_CREATE_VIDEO)]
     assert (first.lost_fields, second.lost_fields) == (0, 0)
     assert first.call.report is not second.call.report
     await first.call.send()

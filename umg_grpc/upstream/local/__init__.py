@@ -56,11 +56,12 @@ TEXT_MODELS = (
 )
 
 EMBEDDING_MODEL, RERANK_MODEL = "wordllama-256", "wordllama-rerank"
+WORDLLAMA_MODELS = (EMBEDDING_MODEL, RERANK_MODEL)
 WORDLLAMA = "wordllama"
 """Package of both models, with their weights."""
 
 
-def embedding_unavailable() -> str | None:
+def wordllama_unavailable() -> str | None:
     """Return a line for the operator: why embedding and reranking cannot run here, and how to install them; None if
     they can run. The package is not imported.
     """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.unit.upstream.vectors import SECONDS, embed_request, loaded_engine, shared_model, vectors_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.local import embedding_unavailable
+from umg_grpc.upstream.local import wordllama_unavailable
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.engine import BATCH_COST, TEXT_COST, portion
 from umg_grpc.upstream.local.wordllama.model import WordLlamaModel, unit
@@ -315,9 +315,9 @@ async def test_a_panic_in_the_thread_is_raised_to_its_callers_and_ends_nothing()
 
 
 async def test_without_the_package_a_call_fails_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert embedding_unavailable() is None
+    assert wordllama_unavailable() is None
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    assert "pip install wordllama" in (embedding_unavailable() or "")
+    assert "pip install wordllama" in (wordllama_unavailable() or "")
     engine = WordLlamaEngine()
     with pytest.raises(UmgError) as caught:
         await LocalEmbedding(engine).prepare(embed_request("text"), MODEL).send(SECONDS)

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
-from umg_grpc.routing import MAKE_IMAGE, RoutePreferences, Target
+from umg_grpc.operations.image import IMAGE_GENERATION
+from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.operations.image.image_call import AdmittedImages, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.operations.image.streamed_images import StreamedImages, is_without_image
@@ -45,7 +46,7 @@ class ImagePipeline(
 
     def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
         """Create the pipeline. `formats`: image format by name. `delivery`: converts images to the requested form."""
-        super().__init__(context, MAKE_IMAGE, pb.GenerateImageResponse)
+        super().__init__(context, IMAGE_GENERATION.value, pb.GenerateImageResponse)
         self._formats = formats
         self._delivery = delivery
 

@@ -8,9 +8,8 @@ from typing import Generic, TypeVar
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing import (
-    CREATE_VIDEO,
-    REMIX_VIDEO,
     ModelOperation,
     RoutePreferences,
     Target,
@@ -128,7 +127,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         self, context: PipelineContext, tasks: TaskContext, submissions: Submissions, fetcher: Fetcher
     ) -> None:
         """Create the pipeline. `fetcher`: has the rules for URLs that callers send."""
-        super().__init__(context, CREATE_VIDEO, tasks, submissions)
+        super().__init__(context, VIDEO_CREATION.value, tasks, submissions)
         self._fetcher = fetcher
 
     async def create(self, call: Call, request: pb.CreateVideoTaskRequest) -> MediaTask:
@@ -157,7 +156,7 @@ class RemixPipeline(TaskPipeline[NewRemix]):
     def __init__(
         self, context: PipelineContext, tasks: TaskContext, submissions: Submissions, lookup: TaskLookup
     ) -> None:
-        super().__init__(context, REMIX_VIDEO, tasks, submissions)
+        super().__init__(context, VIDEO_REMIX.value, tasks, submissions)
         self._lookup = lookup
 
     async def remix(self, call: Call, given: pb.RemixVideoTaskRequest) -> MediaTask:

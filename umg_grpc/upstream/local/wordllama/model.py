@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.local import WORDLLAMA, embedding_unavailable
+from umg_grpc.upstream.local import WORDLLAMA, wordllama_unavailable
 from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
 from umg_grpc.v1 import pb
 
@@ -72,7 +72,7 @@ def load() -> WordLlamaModel:
     """Load the model from its installed package, which takes about 0.4 s and 110 MB. Raise UmgError(UNAVAILABLE) if
     it is not installed, OSError and other exceptions if it is damaged.
     """
-    if (why := embedding_unavailable()) is not None:
+    if (why := wordllama_unavailable()) is not None:
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, why).with_failure(Failure.DOWN)
     with _preserve_logging():
         from wordllama import WordLlama  # imported here: it takes 35 MB and configures logging
