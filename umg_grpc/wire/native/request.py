@@ -3,14 +3,13 @@ provider.
 """
 
 from collections.abc import Mapping
-from urllib.parse import quote
 
 import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse
+from umg_grpc.wire.core.json import JsonObject, check_utf8, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
@@ -21,13 +20,13 @@ from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_body import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
+from umg_grpc.wire.native.model_paths import GENERATE, PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
-GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
-PREFIX = "models/"
+STREAM = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
 HARMLESS = frozenset({"stream"})
@@ -78,16 +77,6 @@ def _decode(body: bytes, at: str, model: str) -> DecodedRequest[pb.GenerateReque
     return DecodedRequest(request, notes.request)
 
 
-def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model of a request: `model`, which the path of the call contains, else `repeated`, which its body
-    contains ("" for none). Raise UmgError(INVALID_FIELD) if they differ. `at`: path of the model in the body, for that
-    error.
-    """
-    if model and repeated not in ("", model):
-        raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
-    return model or repeated
-
-
 def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
     if body.system_instruction is not None:
         decode_instructions(body.system_instruction, request, notes)
@@ -136,12 +125,3 @@ def encode_request(
         body = msgspec.json.encode(fields)
     path, stops = call_path(model, STREAM if stream else GENERATE), local_stops(request, quirks, report)
     return UpstreamRequest(path, body, {}, report, local_stops=stops)
-
-
-def call_path(model: str, action: str) -> str:
-    """Return the URL path of an action (`:generateContent`) of a model, with its id escaped. A slash in the id is kept,
-    unless the id would then lead to another path (`..`).
-    """
-    name = model.removeprefix(PREFIX)
-    keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
-    return f"/models/{quote(name, safe=keep)}{action}"

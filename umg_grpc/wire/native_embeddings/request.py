@@ -12,8 +12,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.native.model_paths import PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
-from umg_grpc.wire.native.request import PREFIX, call_path, path_model
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import without_nulls

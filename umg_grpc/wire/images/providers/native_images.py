@@ -27,7 +27,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
 )
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.native.errors import decode_error, stated_error
-from umg_grpc.wire.native.request import GENERATE, call_path
+from umg_grpc.wire.native.model_paths import GENERATE, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
 from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

@@ -1,0 +1,27 @@
+"""Model ids in the paths and bodies of native calls (`models/{model}:generateContent`)."""
+
+from urllib.parse import quote
+
+from umg_grpc.wire.core.json import invalid
+
+GENERATE = ":generateContent"
+PREFIX = "models/"
+
+
+def path_model(model: str, repeated: str, at: str = "model") -> str:
+    """Return the model of a request: `model`, which the path of the call contains, else `repeated`, which its body
+    contains ("" for none). Raise UmgError(INVALID_FIELD) if they differ. `at`: path of the model in the body, for that
+    error.
+    """
+    if model and repeated not in ("", model):
+        raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
+    return model or repeated
+
+
+def call_path(model: str, action: str) -> str:
+    """Return the URL path of an action (`:generateContent`) of a model, with its id escaped. A slash in the id is kept,
+    unless the id would then lead to another path (`..`).
+    """
+    name = model.removeprefix(PREFIX)
+    keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
+    return f"/models/{quote(name, safe=keep)}{action}"
