@@ -1,11 +1,13 @@
 """Records of the attempts of a call: facts for its log line, its metrics and its usage record."""
 
 import time
+from functools import partial
 
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.usage_recording import begin_usage, withdraw_usage
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
 from umg_grpc.wire.core.gateway_headers import STRICT
 
@@ -18,7 +20,7 @@ def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
     attempt.began_at, usage = time.perf_counter(), call.charges.usage_in_flight
     # a retry is the same attempt, with another response
     attempt.progress = progress = AttemptProgress(
-        on_send=None if usage is None else usage.begin,
+        on_send=None if usage is None else partial(begin_usage, call, usage),
         refuses_changes=STRICT in call.arrival.metadata and call.strict,
         stream_start=call.stream_start,
     )
@@ -55,7 +57,7 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
         if error.usage is not None:
             facts.usage = error.usage  # charged if no other attempt follows
         if progress.is_sent and call.charges.usage_in_flight is not None:
-            call.charges.usage_in_flight.fail()
+            withdraw_usage(call.charges.usage_in_flight)
     if attempt.is_abandoned:
         facts.abandoned += (attempt.channel,)
     if not record.reason or all(earlier.reason for earlier in facts.ended_attempts):

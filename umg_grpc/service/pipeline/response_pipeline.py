@@ -38,7 +38,7 @@ from umg_grpc.service.pipeline.steps import (
     Step,
 )
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
-from umg_grpc.service.pipeline.usage_recording import UsageInFlight
+from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
 from umg_grpc.wire.core.gateway_headers import CACHE as CACHE_HEADER
 from umg_grpc.wire.request_notes import DecodedRequest
 
@@ -188,7 +188,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         context, model, access = self._context, admitted.model, admitted.access
         call: Call = admitted.call
         if context.usage is not None:
-            call.charges.usage_in_flight = UsageInFlight(context.usage, call, admitted.request, model.described)
+            call.charges.usage_in_flight = UsageInFlight(context.usage, admitted.request, model.described)
         if call.span is not None:
             call.span.describe(self._operation, admitted.request, stream=stream)
         preferences, encoder = await self._plan(admitted, stream=stream)

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import STATUS
@@ -26,10 +24,10 @@ from umg_grpc.knowledge.prices import (
     unit_of,
 )
 from umg_grpc.operations import CALLED
-from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
+from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
 from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
@@ -49,46 +47,35 @@ KILLED_DETAILS = CallDetails(
 )
 
 
-class UsageInFlight(msgspec.Struct, eq=False):
-    """Provisional usage record of a call in flight, in a file. If the process is killed while a provider answers, the
-    record charges the estimated cost, since the provider may charge for the call.
+def begin_usage(call: Call, usage: UsageInFlight) -> None:
+    """Write the provisional record of the call, with the estimated tokens and cost, before an attempt is sent to a
+    provider.
     """
-
-    _log: UsageLog
-    _call: Call
-    _request: CanonicalRequest
-    _model: pb.Model
-    record: UsageRecord | None = None
-    """The provisional record, which becomes the final one; None before the first attempt."""
-    slot: int = NO_SLOT
-    _attempts: int = 0  # that were sent and have not failed
-
-    def begin(self) -> None:
-        """Write the provisional record, with the estimated tokens and cost, before an attempt is sent to a provider."""
-        self._attempts += 1
-        if self.slot != NO_SLOT:
-            return
-        request, charges, record = self._request, self._call.charges, _new_record(self._log, self._call)
-        estimate = estimate_tokens(request, self._model, charges.output_limit)
-        record.input_tokens, record.output_tokens = estimate.input_tokens, estimate.output_tokens
+    usage.attempts += 1
+    if usage.slot != NO_SLOT:
+        return
+    log, request, charges, record = usage.log, usage.request, call.charges, _new_record(usage.log, call)
+    estimate = estimate_tokens(request, usage.model, charges.output_limit)
+    record.input_tokens, record.output_tokens = estimate.input_tokens, estimate.output_tokens
+    if isinstance(request, pb.GenerateImageRequest):
+        record.images = max_images(request)
+    if (prices := charges.prices) is not None and prices is not FREE:
+        quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
         if isinstance(request, pb.GenerateImageRequest):
-            record.images = max_images(request)
-        if (prices := charges.prices) is not None and prices is not FREE:
-            quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
-            if isinstance(request, pb.GenerateImageRequest):
-                quantities = estimated_image_quantities(request, estimate.input_tokens)
-            usage = pb.Usage(input_tokens=estimate.input_tokens)
-            record.micro_credits = prices_of_call(prices, usage, self._log.clock.now)[0].cost(quantities)
-        self.record, self.slot = record, self._log.open_records.add(encode_record(record))
+            quantities = estimated_image_quantities(request, estimate.input_tokens)
+        tokens = pb.Usage(input_tokens=estimate.input_tokens)
+        record.micro_credits = prices_of_call(prices, tokens, log.clock.now)[0].cost(quantities)
+    usage.record, usage.slot = record, log.open_records.add(encode_record(record))
 
-    def fail(self) -> None:
-        """Record that an attempt has failed, for which the provider does not charge. The provisional record is deleted
-        if no other attempt runs.
-        """
-        self._attempts -= 1
-        if not self._attempts:
-            self._log.open_records.delete(self.slot)
-            self.slot = NO_SLOT
+
+def withdraw_usage(usage: UsageInFlight) -> None:
+    """Record that an attempt has failed, for which the provider does not charge. The provisional record is deleted if
+    no other attempt runs.
+    """
+    usage.attempts -= 1
+    if not usage.attempts:
+        usage.log.open_records.delete(usage.slot)
+        usage.slot = NO_SLOT
 
 
 def prices_of_call(prices: Prices, usage: pb.Usage, now: Callable[[], float]) -> tuple[Prices, Sequence[Rate]]:
@@ -126,7 +113,7 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     record, slot = None, NO_SLOT
     if (in_flight := charges.usage_in_flight) is not None:
         record, slot = in_flight.record, in_flight.slot
-        charges.usage_in_flight = None  # it refers to the call: a cycle would keep both
+        charges.usage_in_flight = None  # an attempt that ends later must not free the slot
     if record is None:
         record = _new_record(log, call)
     record.model, record.channel, record.attempts = facts.model, facts.channel, facts.attempts
