@@ -16,8 +16,8 @@ PAGES = ("docs/contributing.md", "tests/world/README.md", "tests/proofs/README.m
 PAGE = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
-    "EMBEDDING_FORMATS": ("umg_grpc/wire/format_tables.py",),
-    "RERANK_FORMATS": ("umg_grpc/wire/format_tables.py",),
+    "EMBEDDING_FORMATS": ("umg_grpc/wire/embedding_formats.py",),
+    "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
     "CATALOGUE": ("umg_grpc/knowledge/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_config.py",),

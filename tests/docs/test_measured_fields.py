@@ -18,12 +18,13 @@ from msgspec import inspect
 from tests.docs.flat import changed, covers, leaves, set_fields
 from tests.unit.schema.test_fields import BY_FORMAT, FACES, HOMES, VALUES, Row, fields_on, names
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.embedding_vectors import pack
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.model_lists import MODEL_LISTS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.rerank.schema import RerankBody
 from umg_grpc.wire.unary_format import ClientShape
 

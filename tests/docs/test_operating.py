@@ -26,10 +26,12 @@ from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_sandbox import simulated_faults
 

@@ -9,7 +9,9 @@ import pytest
 
 from tests.pairs.table import FACES, PROVIDERS, TEXT_FACES, Kind, Provider, protocols_of, strict_fake
 from tests.support.providers.faulty.right_answers import PATHS
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, provider_protocols
+from umg_grpc.wire import FORMATS, provider_protocols
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 ROOM = Path(__file__).parent
 FACE_TABLES = {Kind.TEXT: FORMATS, Kind.EMBEDDING: EMBEDDING_FORMATS, Kind.RERANKING: RERANK_FORMATS}

@@ -22,6 +22,6 @@ EMBEDDING = UnaryOperation(
     paths={"/v1/embeddings": "embeddings"},  # those of the native API are in its table of actions
     tag="Embeddings and reranking",
     summary="Embed texts",
-    body_types="umg_grpc.wire.openapi_schemas.body_types:BODY_TYPES",
-    codecs="umg_grpc.wire:EMBEDDING_FORMATS",
+    body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",
+    codecs="umg_grpc.wire.embedding_formats:EMBEDDING_FORMATS",
 )

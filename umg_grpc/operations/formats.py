@@ -4,8 +4,9 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from umg_grpc.operations import UNARY, UnaryOperation
-from umg_grpc.wire import FORMATS, IMAGE_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.video import VIDEO_FACES

@@ -38,6 +38,6 @@ RERANKING = UnaryOperation(
     paths={"/v1/rerank": "rerank", "/v2/rerank": "rerank_v2"},
     tag="Embeddings and reranking",
     summary="Rank documents by a query",
-    body_types="umg_grpc.wire.openapi_schemas.body_types:BODY_TYPES",
-    codecs="umg_grpc.wire:RERANK_FORMATS",
+    body_types="umg_grpc.wire.rerank.documented_bodies:BODY_TYPES",
+    codecs="umg_grpc.wire.rerank:RERANK_FORMATS",
 )

@@ -71,7 +71,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import rpc
-from umg_grpc.wire import IMAGE_FORMATS
+from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.video import ENTRIES
 
 SERVICES = sorted(

@@ -1,6 +1,6 @@
 """Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O.
 
-The tables of formats (see `format_tables`) are loaded when one of their names in this package is first used, so that a
+The table of text formats (see `format_tables`) is loaded when one of its names in this package is first used, so that a
 command that lists keys imports no format.
 """
 
@@ -8,23 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.format_tables import (
-        EMBEDDING_FORMATS,
-        FORMATS,
-        IMAGE_FORMATS,
-        RERANK_FORMATS,
-        headers_of_limits,
-        stores_by_default,
-    )
+    from umg_grpc.wire.format_tables import FORMATS, headers_of_limits, stores_by_default
 
-__all__ = [
-    "EMBEDDING_FORMATS",
-    "FORMATS",
-    "IMAGE_FORMATS",
-    "RERANK_FORMATS",
-    "headers_of_limits",
-    "stores_by_default",
-]
+__all__ = ["FORMATS", "headers_of_limits", "stores_by_default"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Interface of an image format for callers. A format is one package, and one row in `wire.IMAGE_FORMATS`."""
+"""Interface of an image format for callers. A format is one package, and one row in `wire.images.IMAGE_FORMATS`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Interface of an embedding or rerank format to the rest of the gateway: the functions that decode and encode the
-bodies of its callers and of its providers.
+"""Interface of a format with one request and one response to the rest of the gateway: the functions that decode and
+encode the bodies of its callers and of its providers.
 
-A format is one module (or package) with these functions and one row in `wire.EMBEDDING_FORMATS` or
-`wire.RERANK_FORMATS`.
+A format is one module (or package) with these functions, and one row in the table that its operation names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ class ClientShape(Enum):
 
 
 class UnaryRequestEncoder(Protocol[Request_contra]):
-    """Function that encodes a canonical embedding or rerank request as an HTTP request to a provider."""
+    """Function that encodes a canonical request as an HTTP request to a provider."""
 
     def __call__(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES, /) -> UpstreamRequest:
         """Encode the request for the provider's `model`. A request whose source document has this protocol keeps the

@@ -20,7 +20,8 @@ from umg_grpc.upstream.http.unary_operations import HttpEmbedding
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
 BASE_URLS = {
     "azure": "https://acme.openai.azure.com/openai/v1",

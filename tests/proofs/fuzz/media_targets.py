@@ -10,9 +10,8 @@ from tests.support.videos import submission
 from tests.unit.wire.images.providers.test_golden import CASES, Case
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import ImageFormat
-from umg_grpc.wire.images import check_inputs
+from umg_grpc.wire.images import IMAGE_FORMATS, check_inputs
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.unary_format import ClientShape

@@ -15,9 +15,11 @@ from tests.unit.wire.streams import decoder_of
 from tests.unit.wire.test_golden import CASES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFormat
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 

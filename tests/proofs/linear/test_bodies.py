@@ -14,10 +14,12 @@ from tests.proofs.linear.work import accepting
 from umg_grpc.service.conversations import message_threads, response_input_items, stored_responses
 from umg_grpc.store.tables import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.sse import SseSplitter, split
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
 NATIVE = FORMATS["native"]

@@ -41,8 +41,10 @@ from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WHOLE = """\

@@ -21,9 +21,11 @@ from http_facade.routes import MODEL_CALL_SHAPES, ROUTES
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
 from umg_grpc.wire.core.json import whole
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.text_format import FaceRequest
 
 PATHS = [re.sub(r"\{model.*?\}", "m", row.path) for row in ROUTES if row.shape in MODEL_CALL_SHAPES]

@@ -13,7 +13,9 @@ from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserv
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 
 def concrete(path: str) -> str:

@@ -34,7 +34,8 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
 CHAT = FORMATS["chat"]
 REQUEST = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()

@@ -18,7 +18,9 @@ from tests.support.gateways import channel, running
 from tests.support.serving import serving
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 CHAT, EMBED, RERANK = "/v1/chat/completions", "/v1/embeddings", "/v1/rerank"
 FAULTS = [TypeError("secret"), RecursionError("secret"), OverflowError("secret"), MemoryError("secret")]

@@ -10,7 +10,9 @@ from tests.unit.wire.test_answers import usages
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 CHAT: dict[str, object] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 MESSAGES: dict[str, object] = {**CHAT, "max_tokens": 9}

@@ -10,9 +10,11 @@ from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.error_places import Place
 from umg_grpc.wire.errors.provider_errors import read_error
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 Decode = Callable[[int, Mapping[str, str], bytes], UmgError]
 DECODERS: dict[str, Decode] = {

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.sse import SseSplitter
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.classification import DEFAULT, ProviderError
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.shared_embedding_checks import other_length
 
 CALLER, CONTEXT, TRANSIENT, OVERLOADED, DOWN, AMBIGUOUS = (

@@ -1,7 +1,9 @@
 """The names that the config reads are those of the codecs."""
 
-from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, provider_protocols
+from umg_grpc.wire import FORMATS, provider_protocols
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 

@@ -14,7 +14,7 @@ from umg_grpc.wire.images.response import encode_pieces, encode_response
 from umg_grpc.wire.images.stream import HEARTBEAT, StreamEncoder
 from umg_grpc.wire.unary_format import ClientShape
 
-__all__ = ["IMAGES", "IMAGE_EDITS", "IMAGE_VARIATIONS", "check_inputs"]
+__all__ = ["IMAGES", "IMAGE_EDITS", "IMAGE_FORMATS", "IMAGE_VARIATIONS", "check_inputs"]
 
 
 def _face(
@@ -42,3 +42,8 @@ IMAGE_EDITS = _face("image_edits", pb.IMAGE_OPERATION_EDIT, "image_edit", Client
 IMAGE_VARIATIONS = _face(
     "image_variations", pb.IMAGE_OPERATION_VARIATION, "image_variation", ClientShape.SDK, forms=True
 )
+IMAGE_FORMATS: dict[str, ImageFormat] = {
+    IMAGES.name: IMAGES,
+    IMAGE_EDITS.name: IMAGE_EDITS,
+    IMAGE_VARIATIONS.name: IMAGE_VARIATIONS,
+}

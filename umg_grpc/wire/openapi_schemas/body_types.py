@@ -11,17 +11,14 @@ from msgspec import Raw, Struct, defstruct
 
 from umg_grpc.wire.chat.schema import ChatRequest
 from umg_grpc.wire.core.json import NonEmpty, Whole
-from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.images.multipart_requests import FORM_FIELDS
 from umg_grpc.wire.images.schema import ImageBody
 from umg_grpc.wire.messages.schema import CountRequest, MessagesRequest
 from umg_grpc.wire.native.schema import GenerateBody
-from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import retrieval_response_types as retrieval
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.struct_schemas import File
-from umg_grpc.wire.rerank.schema import RerankBody
 from umg_grpc.wire.responses.schema import Prompting, ResponsesRequest
 from umg_grpc.wire.video import (
     submission_body_reader,
@@ -186,11 +183,6 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "responses": BodyTypes(ResponsesRequest, text.Response, text.ResponseEvent),
         "messages": BodyTypes(MessagesRequest, text.Message, text.MessageEvent),
         "native": BodyTypes(GenerateBody, text.NativeAnswer, text.NativeAnswer),
-        "embeddings": BodyTypes(EmbeddingsBody, retrieval.Embeddings),
-        "native_embedding": BodyTypes(EmbedBody, retrieval.NativeEmbedding),
-        "native_embeddings": BodyTypes(BatchBody, retrieval.NativeEmbeddings),
-        "rerank": BodyTypes(RerankBody, retrieval.Ranking),
-        "rerank_v2": BodyTypes(RerankBody, retrieval.Ranking),
         "images": BodyTypes(ImageBody, media.DocumentedImages | media.Images, media.ImageEvent),
         "image_edits": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
         "image_variations": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
@@ -205,8 +197,8 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "video_g": BodyTypes(BodyG, media.CreatedG),
     }
 )
-"""Name of a wire format -> types of its main operation: text generation, embedding, reranking, making images or
-submitting a video task.
+"""Name of a wire format -> types of its main operation: text generation, making images or submitting a video task. An
+operation with one request and one response has a table of its own, which its row names.
 """
 
 COUNTS: Mapping[str, BodyTypes] = MappingProxyType(

@@ -14,7 +14,7 @@ from umg_grpc.wire.rerank.request import V1, V2, decode_request, encode_request,
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
 from umg_grpc.wire.unary_format import UnaryFormat
 
-__all__ = ["RERANK", "RERANK_V2", "ranked_texts"]
+__all__ = ["RERANK", "RERANK_FORMATS", "RERANK_V2", "ranked_texts"]
 
 RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     name=V1.name,
@@ -42,3 +42,7 @@ RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     has_shapes=False,
     base_url_end="/v2",  # the clients of the vendor distinguish its versions so
 )
+RERANK_FORMATS: dict[str, UnaryFormat[pb.RerankRequest, pb.RerankResponse]] = {
+    RERANK.name: RERANK,
+    RERANK_V2.name: RERANK_V2,
+}

@@ -15,7 +15,7 @@ from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
 MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
 TEXTS = [

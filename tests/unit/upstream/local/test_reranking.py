@@ -18,7 +18,7 @@ from umg_grpc.upstream.local import RERANK_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.reranker import CHUNK_TOKENS, STEP_TOKENS, chunks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import RERANK_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS
 
 MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
 LONG = "a " * (MAX_TOKENS + 900)

@@ -17,7 +17,7 @@ from tests.unit.wire.laws import few, members, modest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS

@@ -11,9 +11,8 @@ import pytest
 from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import IMAGE_FORMATS
 from umg_grpc.wire.image_format import DecodedForm, FormPart
-from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_VARIATIONS, IMAGES, check_inputs
+from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, IMAGE_VARIATIONS, IMAGES, check_inputs
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES
 from umg_grpc.wire.request_notes import DecodedRequest
 

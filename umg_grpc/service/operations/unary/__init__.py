@@ -1,9 +1,11 @@
 """Operations with one request and one response: the additions of each to the steps that they share."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from umg_grpc.config.file_sections import Limits
-from umg_grpc.operations import UnaryOperation
+from umg_grpc.operations import ModelOperation, UnaryOperation
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
@@ -11,13 +13,16 @@ from umg_grpc.service.operations.unary.rerank_pipeline import RerankPipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 
+OWN_PIPELINES: Mapping[ModelOperation, Callable[[PipelineContext, Limits], UnaryPipeline[Any, Any]]] = MappingProxyType(
+    {EMBEDDING.value: EmbeddingPipeline, RERANKING.value: RerankPipeline}
+)
+"""Pipelines of the operations with checks or usage of their own."""
+
 
 def unary_pipeline(
     operation: UnaryOperation[Any, Any], context: PipelineContext, limits: Limits
 ) -> UnaryPipeline[Any, Any]:
     """Return the pipeline of an operation. `limits`: numbers of inputs that one call may have."""
-    if operation is EMBEDDING:
-        return EmbeddingPipeline(context, limits.embedding_inputs)
-    if operation is RERANKING:
-        return RerankPipeline(context, limits.rerank_documents)
+    if (own := OWN_PIPELINES.get(operation.value)) is not None:
+        return own(context, limits)
     return UnaryPipeline(context, operation)

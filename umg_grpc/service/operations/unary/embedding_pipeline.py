@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.config.file_sections import Limits
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
@@ -13,9 +14,9 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import untranslatable
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
 
 SMALL_BYTES = 16 * 2**10
@@ -27,10 +28,9 @@ thread.
 class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
     """Pipeline of embedding."""
 
-    def __init__(self, context: PipelineContext, max_inputs: int) -> None:
-        """Create the pipeline; a call may have at most `max_inputs` inputs."""
+    def __init__(self, context: PipelineContext, limits: Limits) -> None:
         super().__init__(context, EMBEDDING)
-        self._max_inputs = max_inputs
+        self._max_inputs = limits.embedding_inputs
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.EmbedRequest]]]:
         return {**super()._request_steps(), INPUTS: self._check_inputs}

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 
+from umg_grpc.config.file_sections import Limits
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
@@ -17,10 +18,9 @@ from umg_grpc.wire.core.json import invalid
 class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
     """Pipeline of reranking."""
 
-    def __init__(self, context: PipelineContext, max_documents: int) -> None:
-        """Create the pipeline; a call may have at most `max_documents` documents."""
+    def __init__(self, context: PipelineContext, limits: Limits) -> None:
         super().__init__(context, RERANKING)
-        self._max_documents = max_documents
+        self._max_documents = limits.rerank_documents
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.RerankRequest]]]:
         return {**super()._request_steps(), INPUTS: self._check_documents}

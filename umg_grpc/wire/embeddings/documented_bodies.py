@@ -1,0 +1,19 @@
+"""Types of the bodies of all embedding formats, for the OpenAPI document."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from umg_grpc.wire.embeddings.request import NAME
+from umg_grpc.wire.embeddings.schema import EmbeddingsBody
+from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
+from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
+from umg_grpc.wire.openapi_schemas.body_types import BodyTypes
+from umg_grpc.wire.openapi_schemas.retrieval_response_types import Embeddings, NativeEmbedding, NativeEmbeddings
+
+BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
+    {
+        NAME: BodyTypes(EmbeddingsBody, Embeddings),
+        SINGLE: BodyTypes(EmbedBody, NativeEmbedding),
+        BATCH: BodyTypes(BatchBody, NativeEmbeddings),
+    }
+)

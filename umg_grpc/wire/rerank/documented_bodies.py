@@ -1,0 +1,13 @@
+"""Types of the bodies of the rerank formats, for the OpenAPI document."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from umg_grpc.wire.openapi_schemas.body_types import BodyTypes
+from umg_grpc.wire.openapi_schemas.retrieval_response_types import Ranking
+from umg_grpc.wire.rerank.request import V1, V2
+from umg_grpc.wire.rerank.schema import RerankBody
+
+BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
+    dict.fromkeys((V1.name, V2.name), BodyTypes(RerankBody, Ranking))
+)
