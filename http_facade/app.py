@@ -23,7 +23,7 @@ LINGERING_SECONDS = 30.0  # how long a rejected upload is still read, so that it
 
 @dataclass(frozen=True)
 class App:
-    """HTTP application with its routes and settings; `make_runner` returns the server that runs it."""
+    """HTTP application with its routes and settings, which a `Runner` serves."""
 
     settings: Settings
     dispatcher: Dispatcher
@@ -118,8 +118,3 @@ class Runner(web.ServerRunner):
         """End all calls in flight at once with an error that states that the gateway shuts down."""
         for connection in self._connections or ():
             connection.cut_off()
-
-
-def make_runner(app: App) -> Runner:
-    """Return the server that runs an application."""
-    return Runner(app)

@@ -8,7 +8,7 @@ import hmac
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Literal, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import grpc
 from aiohttp import hdrs, web
@@ -76,25 +76,14 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return FileHandlers(route.format, channel).get
         case Shape.CALL_METHOD:
             return ConnectHandler(route, channel, settings).answer
-        case Shape.ALIVE | Shape.READY | Shape.METRICS:
-            return _probe(route.shape, settings)
-        case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
-            return PageHandlers(pages=settings.pages).handler(route.shape)
-        case unhandled:
-            assert_never(unhandled)
-
-
-def _probe(shape: Literal[Shape.ALIVE, Shape.READY, Shape.METRICS], settings: Settings) -> Handler:
-    """Return the handler of the liveness check, the readiness check or the metrics, which need no API key of a
-    caller.
-    """
-    match shape:
         case Shape.ALIVE:
             return alive
         case Shape.READY:
             return Ready(settings).answer
         case Shape.METRICS:
             return Metrics(settings).answer
+        case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
+            return PageHandlers(pages=settings.pages).handler(route.shape)
         case unhandled:
             assert_never(unhandled)
 

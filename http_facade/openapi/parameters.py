@@ -10,7 +10,7 @@ from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.handlers.video_download_handler import VARIANTS
 from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
-from umg_grpc.operations.formats import face_of
+from umg_grpc.operations.formats import codec_of
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
@@ -133,8 +133,8 @@ def _headers(route: Route) -> list[JsonObject]:
     found = list[JsonObject]()
     if route.shape in MODEL_CALL_SHAPES:
         found += _MODEL_HEADERS
-        codec = face_of(route.format)
-        found += [_header(name, "As at the format's vendor.") for name in getattr(codec, "source_headers", ())]
+        if (codec := codec_of(route.format)) is not None:
+            found += [_header(name, "As at the format's vendor.") for name in codec.source_headers]
         if isinstance(codec, UnaryFormat | ImageFormat) and codec.has_shapes:
             found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
     if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:

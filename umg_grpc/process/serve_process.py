@@ -11,7 +11,7 @@ import grpc
 import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from http_facade.app import App, Runner, make_app, make_runner
+from http_facade.app import App, Runner, make_app
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Drain, Settings
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
@@ -120,12 +120,12 @@ async def gateway(
         runner, scraped, shares = None, None, options.share_ports
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state, config, channel, metrics, load_shedder, connections))
+                runner = Runner(_app(state, config, channel, metrics, load_shedder, connections))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
                 state.http = await _bind(runner, options.http, port_checks.HTTP, share_port=shares, tls=tls)
             if (address := options.metrics or config.metrics.address) is not None:
-                scraped = make_runner(_metrics_app(config, channel, metrics))
+                scraped = Runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
                 state.metrics = await _bind(scraped, address, port_checks.METRICS, share_port=shares)

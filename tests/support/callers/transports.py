@@ -11,7 +11,7 @@ import aiohttp
 import grpc
 from google.protobuf.message import Message
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Settings
 from tests.support.callers.text_format_clients import bearer
@@ -165,7 +165,7 @@ async def open_transport(
                 service = await stack.enter_async_context(open_service(config, data, None))
                 await ensure_bootstrap(service.store, data, KEY)
                 settings = Settings(ready=Readiness, metrics=lambda: (b"", "text/plain"))
-                runner = make_runner(make_app(CopyingChannel(service.channel()), settings))
+                runner = Runner(make_app(CopyingChannel(service.channel()), settings))
                 await runner.setup()
                 stack.push_async_callback(runner.cleanup)
                 url = f"http://127.0.0.1:{await runner.listen('127.0.0.1', 0)}"

@@ -11,7 +11,7 @@ import grpc
 import pytest
 import structlog
 
-from http_facade.app import Runner, make_app, make_runner
+from http_facade.app import Runner, make_app
 from http_facade.exchange.error_responses import log
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Settings
@@ -237,7 +237,7 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
             service = Service()
             channel = await _channel(request.param, service, stack)
             app = make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes}))
-            runner = make_runner(app)
+            runner = Runner(app)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             port = await runner.listen("127.0.0.1", 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 import uvloop
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app
 from http_facade.server import connections
 from tests.unit.http_facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.unit.http_facade.test_stream import request_bytes
@@ -153,7 +153,7 @@ def test_a_head_sent_at_once_has_its_own_timeout() -> None:
 
     async def serve() -> bytes:
         async with AsyncExitStack() as stack:
-            runner = make_runner(make_app(InProcessChannel(InProcessServer()), replace(SETTINGS, head_seconds=0.05)))
+            runner = Runner(make_app(InProcessChannel(InProcessServer()), replace(SETTINGS, head_seconds=0.05)))
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             port = await runner.listen("127.0.0.1", 0)

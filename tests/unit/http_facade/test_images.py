@@ -14,7 +14,7 @@ import aiohttp
 import grpc
 import pytest
 
-from http_facade.app import Runner, make_app, make_runner
+from http_facade.app import Runner, make_app
 from tests.support.images import JPEG, PNG
 from tests.unit.http_facade.conftest import KEY, SETTINGS, fail, send_early
 from umg_grpc.base.errors import UmgError
@@ -149,7 +149,7 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
                 options = [("grpc.max_receive_message_length", -1)]
                 made = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=options)
                 channel = await stack.enter_async_context(made)
-            runner = make_runner(make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes})))
+            runner = Runner(make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes})))
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             port = await runner.listen("127.0.0.1", 0)

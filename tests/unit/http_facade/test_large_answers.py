@@ -12,7 +12,7 @@ import aiohttp
 import grpc
 import pytest
 
-from http_facade.app import Runner, make_app, make_runner
+from http_facade.app import Runner, make_app
 from tests.support import logs
 from tests.unit.http_facade.conftest import KEY, SETTINGS
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
@@ -98,7 +98,7 @@ async def make_face() -> AsyncIterator[MakeFace]:
                 server = InProcessServer()
                 rpc.add_EmbeddingServiceServicer_to_server(Service(), server)
                 app = make_app(InProcessChannel(server), replace(SETTINGS, **{"drain_seconds": 1, **changes}))
-                runner = make_runner(app)
+                runner = Runner(app)
                 await runner.setup()
                 stack.push_async_callback(runner.cleanup)
                 port = await runner.listen("127.0.0.1", 0)

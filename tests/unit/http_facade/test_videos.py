@@ -10,7 +10,7 @@ import aiohttp
 import grpc
 import pytest
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app
 from tests.unit.http_facade.conftest import KEY, SETTINGS, Context, fail
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
@@ -128,7 +128,7 @@ async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
             await server.start()
             stack.push_async_callback(server.stop, 0)
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
-        runner = make_runner(make_app(channel, SETTINGS))
+        runner = Runner(make_app(channel, SETTINGS))
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         listening = await runner.listen("127.0.0.1", 0)

@@ -11,7 +11,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app
 from http_facade.connect.connect_protocol import code_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.exchange.http_exchange import Exchange
@@ -143,7 +143,7 @@ async def serving(schema: Any, limit_bytes: int) -> AsyncIterator[int]:
     settings = Settings(
         ready=Readiness, metrics=lambda: (b"", "text/plain"), body_limit_bytes=limit_bytes, drain_seconds=1
     )
-    runner = make_runner(make_app(InProcessChannel(server), settings, [ROUTE], make_handler))
+    runner = Runner(make_app(InProcessChannel(server), settings, [ROUTE], make_handler))
     await runner.setup()
     try:
         yield await runner.listen("127.0.0.1", 0)
