@@ -60,10 +60,7 @@ class SandboxEmbedding:
         self.count = count or TokenCounter(tokenizer=EMBEDDING_TOKENIZER).count_unsplit
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
 
-    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxEmbeddingCall":

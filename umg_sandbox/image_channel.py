@@ -64,10 +64,7 @@ class SandboxImages:
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self.slots = asyncio.Semaphore(CONCURRENT_DRAWINGS)
 
-    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
 
     def prepare(

@@ -23,10 +23,7 @@ class SandboxRerank:
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self._local = LocalRerank(engine, total_seconds=total_seconds)
 
-    def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxRerankCall":

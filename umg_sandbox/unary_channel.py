@@ -28,7 +28,7 @@ class SandboxExample:
     example: Message
     deadlines: Deadlines
 
-    def is_slow(self, request: Message, size: int) -> bool:
+    def is_slow(self, size: int) -> bool:
         return False
 
     def prepare(self, request: Message, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxExampleCall":

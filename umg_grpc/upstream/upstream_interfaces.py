@@ -49,7 +49,7 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
 class UnaryUpstream(Protocol[Request_contra, Response_co]):
     """Embedding or reranking by the provider of one channel: an operation with one request and one response."""
 
-    def is_slow(self, request: Request_contra, size: int) -> bool:
+    def is_slow(self, size: int) -> bool:
         """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
         thread.
         """
@@ -108,7 +108,7 @@ class ImageUpstream(Protocol):
     it.
     """
 
-    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
+    def is_slow(self, size: int) -> bool:
         """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
         thread.
         """

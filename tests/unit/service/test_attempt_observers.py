@@ -43,9 +43,6 @@ class _Encoder(UnmendedRequests):
     async def encode(self, target: Target) -> Attempt[EncodedRequest]:
         return Attempt(target.channel.name, target, _Request())
 
-    def can_repair(self, attempt: object, error: Exception) -> bool:
-        return False
-
 
 class Process:
     """Components of a process that the attempts of its calls use, and one call."""

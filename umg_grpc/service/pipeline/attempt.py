@@ -88,7 +88,10 @@ class RequestEncoder(Protocol[AttemptT]):
 
 
 class UnmendedRequests:
-    """Part of an encoder whose requests are never mended after a refusal."""
+    """Part of an encoder whose requests are neither repaired nor mended: another encoding helps after no failure."""
+
+    def can_repair(self, attempt: object, error: Exception) -> bool:
+        return False
 
     def can_mend(self, attempt: object, error: Exception) -> bool:
         return False

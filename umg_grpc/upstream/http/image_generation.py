@@ -59,10 +59,7 @@ class HttpImages:
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
         self._parts = ChannelParts(exchanges, tasks, fetcher, now)
 
-    def is_slow(self, request: pb.GenerateImageRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":

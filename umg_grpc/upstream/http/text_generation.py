@@ -50,9 +50,6 @@ class HttpText:
         self._check = check
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
         return size >= BIG_BYTES
 
     def prepare(

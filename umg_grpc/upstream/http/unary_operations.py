@@ -50,10 +50,7 @@ class HttpUnary(Generic[Request, Response]):
         self._formats = {codec.name: codec for codec in formats}
         self._preferred = formats[0]
 
-    def is_slow(self, request: Request, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
@@ -102,10 +99,7 @@ class HttpEmbedding:
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES, dialects)
         self._max_items = max_items
 
-    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+    def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
 
     def prepare(

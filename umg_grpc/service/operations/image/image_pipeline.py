@@ -174,13 +174,9 @@ class ImageEncoder(UnmendedRequests):
         """
         admitted, upstream = self._admitted, self._upstreams[target.channel.name]
         request, notes = admitted.request, admitted.notes
-        if _has_files(request) or upstream.is_slow(request, len(request.source.body) or request.ByteSize()):
+        if _has_files(request) or upstream.is_slow(len(request.source.body) or request.ByteSize()):
             prepared = await asyncio.to_thread(upstream.prepare, request, target.model, notes)
         else:
             prepared = upstream.prepare(request, target.model, notes)
         finish_report(admitted.call, prepared.report, self._wire_path, notes.uncarried)
         return Attempt(target.channel.name, target, prepared)
-
-    def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: encoding an image request again repairs no failure."""
-        return False

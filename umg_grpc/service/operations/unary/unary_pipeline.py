@@ -109,17 +109,12 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         """
         admitted = self._admitted
         request = admitted.request if admitted.adapt is None else await admitted.adapt(target)
-        size = len(request.source.body) or request.ByteSize()
-        if self._upstreams[target.channel.name].is_slow(request, size):
+        if self._upstreams[target.channel.name].is_slow(len(request.source.body) or request.ByteSize()):
             prepared = await asyncio.to_thread(self._prepare, request, target)
         else:
             prepared = self._prepare(request, target)
         finish_report(admitted.call, prepared.report, self._face.wire_path if self._face else None)
         return Attempt(target.channel.name, target, prepared)
-
-    def can_repair(self, attempt: object, error: Exception) -> bool:
-        """Return False: encoding the request again repairs no failure."""
-        return False
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
         """Return the request encoded for a channel. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the

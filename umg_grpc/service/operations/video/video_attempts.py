@@ -62,9 +62,6 @@ class VideoEncoder(UnmendedRequests):
         channel = target.channel.name
         return Attempt(channel, target, VideoCall(self.channels, channel, self.submission(target)))
 
-    def can_repair(self, attempt: object, error: Exception) -> bool:
-        return False
-
 
 class VideoLoop(FailoverLoop[Attempt[VideoCall]]):
     """Attempts of one submission. No further attempt follows one after which the provider may have accepted the
