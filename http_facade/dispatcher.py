@@ -12,8 +12,9 @@ from http_facade.connect.connect_protocol import CONNECT
 from http_facade.connect.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.exchange import credentials
 from http_facade.exchange.cors import Cors
-from http_facade.exchange.error_responses import error_response, explain, log
+from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.grpc_calls import check_key, response_headers
+from http_facade.exchange.handler_failures import explain, log
 from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes

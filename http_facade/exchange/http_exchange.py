@@ -4,19 +4,16 @@ import time
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
 from multidict import istr
 
+from http_facade.exchange.client_connection import ClientConnection
 from http_facade.exchange.cors import Cors
 from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
-
-if TYPE_CHECKING:
-    from http_facade.server.connections import Connection
 
 REQUEST_ID_HEADER = istr("x-request-id")
 REQUEST_ID_HEADERS = (
@@ -38,7 +35,7 @@ class Exchange(msgspec.Struct, eq=False):
     """
 
     request: web.BaseRequest
-    connection: "Connection"
+    connection: ClientConnection
     request_id: str  # sent with every answer and call
     body: bytes | None  # if it came with the headers and was not read elsewhere
     began_at: float = msgspec.field(default_factory=time.monotonic)

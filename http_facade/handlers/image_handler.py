@@ -10,10 +10,10 @@ import grpc
 from aiohttp import hdrs, web
 from msgspec.structs import replace
 
-from http_facade.exchange.error_responses import explain, with_body_paths
 from http_facade.exchange.event_stream import EVENTS, EventStream
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.exchange.handler_failures import explain, with_body_paths
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import answer_in_pieces

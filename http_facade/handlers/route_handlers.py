@@ -13,9 +13,9 @@ from typing import TypeAlias, assert_never
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.error_responses import explain
 from http_facade.exchange.event_stream import EVENTS, EventStream
 from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.readiness import readiness_response

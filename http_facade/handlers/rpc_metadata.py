@@ -13,8 +13,9 @@ from google.rpc.status_pb2 import Status
 from http_facade.connect.connect_protocol import CONNECT, http_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.connect.rpc_status import status_of
-from http_facade.exchange.error_responses import error_response, explain
+from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.grpc_calls import keyless_metadata, metadata, response_headers
+from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import Exchange
 
 RpcMetadata = Iterable[tuple[str, str | bytes]] | None

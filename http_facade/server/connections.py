@@ -95,8 +95,9 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One client connection. It is closed if the first byte or the rest of a request's headers does not arrive in
-    time.
+    """One client connection, which handlers use as a `ClientConnection`.
+
+    It is closed if the first byte or the rest of a request's headers does not arrive in time.
     """
 
     __slots__ = (
@@ -207,10 +208,6 @@ class Connection(asyncio.Protocol):
         return self._received
 
     async def write(self, head: bytes, body: bytes = b"") -> None:
-        """Write the beginning of a response (`head`) or a later part of it, and `body` after that.
-
-        Wait until the write buffer is nearly empty. If the client disconnects, its handler is cancelled.
-        """
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -224,12 +221,10 @@ class Connection(asyncio.Protocol):
             await self._drained
 
     def write_now(self, data: bytes) -> None:
-        """Write a part of a response without waiting. Do nothing if the client is disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def is_closed_by_client(self) -> bool:
-        """Return whether the client has closed the connection, even if the event loop has not read that yet."""
         if self._transport is None or self._transport.is_closing():
             return True
         poll = select.poll()
@@ -237,7 +232,6 @@ class Connection(asyncio.Protocol):
         return bool(poll.poll(0))
 
     def abort(self) -> None:
-        """Close the connection without a response."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -8,7 +8,8 @@ repeats bytes of the request. No documented setting changes this response, so it
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import LineTooLong
 
-from http_facade.exchange.error_responses import error_response, log
+from http_facade.exchange.error_responses import error_response
+from http_facade.exchange.handler_failures import log
 from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER
 from http_facade.exchange.overload_rejections import SERVER
 from http_facade.routes import DEFAULT_FORMAT

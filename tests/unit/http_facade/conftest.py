@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from http_facade.app import Runner, make_app
-from http_facade.exchange.error_responses import log
+from http_facade.exchange.handler_failures import log
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Settings
 from tests.support import logs
