@@ -1,7 +1,8 @@
 """Routing: from a model id to the channels that serve it. Pure, except for the round-robin state.
 
 Modules: `router` resolves models and selects channels, `channel_order` ranks the channels of a call, `channel_target`
-describes the operations of a channel for a model, `public_model` the model as listed to callers.
+describes the operations of a channel for a model, `public_model` the model as listed to callers, `unknown_model_names`
+the names that are no model.
 """
 
 from umg_grpc.config.channels import PROTOCOLS
@@ -13,13 +14,13 @@ from umg_grpc.routing.channel_target import (
 )
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
-from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, letters_of, model_not_found
+from umg_grpc.routing.router import VERBS, Explained, Router
+from umg_grpc.routing.unknown_model_names import model_not_found, similar_names
 from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unpriced_models
 
 __all__ = [
     "ANY",
     "GENERATE",
-    "MAX_ID_LENGTH",
     "PROTOCOLS",
     "REMEDY",
     "VERBS",
@@ -34,9 +35,9 @@ __all__ = [
     "has_costs",
     "is_priced",
     "is_unpriced",
-    "letters_of",
     "model_not_found",
     "shortened",
+    "similar_names",
     "under_name",
     "unpriced_models",
 ]

@@ -22,11 +22,10 @@ from umg_grpc.routing.channel_target import (
     target_of,
 )
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
+from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb
 
 VERBS: Mapping[ModelOperation, str] = {value: row.verb for value, row in OPERATIONS.items() if row.verb}
-MAX_ID_LENGTH = 256
-"""Maximum number of characters of a model id."""
 MAX_PATTERN_MODELS = 1024
 """Maximum number of cached ids that match only a pattern of the config; the least recently used are dropped first."""
 
@@ -279,15 +278,3 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
         yield "no weight: after the channels that have one"
     elif channel.weight != weights:
         yield f"weight {channel.weight} of {weights}"
-
-
-def letters_of(name: str) -> str:
-    """Return the letters and digits of a model's name in lower case, to compare it with mistyped names."""
-    return "".join(filter(str.isalnum, name.lower()))
-
-
-def model_not_found(model: str) -> UmgError:
-    """Return the error for an id that does not exist or that the caller may not use: one text for both."""
-    named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
-    message = f"The model `{named}` does not exist or you do not have access to it."
-    return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)

@@ -6,9 +6,9 @@ a wrong model id), so that a restricted key cannot discover models. An operation
 before, for every model alike (403), which reveals no model.
 """
 
-from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
-from itertools import islice
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
@@ -24,23 +24,14 @@ from umg_grpc.routing import (
     distinct,
     has_costs,
     is_priced,
-    letters_of,
     model_not_found,
+    similar_names,
 )
 from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096
 """Maximum number of cached pairs of a key and a model name."""
-
-
-MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
-"""Minimum and maximum letters of an unknown name for which similar models are searched; similar names share the first
-MIN_CHARACTERS letters.
-"""
-MAX_COMPARED, SHOWN = 50, 2
-"""Maximum number of names that are compared with an unknown name, and of similar names in the error."""
-SIMILARITY = 0.8
 
 
 class Access(NamedTuple):
@@ -103,9 +94,7 @@ class ModelAccess:
 
     def _find(self, router: Router, caller: Caller, name: str) -> Access:
         """Return the access of a caller to a model, and cache it. Raise UmgError as `resolve` does."""
-        resolved = find_model(router, caller, name)
-        if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
-            raise not_found(caller, name, router)
+        resolved = find_model(router, caller, name, self._operation)
         targets = router.reachable(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
             self._resolved.clear()
@@ -131,17 +120,16 @@ class ModelAccess:
         return access
 
 
-def find_model(router: Router, caller: Caller, name: str) -> Resolved:
-    """Return the model for the name in a request. Raise UmgError(MODEL_NOT_FOUND) with one message for a model that
-    does not exist and for one that the key may not use, so that a restricted key cannot discover models.
+def find_model(router: Router, caller: Caller, name: str, operation: ModelOperation = GENERATE) -> Resolved:
+    """Return the model for the name in a request; the suffix of a text model names none for another `operation`. Raise
+    UmgError(MODEL_NOT_FOUND) with one message for a model that does not exist and for one that the key may not use, so
+    that a restricted key cannot discover models.
     """
-    try:
+    with suppress(UmgError):
         found = router.resolve(name)
-    except UmgError:
-        raise not_found(caller, name, router) from None
-    if not may_use(router, caller, found.model, found.alias):
-        raise not_found(caller, name, router)
-    return found
+        if (found.suffix is None or operation == GENERATE) and may_use(router, caller, found.model, found.alias):
+            return found
+    raise not_found(caller, name, router)
 
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
@@ -156,47 +144,11 @@ def not_found(caller: Caller, name: str, router: Router) -> UmgError:
     may use, and the model patterns of a restricted key.
     """
     error = model_not_found(name)
-    if nearest := _nearest(caller, name, router):
+    if nearest := similar_names(name, router.names(), partial(_may_use_name, router, caller)):
         error = error.with_message(f"{error.message} Did you mean {' or '.join(f'`{each}`' for each in nearest)}?")
     if not caller.model_patterns:
         return error
     return error.with_message(f"{error.message} This API key may use: {', '.join(caller.model_patterns)}.")
-
-
-def _nearest(caller: Caller, name: str, router: Router) -> list[str]:
-    """Return the names of at most `SHOWN` models that the key may use and whose names are most similar to `name`; empty
-    if none is similar.
-    """
-    wanted = letters_of(name)
-    if not MIN_CHARACTERS <= len(wanted) <= MAX_CHARACTERS:
-        return []
-    found = [(0.0, written) for letters, written in router.names() if _end_alike(letters, wanted)]
-    for letters, written in _with_common_beginning(router.names(), wanted):
-        matcher = SequenceMatcher(None, letters, wanted)
-        if matcher.quick_ratio() >= SIMILARITY and (ratio := matcher.ratio()) >= SIMILARITY:
-            found.append((1 - ratio, written))
-    usable = (written for _, written in sorted(set(found)) if _may_use_name(router, caller, written))
-    return list(dict.fromkeys(islice(usable, SHOWN)))
-
-
-def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
-    """Return the names that begin like `wanted`, at most `MAX_COMPARED`: the compared beginning is as long as needed
-    for that.
-    `names`: pairs of normalised name and name. `wanted`: normalised name.
-    """
-    length = MIN_CHARACTERS
-    while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
-        if length >= len(wanted):
-            return names[:MAX_COMPARED]
-        length += 2
-    return names
-
-
-def _end_alike(letters: str, wanted: str) -> bool:
-    """Return whether one of two normalised names, `letters` and `wanted`, is the other with a prefix, for example with
-    the name of a provider.
-    """
-    return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
 
 
 def _may_use_name(router: Router, caller: Caller, name: str) -> bool:

@@ -1,0 +1,66 @@
+"""Names in requests that no model has: their error, and the names that are most similar to one."""
+
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+
+MAX_ID_LENGTH = 256
+"""Maximum number of characters of a model id."""
+MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
+"""Minimum and maximum letters of an unknown name for which similar models are searched; similar names share the first
+MIN_CHARACTERS letters.
+"""
+MAX_COMPARED, MAX_SHOWN = 50, 2
+"""Maximum number of names that are compared with an unknown name, and of similar names in the error."""
+MIN_SIMILARITY = 0.8
+
+
+def model_not_found(model: str) -> UmgError:
+    """Return the error for an id that does not exist or that the caller may not use: one text for both."""
+    named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
+    message = f"The model `{named}` does not exist or you do not have access to it."
+    return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)
+
+
+def letters_of(name: str) -> str:
+    """Return the letters and digits of a model's name in lower case, to compare it with mistyped names."""
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def similar_names(name: str, known: Sequence[tuple[str, str]], may_show: Callable[[str], bool]) -> list[str]:
+    """Return at most `MAX_SHOWN` names that are most similar to an unknown one; empty if none is similar.
+    `known`: pairs (`letters_of` a name, name). `may_show`: returns whether the caller may learn of a name.
+    """
+    wanted = letters_of(name)
+    if not MIN_CHARACTERS <= len(wanted) <= MAX_CHARACTERS:
+        return []
+    found = [(0.0, written) for letters, written in known if _end_alike(letters, wanted)]
+    for letters, written in _with_common_beginning(known, wanted):
+        matcher = SequenceMatcher(None, letters, wanted)
+        if matcher.quick_ratio() >= MIN_SIMILARITY and (ratio := matcher.ratio()) >= MIN_SIMILARITY:
+            found.append((1 - ratio, written))
+    shown = (written for _, written in sorted(set(found)) if may_show(written))
+    return list(dict.fromkeys(islice(shown, MAX_SHOWN)))
+
+
+def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
+    """Return the names that begin like `wanted`, at most `MAX_COMPARED`: the compared beginning is as long as needed
+    for that.
+    `names`: pairs of normalised name and name. `wanted`: normalised name.
+    """
+    length = MIN_CHARACTERS
+    while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
+        if length >= len(wanted):
+            return names[:MAX_COMPARED]
+        length += 2
+    return names
+
+
+def _end_alike(letters: str, wanted: str) -> bool:
+    """Return whether one of two normalised names, `letters` and `wanted`, is the other with a prefix, for example with
+    the name of a provider.
+    """
+    return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))
