@@ -86,8 +86,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self.steps = in_order({*taken, *self._enclosing_steps()})
         order = [step for step in self.steps if step in taken]
         self._reading = tuple(taken[step] for step in order if step in READING)
-        self._admission = tuple(taken[step] for step in order if step not in READING)
-        self._entrance = (*self._reading, *self._admission)
+        self._entrance = tuple(taken[step] for step in order)
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:

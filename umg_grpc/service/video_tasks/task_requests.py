@@ -1,38 +1,10 @@
-"""Checks of the requests for video tasks, the request of a remix, and errors about tasks."""
-
-from collections.abc import Callable
+"""Requests about existing video tasks: the request of a remix, and errors about tasks."""
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUCCEEDED
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.core.media import is_data_url, parse_data_url
-
-ASSET = "asset://"
-"""Prefix of addresses in a provider's own library of media, which only the provider can read."""
-
-
-def decode_data_urls(request: pb.CreateVideoTaskRequest) -> None:
-    """Replace the `data:` URLs of media in the request by their bytes. Raise UmgError(INVALID_FIELD) for an invalid
-    one.
-    """
-    for position, medium in enumerate(request.parameters.media):
-        if medium.HasField("url") and is_data_url(medium.url):
-            mime_type, data = parse_data_url(medium.url, f"parameters.media[{position}].url")
-            medium.data = data
-            medium.mime_type = medium.mime_type or mime_type
-
-
-def check_urls(request: pb.CreateVideoTaskRequest, check: Callable[..., None]) -> None:
-    """Check the URLs of media and of notifications in the request. `check`: the method of `Fetcher` that raises
-    UmgError for a URL that the rules of the config refuse.
-    """
-    if request.HasField("callback_url"):
-        check(request.callback_url, field="callback_url")
-    for position, medium in enumerate(request.parameters.media):
-        if medium.HasField("url") and not medium.url.startswith(ASSET):
-            check(medium.url, field=f"parameters.media[{position}].url")
 
 
 def check_remix(source: MediaTask, given: pb.RemixVideoTaskRequest) -> None:

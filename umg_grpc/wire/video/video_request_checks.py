@@ -1,12 +1,13 @@
 """Checks of video submissions against the rules of their models, and the defaults for missing parameters.
 
 The rules are those of the specification of videos, whose entries are the HTTP APIs for videos, each with its own paths.
-The service calls `check` once, for HTTP and gRPC callers alike. An error has the canonical path of its field and, where
-the specification has one, its text. Models without a family are not checked. Pure: no I/O and no clock.
+The service calls `check` and `read_urls` once, for HTTP and gRPC callers alike. An error has the canonical path of its
+field and, where the specification has one, its text. Models without a family are not checked. Pure: no I/O and no
+clock.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -39,12 +40,15 @@ from umg_grpc.knowledge.families.video import (
     video_family,
 )
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.media import is_data_url, parse_data_url
 
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
 _SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)
 _HTTP = re.compile(r"https?://[^/?#\s]+")
 _HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
 _EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
+ASSET = "asset://"
+"""Prefix of addresses in a provider's own library of media, which only the provider can read."""
 _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 
 
@@ -68,6 +72,24 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
         _set_defaults(checked.parameters, rules)
     _set_kind(checked)
     return checked
+
+
+def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]) -> None:
+    """Replace the `data:` URLs of media in the request by their bytes, and check its other URLs. `check_url`: the
+    method of `Fetcher` that raises UmgError for a URL that the rules of the config refuse. Raise
+    UmgError(INVALID_FIELD) for an invalid `data:` URL.
+    """
+    media = request.parameters.media
+    for position, medium in enumerate(media):
+        if medium.HasField("url") and is_data_url(medium.url):
+            mime_type, data = parse_data_url(medium.url, f"parameters.media[{position}].url")
+            medium.data = data
+            medium.mime_type = medium.mime_type or mime_type
+    if request.HasField("callback_url"):
+        check_url(request.callback_url, field="callback_url")
+    for position, medium in enumerate(media):
+        if medium.HasField("url") and not medium.url.startswith(ASSET):
+            check_url(medium.url, field=f"parameters.media[{position}].url")
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:

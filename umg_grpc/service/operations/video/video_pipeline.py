@@ -38,12 +38,7 @@ from umg_grpc.service.pipeline.steps import (
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
-from umg_grpc.service.video_tasks.task_requests import (
-    check_remix,
-    check_urls,
-    decode_data_urls,
-    remix_request,
-)
+from umg_grpc.service.video_tasks.task_requests import check_remix, remix_request
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
@@ -79,10 +74,11 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
         Raise UmgError.
         """
-        await self._run(self._reading, new)
-        if new.known is not None:
-            return new.known
-        await self._run(self._admission, new)
+        for step in self._entrance:
+            if (waiting := step(new)) is not None:
+                await waiting
+            if new.known is not None:
+                return new.known
         return new.row
 
     @abstractmethod
@@ -145,8 +141,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
             found = router.resolve(new.request.model).model
             family, upstream_model = found.family, router.targets(found.id)[0].model
         new.request = video_request_checks.check(new.request, family, upstream_model)
-        decode_data_urls(new.request)
-        check_urls(new.request, self._fetcher.check)
+        video_request_checks.read_urls(new.request, self._fetcher.check)
         new.message = new.request  # a submission goes on without its caller, whose message has the media once more
 
 

@@ -7,6 +7,7 @@ provider.
 """
 
 import asyncio
+import secrets
 from contextlib import suppress
 from functools import partial
 
@@ -18,21 +19,22 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.operations.video.new_task import NewTask
 from umg_grpc.service.operations.video.repeated_submissions import same_task
-from umg_grpc.service.operations.video.task_row import new_row
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
+from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import Hold, Pin
+from umg_grpc.store.video_task_table import SUBMITTING, Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
+TASK_PREFIX = "task_"
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
 """Seconds between the attempts to record that a provider has accepted a task, in the database or else in the journal;
 no further attempt after None.
@@ -70,7 +72,7 @@ class Submissions:
         """Make the database row of the task, which is stored before the first attempt. Raise UmgError for a malformed
         header of the call.
         """
-        new.row = new_row(new, self._tasks.process, self._tasks.now())
+        new.row = _new_row(new, self._tasks.process, self._tasks.now())
         new.strict = new.call.strict
 
     async def submit(self, new: NewTask) -> None:
@@ -229,3 +231,50 @@ class Submissions:
         await self._accepted.report_unknown(row.task_id)
         self._tasks.wake_poller()
         return row
+
+
+def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
+    """Return the database row of a new task, which this process (`process`: its unique name) submits next. The channel
+    and its prices are set when the task is sent. `now_micros`: current time in microseconds since 1970.
+    """
+    call, request = new.call, new.request
+    return MediaTask(
+        task_id=TASK_PREFIX + secrets.token_urlsafe(24),  # which cannot be guessed
+        owner=new.access.caller.key_id,
+        entry=int(request.entry),
+        kind=int(new.kind),
+        model=request.model,
+        public_model=new.model.id,
+        source_task_id=new.source_task_id,
+        external_task_id=request.external_task_id if request.HasField("external_task_id") else None,
+        idempotency_key=request.idempotency_key if request.HasField("idempotency_key") else None,
+        body_hash=new.body_hash,
+        callback_url=request.callback_url if request.HasField("callback_url") else None,
+        request_id=call.arrival.request_id,
+        face=call.arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        prices=b"",
+        micro_credits=0,
+        state=SUBMITTING,
+        channel="",
+        upstream_task_id="",
+        upstream_model="",
+        upstream_key_id="",
+        upstream_facts="",
+        lease_owner=process,
+        poll_failures=0,
+        create_micros=now_micros,
+        update_micros=now_micros,
+        request=_without_data(request),
+    )
+
+
+def _without_data(request: pb.CreateVideoTaskRequest) -> bytes:
+    """Return the request in the form in which it is stored with its task, serialized: without the bytes of its media,
+    which only the provider gets.
+    """
+    stored = pb.CreateVideoTaskRequest()
+    stored.CopyFrom(request)
+    for medium in stored.parameters.media:
+        if medium.HasField("data"):
+            medium.data = b""
+    return stored.SerializeToString()
