@@ -1,18 +1,24 @@
 """Functions of the gateway and the functions that their calls enter, by the names and annotations in the code alone.
 
-A callee is a function that the module of the call defines or imports, a method of `self`, a method of the class that
-the annotations of `__init__` give to an attribute of `self`, or else the only method of its name in the gateway.
+A callee is a function that the module of the call defines or imports, a method of the object that runs the call, a
+method of the class of an attribute of `self` (by its annotation, by that of the parameter of `__init__` that sets it,
+or by the class of which `__init__` makes it), or else the only method of its name in the gateway.
+
+A pipeline runs the steps of its table, `_request_steps`, in the order of `STEPS`; so they are read from both.
 """
 
 import ast
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from scripts.shape.import_graph import PRODUCT
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+STEPS_MODULE, STEP_TABLE = "umg_grpc.service.pipeline.steps", "_request_steps"
+"""Module that names all steps in their order, and the method of a pipeline with the function of each of its steps."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Function:
     name: str
     node: Definition
     owner: "Class | None" = None
+    receiver: "Class | None" = None
+    """Class of the object that runs a method: `owner`, or a class that derives from it."""
 
     @property
     def parameters(self) -> list[ast.arg]:
@@ -50,14 +58,16 @@ class Class:
     def methods(self) -> dict[str, Function]:
         """Methods by their names."""
         return {
-            member.name: Function(self.module, f"{self.node.name}.{member.name}", member, self)
+            member.name: Function(self.module, f"{self.node.name}.{member.name}", member, self, self)
             for member in self.node.body
             if isinstance(member, Definition)
         }
 
     @cached_property
     def attributes(self) -> dict[str, ast.expr]:
-        """Annotations of the attributes that the class declares, or that `__init__` sets from its parameters."""
+        """Annotations of the attributes that the class declares or `__init__` sets from its parameters, and the names
+        of the classes of which `__init__` makes others.
+        """
         found = {
             each.target.id: each.annotation
             for each in self.node.body
@@ -71,7 +81,11 @@ class Class:
                     targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Name(id=given)
                 ):
                     found |= {name: made.annotations[given]} if given in made.annotations else {}
-                case _:  # sets no attribute from a parameter
+                case ast.Assign(
+                    targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call(func=called)
+                ):
+                    found |= {name: called}
+                case _:  # sets no attribute
                     pass
         return found
 
@@ -129,15 +143,41 @@ class House:
         if isinstance(named := self._named(caller.module, called), Function):
             return named
         match called:
-            case ast.Attribute(value=ast.Name(id="self"), attr=name) if caller.owner is not None:
-                return self._method_of(caller.owner, name) or self._only(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name) if caller.receiver is not None:
+                return self._method_of(caller.receiver, name) or self._only(name)
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=attribute), attr=name):
-                held = self._held(caller.owner, attribute) if caller.owner is not None else None
+                held = self._held(caller.receiver, attribute) if caller.receiver is not None else None
                 return self._method_of(held, name) if held is not None else self._only(name)
             case ast.Attribute(attr=name):
                 return self._only(name)
             case _:  # a value, or a function of a library
                 return None
+
+    def steps(self, pipeline: Class) -> list[Function]:
+        """Return the functions of the steps that a pipeline runs one after the other, in the order of the list."""
+        taken = self._steps_by_name(pipeline, pipeline)
+        listed = ast.walk(self._modules[STEPS_MODULE].tree)
+        return [taken[each.target.id] for each in listed if isinstance(each, ast.NamedExpr) and each.target.id in taken]
+
+    def is_pipeline(self, owner: Class | None) -> bool:
+        """Return whether a class has a table of steps."""
+        return owner is not None and self._method_of(owner, STEP_TABLE) is not None
+
+    def _steps_by_name(self, pipeline: Class, base: Class) -> dict[str, Function]:
+        """Return the functions of the steps of a pipeline by the names of the steps, from the table of `base`."""
+        found: dict[str, Function] = {}
+        if (table := self._method_of(base, STEP_TABLE)) is None:
+            return found
+        for node in ast.walk(table.node):
+            if not isinstance(node, ast.Dict):
+                continue
+            for key, value in zip(node.keys, node.values, strict=True):
+                if key is None:  # `**super()._request_steps()`
+                    for each in self._bases(table.owner):
+                        found |= self._steps_by_name(pipeline, each)
+                elif isinstance(key, ast.Name) and (step := self.callee(replace(table, receiver=pipeline), value)):
+                    found[key.id] = step
+        return found
 
     def is_class(self, caller: Function, called: ast.expr) -> bool:
         """Return whether a call makes an object of a class of the gateway."""
@@ -169,15 +209,20 @@ class House:
     def _method_of(self, owner: Class, name: str) -> Function | None:
         if name in owner.methods:
             return owner.methods[name]
-        bases = (self._annotated(owner.module, base) for base in owner.node.bases)
-        return next((found for base in bases if base and (found := self._method_of(base, name))), None)
+        found = next((found for base in self._bases(owner) if (found := self._method_of(base, name))), None)
+        return None if found is None else replace(found, receiver=owner)
 
     def _held(self, owner: Class, attribute: str) -> Class | None:
         """Return the class of an attribute by its annotation."""
         if attribute in owner.attributes:
             return self._annotated(owner.module, owner.attributes[attribute])
-        bases = (self._annotated(owner.module, base) for base in owner.node.bases)
-        return next((found for base in bases if base and (found := self._held(base, attribute))), None)
+        return next((found for base in self._bases(owner) if (found := self._held(base, attribute))), None)
+
+    def _bases(self, derived: Class | None) -> Iterator[Class]:
+        """Yield the base classes of a class that are in the gateway."""
+        for base in derived.node.bases if derived is not None else ():
+            if (found := self._annotated(derived.module, base)) is not None:
+                yield found
 
     def _annotated(self, module: Module, annotation: ast.expr) -> Class | None:
         """Return the class of an annotation, also of an optional or generic one."""

@@ -3,15 +3,17 @@
 The walk begins in a function, at one of its parameters, and enters each function of the gateway to which this value is
 passed: by its name, by a name that is assigned from it, as a part of it (`request.model`), or in a field of an object
 that is made with it (`NewTask(request=request)`). Functions are entered in the order of the calls in the code, branches
-one after the other; the calls of a function are followed once for each parameter. `scripts.shape.callees` finds the
-callees; another call, for example of a step in the table of a pipeline, ends that part of the walk. The code is read,
-not run.
+one after the other; the calls of a function are followed once for each parameter. Where a pipeline calls the steps of
+its table in a loop, the walk enters them in their order. `scripts.shape.callees` finds the callees; another call ends
+that part of the walk, for example one through an interface. The code is read, not run.
 
-A **stay** is a sequence of entered functions of one module. A **return** is a stay in a module of an earlier stay.
+A **stay** is a sequence of entered functions of one module. A **return** is a stay in a module of an earlier stay. The
+limits are those of a walk with the pipeline as one stay: its methods, the functions of its table, and those of their
+modules that they call. Two more measures count a stay for each change of the module in the pipeline too.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from scripts.shape.callees import Function, House
@@ -20,8 +22,11 @@ from scripts.shape.measure import Measure
 
 START = ("umg_grpc.service.servicers.videos", "VideoServicer", "CreateVideoTask")
 STAYS, RETURNS = 8, 2
-"""Limits of the walk of a request for a video."""
-
+"""Limits of the walk of a request for a video, with the pipeline as one stay."""
+STAYS_BY_STEP, RETURNS_BY_STEP = 12, 1
+"""Limits of the same walk with each step in its module: the values of today."""
+THE_PIPELINE = "the pipeline"
+"""Place of the methods of a pipeline, of the functions of its steps, and of those of their modules that they call."""
 
 Fields = frozenset[str]
 """Fields of an object that hold the value; no field for the value itself."""
@@ -34,34 +39,50 @@ class Walk:
 
     house: House
     entered: list[Function] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    """For each entered function its module, or `THE_PIPELINE`."""
     _seen: set[tuple[str, str, str, Fields]] = field(default_factory=set)
 
-    def enter(self, function: Function, parameter: str, fields: Fields = ITSELF) -> None:
-        """Enter a function with the value in a parameter, or in these fields of it, and follow its calls once."""
+    def enter(self, function: Function, parameter: str, fields: Fields = ITSELF, *, is_step: bool = False) -> None:
+        """Enter a function with the value in a parameter, or in these fields of it, and follow its calls once.
+        `is_step`: whether it is a part of a step.
+        """
+        is_step = is_step or self.house.is_pipeline(function.receiver)
         self.entered.append(function)
-        place = (function.module.name, function.name, parameter, fields)
-        if place not in self._seen:
-            self._seen.add(place)
-            _Body(self, function, {parameter: fields}).visit_body()
+        self.places.append(THE_PIPELINE if is_step else function.module.name)
+        known = (function.module.name, function.name, parameter, fields)
+        if known not in self._seen:
+            self._seen.add(known)
+            _Body(self, function, {parameter: fields}, is_step=is_step).visit_body()
 
     def stays(self) -> list[str]:
         """Return the modules of the stays, in order."""
-        names = [function.module.name for function in self.entered]
-        return [name for index, name in enumerate(names) if index == 0 or names[index - 1] != name]
+        return _without_repeats([function.module.name for function in self.entered])
 
-    def returns(self) -> int:
-        """Return the number of stays in a module that had a stay before."""
-        stays = self.stays()
-        return len(stays) - len(set(stays))
+    def stays_beside_pipeline(self) -> list[str]:
+        """Return the places of the stays, in order, with the pipeline once, at the first of its stays."""
+        stays = _without_repeats(self.places)
+        return [place for index, place in enumerate(stays) if place != THE_PIPELINE or place not in stays[:index]]
+
+
+def returns(stays: Sequence[str]) -> int:
+    """Return the number of stays in a place that had a stay before."""
+    return len(stays) - len(set(stays))
+
+
+def _without_repeats(names: Sequence[str]) -> list[str]:
+    return [name for index, name in enumerate(names) if index == 0 or names[index - 1] != name]
 
 
 class _Body(ast.NodeVisitor):
     """Calls of one function that pass the value on."""
 
-    def __init__(self, walk: Walk, function: Function, names: dict[str, Fields]) -> None:
+    def __init__(self, walk: Walk, function: Function, names: dict[str, Fields], *, is_step: bool) -> None:
         self._walk = walk
         self._function = function
         self._names = names
+        self._is_step = is_step
+        self._loop_variables: set[str] = set()
 
     def visit_body(self) -> None:
         for statement in self._function.node.body:
@@ -73,16 +94,43 @@ class _Body(ast.NodeVisitor):
             self._names |= {target.id: fields for target in node.targets if isinstance(target, ast.Name)}
 
     def visit_For(self, node: ast.For) -> None:
-        if self._fields(node.iter) == ITSELF and isinstance(node.target, ast.Name):
-            self._names[node.target.id] = ITSELF
+        self._take_items(node.target, node.iter)
         self.generic_visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            for each in node.generators:  # before the calls with their variables, which the code has first
+                self._take_items(each.target, each.iter)
+        super().visit(node)
+
+    def _take_items(self, target: ast.expr, items: ast.expr) -> None:
+        """Note the variable of a loop, and whether its values are parts of the value."""
+        match target, items:
+            case ast.Tuple(elts=[_, each]), ast.Call(func=ast.Name(id="enumerate"), args=[listed, *_]):
+                self._take_items(each, listed)
+            case ast.Name(id=name), _:
+                self._loop_variables.add(name)
+                if self._fields(items) == ITSELF:
+                    self._names[name] = ITSELF
+            case _:  # several variables
+                pass
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         callee = self._walk.house.callee(self._function, node.func)
         if callee is not None:
+            is_step = self._is_step and callee.module == self._function.module
             for name, fields in self._received(callee, node):
-                self._walk.enter(callee, name, fields)
+                self._walk.enter(callee, name, fields, is_step=is_step)
+        elif isinstance(node.func, ast.Name) and node.func.id in self._loop_variables:
+            self._visit_steps(node)
+
+    def _visit_steps(self, call: ast.Call) -> None:
+        """Enter the steps of the pipeline in their order, where a loop calls each of them with the value."""
+        house, pipeline = self._walk.house, self._function.receiver
+        for step in house.steps(pipeline) if pipeline is not None and house.is_pipeline(pipeline) else ():
+            for name, fields in self._received(step, call):
+                self._walk.enter(step, name, fields, is_step=True)
 
     def _received(self, callee: Function, call: ast.Call) -> Iterator[tuple[str, Fields]]:
         """Yield the parameters of a callee in which it gets the value, with the fields that hold it."""
@@ -117,6 +165,13 @@ def measures() -> Iterator[Measure]:
     house = House.of(ROOT)
     walk = Walk(house)
     walk.enter(house.method(*START), "request")
-    places = [f"{index:>2}. {stay}" for index, stay in enumerate(walk.stays(), start=1)]
-    yield Measure("stays of CreateVideoTask:request", len(places), STAYS, places=places)
-    yield Measure("returns of CreateVideoTask:request", walk.returns(), RETURNS, places=places)
+    name, stays, by_step = "of CreateVideoTask:request", walk.stays_beside_pipeline(), walk.stays()
+    listed, all_listed = _numbered(stays), _numbered(by_step)
+    yield Measure(f"stays {name}", len(stays), STAYS, places=listed)
+    yield Measure(f"returns {name}", returns(stays), RETURNS, places=listed)
+    yield Measure(f"stays {name}, by step", len(by_step), STAYS_BY_STEP, ratchet=True, places=all_listed)
+    yield Measure(f"returns {name}, by step", returns(by_step), RETURNS_BY_STEP, ratchet=True, places=all_listed)
+
+
+def _numbered(stays: Sequence[str]) -> list[str]:
+    return [f"{index:>2}. {stay}" for index, stay in enumerate(stays, start=1)]

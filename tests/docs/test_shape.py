@@ -7,9 +7,9 @@ import grimp
 import pytest
 
 from scripts.shape import import_graph, names, operation_names
-from scripts.shape.callees import House, Module
+from scripts.shape.callees import STEPS_MODULE, House, Module
 from scripts.shape.measure import Measure
-from scripts.shape.parameter_walk import Walk
+from scripts.shape.parameter_walk import THE_PIPELINE, Walk, returns
 from scripts.shape.servicers import lines_by_servicer
 
 
@@ -158,7 +158,7 @@ def test_a_walk_enters_each_function_that_receives_the_value_or_a_part_of_it() -
         *("Tasks.submit", "amount", "Tasks.admit", "new_row"),
     ]
     assert made.stays() == ["a.servicer", "a.checks", "a.servicer", "a.tasks", "a.rows", "a.tasks", "a.rows"]
-    assert made.returns() == 3
+    assert returns(made.stays()) == 3
 
 
 def test_a_walk_chooses_between_methods_of_one_name_by_annotations_alone() -> None:
@@ -167,6 +167,98 @@ def test_a_walk_chooses_between_methods_of_one_name_by_annotations_alone() -> No
     assert ("a.tasks" in made.stays(), "a.others" in made.stays()) == (True, False)
     without = SERVICER.replace(": Tasks | None", "")
     assert "a.tasks" not in walk(servicer=without, checks=CHECKS, rows=ROWS, tasks=TASKS, others=others).stays()
+
+
+STEP_LIST = """
+ORDER = (FIRST := Step("first"), SECOND := Step("second"), THIRD := Step("third"))
+"""
+PIPELINES = """
+from a.stores import Store
+
+class Pipeline:
+    def __init__(self):
+        self._store = Store()
+
+    def _request_steps(self):
+        return {THIRD: self._store.keep, FIRST: self._check}
+
+    async def run(self, call):
+        for step in (*self.early, *self.late):
+            step(call)
+
+    def _check(self, call):
+        raise NotImplementedError
+"""
+PRICED = """
+from a.pipelines import Pipeline
+from a.checks import check
+
+class Priced(Pipeline):
+    def _request_steps(self):
+        return {**super()._request_steps(), SECOND: self._price}
+
+    def _check(self, call):
+        check(call.request)
+
+    def _price(self, call):
+        self._add([cost for number, cost in enumerate(call.request.items)])
+
+    def _add(self, costs):
+        pass
+"""
+STORES = """
+class Store:
+    def keep(self, call):
+        self._write(call.request)
+
+    def _write(self, row):
+        pass
+"""
+CALLS = """
+from a.priced import Priced
+
+class Servicer:
+    def __init__(self, pipeline: Priced):
+        self._pipeline = pipeline
+
+    def Create(self, request, context):
+        self._pipeline.run(Call(request=request))
+
+class Call:
+    pass
+"""
+
+
+def test_a_walk_enters_the_steps_of_a_pipeline_in_the_order_of_their_list() -> None:
+    texts = {"pipelines": PIPELINES, "priced": PRICED, "checks": CHECKS, "stores": STORES, "servicer": CALLS}
+    modules = [Module(f"a.{name}", ast.parse(text)) for name, text in texts.items()]
+    house = House([*modules, Module(STEPS_MODULE, ast.parse(STEP_LIST))])
+    made = Walk(house)
+    made.enter(house.method("a.servicer", "Servicer", "Create"), "request")
+    assert [function.name for function in made.entered] == [
+        *("Servicer.Create", "Pipeline.run", "Priced._check", "check", "_check_item"),
+        *("Priced._price", "Store.keep", "Store._write"),
+    ]
+    by_step = ["a.servicer", "a.pipelines", "a.priced", "a.checks", "a.priced", "a.stores"]
+    assert (made.stays(), returns(made.stays())) == (by_step, 1)
+    assert made.stays_beside_pipeline() == ["a.servicer", THE_PIPELINE, "a.checks"]
+
+
+def test_a_walk_follows_the_items_of_the_value_in_loops_with_numbers_and_in_comprehensions() -> None:
+    checks = """
+def check(request):
+    for number, each in enumerate(request.items):
+        _check_item(each)
+    return [_found(other) for _, other in enumerate(request.others)]
+
+def _check_item(item):
+    pass
+
+def _found(item):
+    pass
+"""
+    entered = walk(servicer=SERVICER, checks=checks, rows=ROWS, tasks=TASKS).entered
+    assert [function.name for function in entered][1:4] == ["check", "_check_item", "_found"]
 
 
 @pytest.mark.parametrize(
