@@ -8,14 +8,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.path_spellings import canonical_path
-from http_facade.routes import (
-    Unserved,
-    is_served_root,
-    similar_path,
-    unknown_action,
-    unserved,
-    without_slash,
-)
+from http_facade.routes import Unserved, is_served_root, similar_path, unknown_action, unserved, without_slash
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.operations.formats import face_of

@@ -35,9 +35,7 @@ from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner
 from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner
-from umg_grpc.upstream.http.signing.service_account import (
-    ServiceAccountSigner,
-)
+from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner
 from umg_grpc.upstream.http.signing.token_command import CommandSigner
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http.unary_operations import unary_upstream

@@ -8,10 +8,7 @@ the names that are no model.
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_order import ANY, RoutePreferences
-from umg_grpc.routing.channel_target import (
-    GENERATE,
-    Target,
-)
+from umg_grpc.routing.channel_target import GENERATE, Target
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import VERBS, Explained, Router

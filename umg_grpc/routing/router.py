@@ -16,11 +16,7 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
-from umg_grpc.routing.channel_target import (
-    GENERATE,
-    Target,
-    target_of,
-)
+from umg_grpc.routing.channel_target import GENERATE, Target, target_of
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb

@@ -9,14 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.callers.transports import TRANSPORTS
-from tests.support.callers.vector_callers import (
-    Embed,
-    Rerank,
-    VectorCaller,
-    VectorResult,
-    channel,
-    vector_caller,
-)
+from tests.support.callers.vector_callers import Embed, Rerank, VectorCaller, VectorResult, channel, vector_caller
 from tests.support.providers.server import RETRY_SECONDS
 from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import score, vector

@@ -8,14 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.pairs.table import EMBEDDING_PROVIDERS
-from tests.support.callers.vector_callers import (
-    FIELDS,
-    Embed,
-    VectorCaller,
-    VectorCallers,
-    channel,
-    vector_callers,
-)
+from tests.support.callers.vector_callers import FIELDS, Embed, VectorCaller, VectorCallers, channel, vector_callers
 from tests.support.providers.embeddings import MATRYOSHKA
 from tests.support.providers.vector_providers import provider
 from tests.support.providers.vectors import LENGTH, vector

@@ -6,17 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from umg_grpc.knowledge.price_rates import Terms, describe, highest_prices, prices_at
-from umg_grpc.knowledge.prices import (
-    CACHE_READ,
-    INPUT,
-    OUTPUT,
-    REASONING,
-    Hours,
-    Item,
-    Prices,
-    Rate,
-    price_list,
-)
+from umg_grpc.knowledge.prices import CACHE_READ, INPUT, OUTPUT, REASONING, Hours, Item, Prices, Rate, price_list
 from umg_grpc.v1 import pb
 
 MONDAY = datetime(2026, 11, 30, tzinfo=UTC).timestamp()

@@ -14,18 +14,7 @@ from tests.support import fake_video_upstream
 from tests.support.databases import Postgres
 from tests.support.fake_video_upstream import FakeVideos
 from tests.support.gateways import running
-from tests.support.video_calls import (
-    AUTHORIZED,
-    MODEL,
-    Stub,
-    create,
-    ended,
-    get,
-    reason,
-    request,
-    stub_of,
-    until,
-)
+from tests.support.video_calls import AUTHORIZED, MODEL, Stub, create, ended, get, reason, request, stub_of, until
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.video import video_submission
 from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes

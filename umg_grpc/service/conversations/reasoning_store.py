@@ -16,13 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
-from umg_grpc.service.conversations.reasoning_state import (
-    container_id,
-    digest_of,
-    digests_of,
-    object_ids,
-    state_digest,
-)
+from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids, state_digest
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expired_row_sweep import Bounds

@@ -32,11 +32,7 @@ from umg_grpc.knowledge.prices import (
 from umg_grpc.operations import UNARY, UnaryOperation
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline.image_costs import max_cost
-from umg_grpc.service.pipeline.token_estimates import (
-    DEFAULT_OUTPUT_TOKENS,
-    UNKNOWN_OUTPUT_TOKENS,
-    text_bytes,
-)
+from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS, UNKNOWN_OUTPUT_TOKENS, text_bytes
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.model_quirks import requests_search

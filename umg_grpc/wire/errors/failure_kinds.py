@@ -8,11 +8,7 @@ from typing import NamedTuple
 
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import (
-    NO_MODEL,
-    NOT_FOUND_STATUSES,
-    ProviderError,
-)
+from umg_grpc.wire.errors.classification import NO_MODEL, NOT_FOUND_STATUSES, ProviderError
 
 FAILED, LIMITED, CUT = (
     pb.ERROR_REASON_UPSTREAM_FAILED,

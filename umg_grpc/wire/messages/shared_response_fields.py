@@ -13,11 +13,7 @@ from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.core.tool_arguments import call_arguments
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
-from umg_grpc.wire.messages.server_tools import (
-    encode_server_call,
-    encode_server_tool_result,
-    server_input,
-)
+from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result, server_input
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import ProviderUsage
 

@@ -18,13 +18,7 @@ from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
-from umg_grpc.wire.native.content_parts import (
-    ERROR,
-    OUTPUT,
-    RESOLUTION,
-    encode_media,
-    encode_reasoning,
-)
+from umg_grpc.wire.native.content_parts import ERROR, OUTPUT, RESOLUTION, encode_media, encode_reasoning
 from umg_grpc.wire.native.server_tools import encode_server_tool
 from umg_grpc.wire.native.tool_calls import encode_call
 from umg_grpc.wire.native.tool_result_pairing import Result, UnansweredCalls

@@ -34,12 +34,7 @@ from umg_grpc.wire.responses.answer_format import add_instructions
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
-from umg_grpc.wire.responses.encode_options import (
-    LOGPROBS,
-    TRUNCATIONS,
-    encode_options,
-    report_unsupported_fields,
-)
+from umg_grpc.wire.responses.encode_options import LOGPROBS, TRUNCATIONS, encode_options, report_unsupported_fields
 from umg_grpc.wire.responses.known_raw_members import HARMLESS
 from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools

@@ -20,17 +20,7 @@ from umg_grpc.wire.responses.encode_output import (
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.stream_event_writer import Writer
-from umg_grpc.wire.responses.stream_items import (
-    Audio,
-    Call,
-    Image,
-    Item,
-    Message,
-    Opaque,
-    ReasoningItem,
-    Server,
-    State,
-)
+from umg_grpc.wire.responses.stream_items import Audio, Call, Image, Item, Message, Opaque, ReasoningItem, Server, State
 
 IN_PROGRESS = Ending("in_progress")
 ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their own

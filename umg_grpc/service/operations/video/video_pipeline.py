@@ -9,14 +9,7 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
-from umg_grpc.routing import (
-    ModelOperation,
-    RoutePreferences,
-    Target,
-    distinct,
-    has_costs,
-    is_priced,
-)
+from umg_grpc.routing import ModelOperation, RoutePreferences, Target, distinct, has_costs, is_priced
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
@@ -24,17 +17,7 @@ from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext, R
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.steps import (
-    ATTEMPTS,
-    BUDGET,
-    LIMITS,
-    PLAN,
-    PRICE,
-    REPEAT,
-    RESOLVE,
-    VALIDATE,
-    Step,
-)
+from umg_grpc.service.pipeline.steps import ATTEMPTS, BUDGET, LIMITS, PLAN, PRICE, REPEAT, RESOLVE, VALIDATE, Step
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup

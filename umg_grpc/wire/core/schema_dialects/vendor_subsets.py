@@ -17,12 +17,7 @@ from umg_grpc.wire.core.schema_dialects.references import (
     reference_to,
     uses_by_definition,
 )
-from umg_grpc.wire.core.schema_dialects.schema_keywords import (
-    CONSTRAINTS,
-    described,
-    json_of,
-    sentence,
-)
+from umg_grpc.wire.core.schema_dialects.schema_keywords import CONSTRAINTS, described, json_of, sentence
 from umg_grpc.wire.core.schema_dialects.subset_rules import Subset
 
 UNIONS = ("anyOf", "oneOf", "allOf")

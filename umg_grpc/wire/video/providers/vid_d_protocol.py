@@ -17,15 +17,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadabl
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
-from umg_grpc.wire.video.providers.errors import (
-    BLOCKED,
-    FAILED,
-    LIMITED,
-    REJECTED,
-    refused,
-    refused_submission,
-    rows,
-)
+from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -35,15 +27,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     path_id,
     report_unsupported,
 )
-from umg_grpc.wire.video.providers.response_decoding import (
-    Text,
-    error_of,
-    number,
-    read,
-    read_or,
-    time_of,
-    unknown_task,
-)
+from umg_grpc.wire.video.providers.response_decoding import Text, error_of, number, read, read_or, time_of, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
 NAME = "vidD"

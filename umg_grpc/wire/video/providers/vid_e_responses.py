@@ -24,14 +24,7 @@ from umg_grpc.wire.video.providers.errors import (
     refused_submission,
     rows,
 )
-from umg_grpc.wire.video.providers.response_decoding import (
-    Text,
-    number,
-    read,
-    read_or,
-    text,
-    unknown_task,
-)
+from umg_grpc.wire.video.providers.response_decoding import Text, number, read, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, refuse_failed, status_of
 
 NAME = "vidE"

@@ -25,14 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     ratio_of,
     report_unsupported,
 )
-from umg_grpc.wire.video.providers.response_decoding import (
-    Text,
-    failed,
-    read,
-    read_or,
-    text,
-    unknown_task,
-)
+from umg_grpc.wire.video.providers.response_decoding import Text, failed, read, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
 NAME = "vidF"

@@ -18,15 +18,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, StatusOrMore, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
-from umg_grpc.wire.video.providers.errors import (
-    BLOCKED,
-    FAILED,
-    LIMITED,
-    REJECTED,
-    refused,
-    refused_submission,
-    rows,
-)
+from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.media_encoding import HTTP, address_or_data_url
 from umg_grpc.wire.video.providers.request_encoding import (
