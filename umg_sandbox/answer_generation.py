@@ -177,7 +177,7 @@ class _Candidate:
     def _add_text(self) -> None:
         request, pages = self.request, list[Page]()
         if searches(request):
-            pages = find_pages(request, self.prompt, self._words)
+            pages = find_pages(request, self._words)
             self._parts.extend(search_parts(request, self.prompt, pages))
             self._usage.web_search_requests += 1
         only_images = list(request.output_modalities) == ["image"]

@@ -36,7 +36,7 @@ class Page:
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
-def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
+def find_pages(request: pb.GenerateRequest, words: Words) -> list[Page]:
     """Return the result pages, on domains that the caller allows; an empty list if the caller wants no sources.
     `words`: source of their texts.
     """

@@ -113,7 +113,7 @@ class _Patch:
 class FramePainter:
     """Painter of all frames of one simulated video."""
 
-    def __init__(self, plan: VideoPlan, index: int = 0) -> None:
+    def __init__(self, plan: VideoPlan, index: int) -> None:
         """Draw the parts that all frames share, which takes some tenths of a second. `index`: position of the video
         in its task.
         """

@@ -21,8 +21,6 @@ from scripts.shape.measure import Measure
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("umg_grpc", "http_facade")
 PACKAGES = (*PRODUCT, "umg_sandbox", "umg_conformance", "umg_client", "bench", "scripts")
-LAYERED = ("umg_grpc", "http_facade")
-"""Packages whose modules all are in a layer of `[tool.importlinter]`."""
 TOP_OF_FACADE = frozenset(
     {"app", "body_decompression", "dispatcher", "path_router", "path_spellings", "routes", "thread_offload"}
 )
@@ -100,8 +98,8 @@ def circles(graph: grimp.ImportGraph, modules: Iterable[str]) -> list[list[str]]
 
 
 def without_layer(modules: Iterable[str]) -> Iterator[str]:
-    """Yield the modules and packages directly in the layered packages that no exhaustive contract names."""
-    children = {".".join(module.split(".")[:2]) for module in modules if top(module) in LAYERED and "." in module}
+    """Yield the modules and packages directly in the product that no exhaustive contract names."""
+    children = {".".join(module.split(".")[:2]) for module in modules if top(module) in PRODUCT and "." in module}
     layered = set(_layered(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]))
     yield from children - layered
 

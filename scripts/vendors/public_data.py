@@ -93,10 +93,8 @@ def _of_prices(theirs: Rows, package: str) -> Iterator[Finding]:
 
 def _of_rows(group: str, source: str, rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Finding]:
     """Yield the rows that differ from those of a generated data file."""
-    ours, theirs = (
-        _by_id(_committed(name)),
-        _by_id(msgspec.json.decode(msgspec.json.encode(rows), type=list[dict[str, Any]])),
-    )
+    ours = _by_id(_committed(name))
+    theirs = _by_id(msgspec.json.decode(msgspec.json.encode(rows), type=list[dict[str, Any]]))
     for key in sorted(ours.keys() | theirs.keys()):
         if ours.get(key) == theirs.get(key):
             continue

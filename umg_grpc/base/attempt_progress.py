@@ -55,4 +55,4 @@ class AttemptProgress(msgspec.Struct, eq=False):
 
 
 ATTEMPT_PROGRESS: ContextVar[AttemptProgress | None] = ContextVar("attempt progress", default=None)
-"""Answer of the current attempt. Set at the start of each attempt; its tasks inherit it."""
+"""Progress of the current attempt. Set at the start of each attempt; its tasks inherit it."""

@@ -98,7 +98,7 @@ async def gateway(
         _report_limits(files, connections, load_shedder.memory, metrics)
         metrics.start()
         stack.callback(metrics.close)
-        certificates = await _certificates(config, metrics, stack)
+        certificates = _certificates(config, metrics, stack)
         state = Gateway(None, options.grpc, None, None, certificates=certificates)
         channel: grpc.aio.Channel
         if GRPC in options.faces:
@@ -144,7 +144,7 @@ async def gateway(
             )
 
 
-async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
+def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
     """Load the TLS certificate, and register its metrics; None without TLS."""
     if config.tls is None:
         return None
@@ -292,10 +292,7 @@ def _bind_grpc(service: Service, options: Options, limit: int, certificates: Cer
         check_free(options.grpc, port_checks.GRPC)  # gRPC would report it in log lines of its own
     try:
         return GrpcFace.bind(
-            *(service, str(options.grpc)),
-            message_limit=limit,
-            share_port=options.share_ports,
-            credentials=credentials,
+            service, str(options.grpc), message_limit=limit, share_port=options.share_ports, credentials=credentials
         )
     except OSError as error:
         option = port_checks.OPTIONS[port_checks.GRPC]

@@ -211,10 +211,8 @@ class BudgetAccounts:
                     await session.execute(wanted.values(wanted_micros=self._now()))
                 return Grant(0, balance, own, tasks, others, processes + 1, can_return)
             share = rest // (SHARE_DIVISOR * max(processes + 1, LEAST_SHARES))
-            amount = max(
-                *(demand.need, min(demand.call, rest // CALL_DIVISOR)),
-                0 if is_wanted else min(demand.ahead, share),
-            )
+            ahead = 0 if is_wanted else min(demand.ahead, share)
+            amount = max(demand.need, min(demand.call, rest // CALL_DIVISOR), ahead)
             if amount:
                 await self._add(session, lease, directory, amount, exists=rows > 0)
             return Grant(amount, balance, own, tasks, others, processes + 1, is_wanted)

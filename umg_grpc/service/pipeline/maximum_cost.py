@@ -135,8 +135,8 @@ def highest_bound(
     model: pb.Model,
     price_lists: Sequence[Prices],
     *,
-    strict: bool = False,
-    now: float | None = None,
+    strict: bool,
+    now: float | None,
 ) -> CostBound:
     """Return the maximum cost of a request at any of the channels with these price lists, at least one. `decoded`,
     `strict`, `now`: as in `cost_bound`.

@@ -42,7 +42,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         """Start the background tasks."""
         super().start()
         self._loader = Background("loading learned quirks", self.load, every=LOAD_SECONDS)
-        self._learned.share(self)
+        self._learned.share_by(self.add)
 
     async def aclose(self) -> None:
         """Write the pending rows, and stop the background tasks."""

@@ -6,7 +6,6 @@ A restriction is learned only after the mended request succeeded, so that the re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -58,14 +57,6 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
         return f"quirks: {msgspec.json.encode(self.stated()).decode()}"
 
 
-class LearnedQuirkWriter(Protocol):
-    """Store that shares learned quirks with the other processes of the gateway, in the background."""
-
-    def add(self, learned: LearnedQuirk) -> None:
-        """Queue a restriction to be written."""
-        ...
-
-
 class LearnedQuirks:
     """Restrictions that this process has learned from refusals, by channel and model."""
 
@@ -74,11 +65,11 @@ class LearnedQuirks:
         self._now = now
         self._learned = OrderedDict[Key, LearnedQuirk]()
         self._applied: dict[tuple[str, str], tuple[ChannelQuirks, ChannelQuirks, float]] = {}
-        self._writer: LearnedQuirkWriter | None = None
+        self._share: Callable[[LearnedQuirk], None] = lambda _: None
 
-    def share(self, writer: LearnedQuirkWriter) -> None:
-        """Share the restrictions that are learned from now on."""
-        self._writer = writer
+    def share_by(self, share: Callable[[LearnedQuirk], None]) -> None:
+        """Call `share` with each restriction that is learned from now on, for the other processes of the gateway."""
+        self._share = share
 
     def applied(self, target: Target) -> ChannelQuirks:
         """Return the quirks of a target with the restrictions that were learned for it."""
@@ -121,8 +112,7 @@ class LearnedQuirks:
             )
             is_new = learned.key not in self._learned
             self.take([learned])
-            if self._writer is not None:
-                self._writer.add(learned)
+            self._share(learned)
             if is_new:
                 logger.warning(
                     "a provider refuses a member of requests, which is left out or adapted for a day",

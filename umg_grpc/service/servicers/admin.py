@@ -11,7 +11,7 @@ from umg_grpc.v1 import rpc
 class AdminServicer(Administration, rpc.AdminServiceServicer):
     """Servicer of `umg.v1.AdminService`: keys, usage, records of calls, channels."""
 
-    def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool = False) -> None:
+    def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool) -> None:
         """Create a servicer. `refuses_limits`: whether to reject keys with limits, which several workers without Redis
         cannot count together.
         """

@@ -15,11 +15,9 @@ class ImageServicer(rpc.ImageServiceServicer):
         self._pipeline = pipeline
 
     async def GenerateImage(self, request: pb.GenerateImageRequest, context: Context) -> pb.GenerateImageResponse:
-        """Return the images from the response cache, else from the first channel that succeeds."""
         return await self._pipeline.response_to(await self._pipeline.admit(current(), request, request, stream=False))
 
     def StreamGenerateImage(
         self, request: pb.StreamGenerateImageRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the drafts and images of the first channel that answers."""
         return self._pipeline.stream(current(), request, request.request)

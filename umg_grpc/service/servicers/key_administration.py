@@ -44,10 +44,8 @@ class KeyAdministration:
 
     async def page(self, request: pb.ListKeysRequest) -> pb.ListKeysResponse:
         """Return one page of all API keys, without their secrets, newest first."""
-        after, size = (
-            decode_token(request.page_token).id,
-            request.page_size if request.HasField("page_size") else PAGE_SIZE,
-        )
+        after = decode_token(request.page_token).id
+        size = request.page_size if request.HasField("page_size") else PAGE_SIZE
         async with converted_errors():
             keys, last = await self._keys.page(after, size, include_ended=request.include_ended)
             messages = await self._messages(keys)

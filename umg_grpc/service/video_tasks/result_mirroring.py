@@ -47,7 +47,7 @@ class Mirror:
         fetcher: Fetcher,
         blobs: BlobStore | None,
         now: Callable[[], int],
-        count: Callable[[str], None] = lambda _: None,
+        count: Callable[[str], None],
     ) -> None:
         """Create the task. `blobs`: None if the operator stores no files; nothing is then copied. `now`: returns
         microseconds since 1970. `count`: called with `ok` or `failed` for each copy.

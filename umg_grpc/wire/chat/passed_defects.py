@@ -125,10 +125,5 @@ def _finished(choice: Raw) -> Raw:
     if msgspec.json.decode(members.get("finish_reason", NULL)):
         return choice
     message = msgspec.json.decode(members.get("message", NULL), type=Calls | None)
-    return _with_member(choice, "finish_reason", "tool_calls" if message and message.tool_calls else "stop")
-
-
-def _with_member(raw: Raw, name: str, value: object) -> Raw:
-    members = msgspec.json.decode(raw, type=dict[str, Raw])
-    members[name] = Raw(msgspec.json.encode(value))
+    members["finish_reason"] = Raw(b'"tool_calls"' if message and message.tool_calls else b'"stop"')
     return Raw(msgspec.json.encode(members))

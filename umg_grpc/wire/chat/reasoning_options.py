@@ -284,7 +284,7 @@ def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: R
 EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLED: "none"}
 
 
-def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
+def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     """Return the members for the reasoning options of a chat request that were changed after decoding, each option
     once.
 

@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 
 from umg_grpc.knowledge.families.text import ChatFields
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_options import vendor_members
@@ -89,9 +89,7 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 # --- canonical -> provider
 
 
-def encode_search(
-    request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks = NO_QUIRKS
-) -> JsonObject:
+def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks) -> JsonObject:
     """Return the search options and the member `parameters` in the members that the model's family accepts (`words`);
     {} without options. Options without a member in that family are reported.
     `quirks`: restrictions of the provider's model.

@@ -18,7 +18,7 @@ MAX_SEQUENCES, MAX_CHARACTERS = 64, 1000
 """Maximum of local stop sequences of a request and of their lengths, so that a search takes little time."""
 
 
-def with_stop_limit(request: pb.GenerateRequest, quirks: Quirks, member: str, maximum: int | None = None) -> Quirks:
+def with_stop_limit(request: pb.GenerateRequest, quirks: Quirks, member: str, maximum: int | None) -> Quirks:
     """Return the quirks with the number of stop sequences of the request that the provider is sent, None for all, in
     `max_stop_sequences`.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from umg_grpc.knowledge.losses import MEMBERS, field_of_member, loss_of
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.provider_members import is_without_effect
 from umg_grpc.wire.core.reasoning_effort import EFFORTS
 from umg_grpc.wire.errors.refusal_reading import Refused
@@ -43,7 +43,7 @@ class Mended(NamedTuple):
     """
 
 
-def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks = NO_QUIRKS) -> list[Mended]:
+def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:
     """Return the restrictions under which the request can be encoded again; an empty list if one of the refused parts
     cannot be mended.
 

@@ -37,7 +37,7 @@ def encode_pieces(
     if shape is ClientShape.DOCUMENTED:
         head, tail = b'{"code":200,"msg":"success","data":{"data":[', b'],"created":%d}}' % created
     else:
-        described = msgspec.json.encode(_describe(result, request))
+        described = msgspec.json.encode(_describe(result))
         head, tail = (
             b'{"created":%d,"data":[' % created,
             b"]%b}" % (b"," + described[1:-1] if described != b"{}" else b""),
@@ -77,7 +77,7 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
     }
 
 
-def _describe(result: pb.ImageResult, request: pb.GenerateImageRequest) -> JsonObject:
+def _describe(result: pb.ImageResult) -> JsonObject:
     """Return the members that the SDKs' shape has beside the images (size, quality, format, usage), as far as they
     are known.
     """

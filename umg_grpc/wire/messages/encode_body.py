@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import assert_never
 
-from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -21,7 +21,7 @@ SERVICE_TIERS = ("auto", "standard_only")
 DEFAULT_MAX_TOKENS = 4096  # used for a model without a known limit, since `max_tokens` is required
 
 
-def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
+def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     """Encode a canonical request of any format as all members of the body except `model` and `stream`.
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express. `report`: collects
     the fields that are left out or changed. `quirks`: restrictions of the provider's model.

@@ -268,7 +268,7 @@ class MessageEncoder:
             case "server_tool_call":
                 return self._server_call(part.server_tool_call, at)
             case "server_tool_result":
-                return self._server_result(part.server_tool_result, at)
+                return self._server_result(part.server_tool_result)
             case "media":
                 raise untranslatable(at, "an assistant's turn cannot hold it in this format")
             case "text" | "opaque" | "tool_result" | None:
@@ -372,7 +372,7 @@ class MessageEncoder:
         arguments = json_text(call.input_json, f"{at}.server_tool_call.input_json")
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
 
-    def _server_result(self, result: pb.ServerToolResult, at: str) -> JsonObject | None:
+    def _server_result(self, result: pb.ServerToolResult) -> JsonObject | None:
         encoded = encode_server_result(result, result.call_id) if result.call_id in self._server_call_ids else None
         if encoded is None:
             self._report.drop("server_tool_result")

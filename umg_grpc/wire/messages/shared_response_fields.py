@@ -61,7 +61,7 @@ class Head(Ending, kw_only=True):
 # --- canonical -> caller
 
 
-def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
+def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str) -> JsonObject:
     """Return the members that state why an answer ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there
     is one, `container`.
     `calls`: whether the model called a tool: the reason is then `tool_use`, unless it states another cause.

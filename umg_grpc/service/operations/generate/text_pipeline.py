@@ -231,11 +231,9 @@ class GenerationPipeline(
         return partial(is_without_output, admitted.face)
 
     def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedText:
-        answer, candidates = (
-            ResponseCompletion(admitted, attempts.attempt, self._memory),
-            max(1, admitted.request.candidate_count),
-        )
-        return StreamedText(answer, attempts, self._memory, self._prompt_cache_affinity, candidates)
+        completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
+        candidates = max(1, admitted.request.candidate_count)
+        return StreamedText(completion, attempts, self._memory, self._prompt_cache_affinity, candidates)
 
     # --- conversations
 
