@@ -28,6 +28,7 @@ from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.model_settings import _ModelEntry
 from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
+from umg_grpc.operations import ROWS
 from umg_grpc.process.grpc_server import STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
@@ -269,6 +270,11 @@ def test_a_documented_number_is_that_of_the_code(case: DocumentedNumber) -> None
     before, after = (re.escape(words) for words in case.words.split("{}"))
     found = re.findall(rf"{before}([\d.,]*\d){after}", TEXT)
     assert [float(number.replace(",", "")) for number in found] == [case.number]
+
+
+def test_the_page_has_the_names_of_every_operation_in_telemetry() -> None:
+    found = [row.telemetry for row in ROWS if row.telemetry is not None]
+    assert [name for row in found for name in (f"`{row.name} MODEL`", f"`{row.durations}`") if name not in TEXT] == []
 
 
 def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:

@@ -1,11 +1,13 @@
 """Videos: tasks that make them, and tasks that change a finished one."""
 
 from umg_grpc.knowledge.prices import OUTPUT, REQUEST, VIDEO, VIDEO_SECOND
-from umg_grpc.operations.operation_row import Operation
+from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import REMIX_PROTOCOLS, VIDEO_PROTOCOLS
 
 UNITS = frozenset({REQUEST, VIDEO, VIDEO_SECOND, OUTPUT})
+SUBMISSIONS = "umg.client.videos.duration"
+"""Histogram of the durations of attempts, which end when the provider has taken a task, and not with its video."""
 
 VIDEO_CREATION = Operation(
     value=pb.MODEL_OPERATION_CREATE_VIDEO,
@@ -15,7 +17,7 @@ VIDEO_CREATION = Operation(
     methods=("CreateVideoTask",),
     protocols=VIDEO_PROTOCOLS,
     units=UNITS,
-    telemetry=None,
+    telemetry=AttemptTelemetry("create_video", SUBMISSIONS),
     request=pb.CreateVideoTaskRequest,
     response=pb.CreateVideoTaskResponse,
     probe=None,
@@ -28,7 +30,7 @@ VIDEO_REMIX = Operation(
     methods=("RemixVideoTask",),
     protocols=REMIX_PROTOCOLS,
     units=UNITS,
-    telemetry=None,
+    telemetry=AttemptTelemetry("remix_video", SUBMISSIONS),
     request=pb.RemixVideoTaskRequest,
     response=pb.RemixVideoTaskResponse,
     probe=None,

@@ -1,6 +1,7 @@
 """Spans and metrics that a collector of OpenTelemetry receives, of all operations, streams and failovers."""
 
 import asyncio
+import base64
 import json
 import socket
 import sys
@@ -16,6 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.gateways import Running, running
+from tests.support.images import PNG
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
 from tests.support.telemetry_collector import Collector, ReceivedSpan, collector
@@ -60,7 +62,7 @@ class Setting:
 
 @asynccontextmanager
 async def setting(
-    url: str, data: Path, monkeypatch: pytest.MonkeyPatch, *, hedge: str = "", **more: str
+    url: str, data: Path, monkeypatch: pytest.MonkeyPatch, *, config: str = CONFIG, hedge: str = "", **more: str
 ) -> AsyncGenerator[Setting, None]:
     """Run a gateway with telemetry, whose spans are exported at the end. `hedge`: seconds, "" for no hedges. `more`:
     further variables.
@@ -70,7 +72,11 @@ async def setting(
         monkeypatch.setenv(name, value)
     async with (
         serve_provider(EveryOperation()) as provider,
-        running(CONFIG.format(url=provider.url) + (HEDGE % hedge if hedge else ""), data, variables) as gateway,
+        running(
+            (config.format(url=provider.url) if config is CONFIG else config) + (HEDGE % hedge if hedge else ""),
+            data,
+            variables,
+        ) as gateway,
         aiohttp.ClientSession(headers=gateway.headers) as session,
     ):
         yield Setting(gateway, provider, session)
@@ -108,6 +114,54 @@ async def test_each_call_of_every_operation_has_a_span_and_one_for_its_attempt(
         _check_attributes(received)
         _check_metrics(received)
         assert SECRET not in repr(received)
+
+
+SIMULATED = """
+channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5, imgA-3-0-t2i-250415, imgC-1, clips-1]}]
+models: {clips-1: {capabilities: {operations: [videos]}}}
+"""
+
+
+async def test_attempts_of_images_and_videos_have_the_names_of_their_operations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch, config=SIMULATED) as made:
+            assert await made.post("/v1/images/generations", {"model": "imgA-3-0-t2i-250415", "prompt": SECRET}) == 200
+            edit = {"model": "imgC-1", "prompt": SECRET, "image": base64.b64encode(PNG).decode()}
+            assert await made.post("/v1/images/edits", edit) == 200
+            count = {"model": "famO-5", "messages": CHAT["messages"]}
+            assert await made.post("/v1/messages/count_tokens", count) == 200
+            task_id = await _make_video(made)
+            assert await made.post(f"/v1/videos/{task_id}/remix", {"prompt": SECRET}) == 200
+        assert [span.name for span in received.attempts] == [
+            "generate_content imgA-3-0-t2i-250415",
+            "generate_content imgC-1",
+            "create_video clips-1",
+            "remix_video clips-1",
+        ]
+        names = [span.attributes["gen_ai.operation.name"] for span in received.attempts]
+        assert names == ["generate_content", "generate_content", "create_video", "remix_video"]
+        assert {name: sum(count for _, count in series) for name, series in received.metrics.items()} == {
+            "umg.client.images.duration": 2,
+            "umg.client.videos.duration": 2,
+        }
+        assert SECRET not in repr(received)
+
+
+async def _make_video(made: Setting) -> str:
+    """Return the id of a finished video task."""
+    async with made.session.post(
+        f"{made.gateway.url}/v1/videos", json={"model": "clips-1", "prompt": SECRET}
+    ) as answer:
+        task_id: str = (await answer.json())["id"]
+    async with grpc.aio.insecure_channel(made.gateway.grpc) as channel:
+        watch = rpc.VideoServiceStub(channel).WatchVideoTask(
+            pb.WatchVideoTaskRequest(task_id=task_id), metadata=[("authorization", f"Bearer {made.gateway.key}")]
+        )
+        *_, last = [message.task.state async for message in watch]
+    assert last == pb.VIDEO_TASK_STATE_SUCCEEDED
+    return task_id
 
 
 async def _generate(gateway: Running) -> None:

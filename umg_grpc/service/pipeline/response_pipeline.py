@@ -190,7 +190,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         if context.usage is not None:
             call.charges.usage_in_flight = UsageInFlight(context.usage, admitted.request, model.described)
         if call.span is not None:
-            call.span.describe(self._operation, admitted.request, stream=stream)
+            call.span.describe(admitted.request, stream=stream)
         preferences, encoder = await self._plan(admitted, stream=stream)
         router = context.channels.router
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels

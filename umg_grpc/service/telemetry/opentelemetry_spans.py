@@ -22,7 +22,7 @@ from opentelemetry.trace import (
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import STATUS
 from umg_grpc.base.trace_context import OUTGOING, TraceContext
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import CALLED, OPERATIONS, ModelOperation
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import GENERATE, Target
 from umg_grpc.service.telemetry import span_attributes
@@ -67,11 +67,9 @@ class OtelTelemetry:
         def seconds(name: str, text: str) -> Histogram:
             return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=BUCKETS)
 
-        self.durations = {
-            value: seconds(row.telemetry.durations, "Duration of attempts.")
-            for value, row in OPERATIONS.items()
-            if row.telemetry is not None
-        }
+        names = {value: row.telemetry.durations for value, row in OPERATIONS.items() if row.telemetry is not None}
+        histograms = {name: seconds(name, "Duration of attempts.") for name in dict.fromkeys(names.values())}
+        self.durations = {value: histograms[name] for value, name in names.items()}
         self.first_chunk = seconds(FIRST_CHUNK, "Time from the request to the first message of its stream.")
         self.tokens = {
             f"gen_ai.usage.{name}": meter.create_counter(f"gen_ai.client.inference.usage.{name}", "{token}", "Tokens.")
@@ -82,7 +80,7 @@ class OtelTelemetry:
         """Begin the span of a call. `method`: path of the method. `caller`: trace context of the caller, whose span is
         the parent; None begins a new trace.
         """
-        return OtelCallSpan(self, method.removeprefix("/"), Context() if caller is None else _remote(caller))
+        return OtelCallSpan(self, method, Context() if caller is None else _remote(caller))
 
 
 class OtelCallSpan:
@@ -90,25 +88,27 @@ class OtelCallSpan:
 
     def __init__(self, telemetry: OtelTelemetry, method: str, parent: Context) -> None:
         self._telemetry = telemetry
-        described = {"rpc.system.name": "grpc", "rpc.method": method}
-        self._span = telemetry.tracer.start_span(method, parent, SpanKind.SERVER, described)
+        name = method.removeprefix("/")
+        described = {"rpc.system.name": "grpc", "rpc.method": name}
+        self._span = telemetry.tracer.start_span(name, parent, SpanKind.SERVER, described)
         self._context = set_span_in_context(self._span, Context())
         self.trace = _trace_context(self._span)
-        self._operation: ModelOperation = GENERATE
+        self._method = method
         self._parameters: Attributes = {}
         self._request: CanonicalRequest | None = None
         self._attempts: list[OtelAttemptSpan] = []
 
-    def describe(self, operation: ModelOperation, request: CanonicalRequest, *, stream: bool) -> None:
+    def describe(self, request: CanonicalRequest, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """
-        self._operation, self._request = operation, request
+        self._request = request
         self._parameters = span_attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
         """Begin the span of an attempt. The trace context sent to the provider has this span as parent."""
-        attempt = OtelAttemptSpan(self._telemetry, self._operation, target, self._parameters, self._context)
+        operation = CALLED[self._method].value
+        attempt = OtelAttemptSpan(self._telemetry, operation, target, self._parameters, self._context)
         if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):
             attempt.capture(self._request, self._telemetry.content)
         self._attempts.append(attempt)

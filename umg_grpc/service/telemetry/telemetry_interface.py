@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.trace_context import TraceContext
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
-from umg_grpc.routing import ModelOperation, Target
+from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
 
 Attribute: TypeAlias = str | int | float | bool
@@ -38,7 +38,7 @@ class CallSpan(Protocol):
         """Trace context of which this span is the current one."""
         ...
 
-    def describe(self, operation: ModelOperation, request: CanonicalRequest, *, stream: bool) -> None:
+    def describe(self, request: CanonicalRequest, *, stream: bool) -> None:
         """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
         requested.
         """
