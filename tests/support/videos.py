@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.support.providers.raw import PATIENT
 from tests.support.providers.server import KEY
-from umg_grpc.base.egress_rules import EgressRules, parse_place
+from umg_grpc.base.egress_rules import EgressRules
+from umg_grpc.base.network_places import parse_place
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints

@@ -6,18 +6,13 @@ another host in it. Nothing here does I/O: `umg_grpc/upstream/caller_url_fetch.p
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import TypeAlias
-from urllib.parse import urlsplit
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.network_places import NUMBER, PORTS, IpAddress, NetworkPlace, ascii_host
 from umg_grpc.v1 import pb
 
-IpAddress: TypeAlias = IPv4Address | IPv6Address
-IpNetwork: TypeAlias = IPv4Network | IPv6Network
-
 MAX_URL_CHARACTERS = 8192
-PORTS = {"https": 443, "http": 80}
 
 REFUSED_V4 = tuple(
     IPv4Network(network)
@@ -72,46 +67,15 @@ FORM = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)
 FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029\ufeff]")
 IPV6_AUTHORITY = re.compile(r"\[(?P<host>[0-9A-Fa-f:.]+)\](?::(?P<port>[0-9]{1,5}))?")
 NAME_AUTHORITY = re.compile(r"(?P<host>[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
-NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-PLACE = re.compile(
-    r"(?P<host>[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?|\[(?P<in_brackets>[^\]]+)\](?::(?P<its_port>[0-9]{1,5}))?"
-)
 
 NOT_PUBLIC = "names a host that is not on the public internet"
-
-
-@dataclass(frozen=True)
-class AllowedPlace:
-    """Entry of the operator's allow list: a host or network to which the rules for addresses, ports and schemes do not
-    apply.
-    """
-
-    host: str = ""
-    """Host; with a leading dot all hosts below a domain. Empty for a network."""
-    network: IpNetwork | None = None
-    port: int | None = None
-    """The only exempt port; None exempts all ports."""
-
-    def has_host(self, host: str, port: int) -> bool:
-        """Return whether the host, or a domain that contains it, is allowed by this entry at the port. False for a
-        network.
-        """
-        is_same = host.endswith(self.host) if self.host.startswith(".") else host == self.host
-        return bool(self.host) and is_same and self.port in {None, port}
-
-    def has_address(self, address: IpAddress, port: int) -> bool:
-        """Return whether the address is in the network of this entry, and the entry applies to the port. False for a
-        host.
-        """
-        return self.network is not None and address in self.network and self.port in {None, port}
 
 
 @dataclass(frozen=True)
 class EgressRules:
     """Operator's rules for URLs that callers send: the allow list, permitted schemes, and size and time limits."""
 
-    allow: tuple[AllowedPlace, ...] = ()
+    allow: tuple[NetworkPlace, ...] = ()
     """Places that are exempt from the rules of addresses, ports and schemes."""
     http: bool = False
     """Whether `http` on port 80 is allowed besides `https` on port 443."""
@@ -140,40 +104,6 @@ class Target:
     """Reason why only addresses in an allowed network may be called; empty if public addresses may be called too."""
     lookup_name: str
     """Name to look up."""
-
-
-def parse_place(text: str) -> AllowedPlace:
-    """Parse an entry of the allow list: `host`, `*.domain`, an address or a network, each optionally with `:port`.
-
-    An IPv6 address with a port is in brackets. Raise ValueError for any other text.
-    """
-    match = PLACE.fullmatch(text.strip().lower())
-    if match is None:  # an IPv6 address or network without brackets
-        return AllowedPlace(network=ip_network(text.strip()))
-    port = match["port"] or match["its_port"]
-    if port is not None and not 1 <= int(port) <= 65535:
-        raise ValueError(f"{port} is no port")
-    number = None if port is None else int(port)
-    if match["in_brackets"] is not None:
-        return AllowedPlace(network=IPv6Network(match["in_brackets"]), port=number)
-    host: str = match["host"]
-    if "/" in host or NUMBER.fullmatch(host.rpartition(".")[2]):
-        return AllowedPlace(network=IPv4Network(host), port=number)
-    name = _ascii_host(host.removeprefix("*.").removesuffix("."))
-    return AllowedPlace(f".{name}" if host.startswith("*.") else name, port=number)
-
-
-def place_of(base_url: str) -> AllowedPlace | None:
-    """Return the host and port of a provider's address, as an entry of the allow list; None for an unusable address."""
-    url = urlsplit(base_url)
-    if not url.hostname:
-        return None
-    port = url.port or PORTS.get(url.scheme)
-    try:
-        place = parse_place(f"[{url.hostname}]" if ":" in url.hostname else url.hostname)
-    except ValueError:
-        return None
-    return AllowedPlace(place.host, place.network, port)
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
@@ -213,7 +143,7 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
     )
 
 
-def _may_exempt(network: AllowedPlace, address: IpAddress | None, port: int) -> bool:
+def _may_exempt(network: NetworkPlace, address: IpAddress | None, port: int) -> bool:
     """Return whether the allowed network may exempt a host from the rules: by its `address` or, if that is None (a
     name), by the port alone, until the name is resolved.
     """
@@ -289,7 +219,7 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
         if v6 is not None:
             address = IPv6Address(v6["host"])
             return str(address), address, port
-        host = _ascii_host(parts["host"].removesuffix("."))
+        host = ascii_host(parts["host"].removesuffix("."))
     except ValueError:
         raise refused(field, "has no valid host") from None
     if not NUMBER.fullmatch(host.rpartition(".")[2]):
@@ -298,18 +228,6 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
         return host, IPv4Address(host), port
     except ValueError:
         raise refused(field, "has an address in an unusual form; write it as four decimal numbers") from None
-
-
-def _ascii_host(host: str) -> str:
-    """Return the host name in lower case and ASCII (IDNA). Raise ValueError for an invalid host name."""
-    if not host.isascii():
-        from yarl import URL  # here: few hosts need it, and each command on a database imports this module
-
-        host = URL.build(scheme="http", host=host).raw_host or ""
-    name = host.lower()
-    if len(name) > 253 or not all(LABEL.fullmatch(label) for label in name.split(".")):
-        raise ValueError(f"{host} is no host")
-    return name
 
 
 def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rules: EgressRules) -> str:

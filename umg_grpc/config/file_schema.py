@@ -8,7 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, parse_place
+from umg_grpc.base.egress_rules import EgressRules
+from umg_grpc.base.network_places import NetworkPlace, parse_place
 from umg_grpc.config.built_in_config import BUILT_IN
 from umg_grpc.config.file_sections import Breaker, ConfigEntry, Cors, Limits, Log, Overload, Retries, Seconds, Tls
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
@@ -266,7 +267,7 @@ def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
 
 
 def _egress(document: Document, entry: _EgressEntry) -> EgressRules:
-    places = list[AllowedPlace]()
+    places = list[NetworkPlace]()
     for position, text in enumerate(entry.allow):
         try:
             places.append(parse_place(text))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
-from umg_grpc.base.egress_rules import place_of
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.network_places import place_of
 from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,

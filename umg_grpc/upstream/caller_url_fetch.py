@@ -19,17 +19,9 @@ from urllib.parse import urljoin
 
 from aiohappyeyeballs import AddrInfoType
 
-from umg_grpc.base.egress_rules import (
-    AllowedPlace,
-    EgressRules,
-    IpAddress,
-    Target,
-    UrlRefusedError,
-    check_addresses,
-    check_url,
-    refused,
-)
+from umg_grpc.base.egress_rules import EgressRules, Target, UrlRefusedError, check_addresses, check_url, refused
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.network_places import IpAddress, NetworkPlace
 from umg_grpc.upstream.caller_url_dns import Lookups
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
@@ -102,7 +94,7 @@ class Download:
 class ProviderRoute:
     """Way to the files at the addresses that a channel's provider returns."""
 
-    own_place: AllowedPlace | None = None
+    own_place: NetworkPlace | None = None
     """Host and port of the provider's API, which are exempt from the rules for URLs; None for none."""
     proxy: str | None = None
     """URL of the HTTP proxy of the channel. It resolves the names, so that their addresses are not checked."""

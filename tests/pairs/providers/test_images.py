@@ -15,8 +15,9 @@ from tests.pairs.table import IMAGE_PROVIDERS, strict_fake
 from tests.support.providers.images.dashscope import KEYS, DashscopeImages
 from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.base.egress_rules import EgressRules, parse_place
+from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.network_places import parse_place
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel

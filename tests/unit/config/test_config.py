@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from redis.asyncio import ConnectionPool
 
-from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, parse_place
+from umg_grpc.base.egress_rules import EgressRules
+from umg_grpc.base.network_places import NetworkPlace, parse_place
 from umg_grpc.config import (
     AccessKeyAuth,
     Address,
@@ -289,7 +290,7 @@ def test_the_rules_for_urls_of_callers_are_read() -> None:
         "f.yaml",
         {},
     ).egress
-    places = (AllowedPlace(".corp", port=8443), parse_place("10.0.0.0/8"), parse_place("fd00::/8"))
+    places = (NetworkPlace(".corp", port=8443), parse_place("10.0.0.0/8"), parse_place("fd00::/8"))
     assert read == EgressRules(places, http=True, max_bytes=1 << 20, timeout=5)
 
 

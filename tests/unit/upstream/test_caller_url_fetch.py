@@ -17,8 +17,9 @@ import trustme
 from tests.support.providers.raw import HELLO, LINE, HandleConnection, Link, Provider, answering, provider, sized, stall
 from tests.support.refused_urls import numeric, resolve
 from tests.unit.upstream.test_proxies import Relay, trust
-from umg_grpc.base.egress_rules import EgressRules, parse_place, place_of
+from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.network_places import parse_place, place_of
 from umg_grpc.upstream.caller_url_dns import MAX_LOOKUPS
 from umg_grpc.upstream.caller_url_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup, ProviderRoute
 from umg_grpc.upstream.http1.dns_cache import Addresses

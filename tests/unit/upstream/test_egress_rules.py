@@ -7,8 +7,9 @@ from ipaddress import ip_address
 import pytest
 
 from tests.support.refused_urls import NAMES, PUBLIC_V4, PUBLIC_V6, REFUSED_URLS, RefusedUrl, resolve
-from umg_grpc.base.egress_rules import AllowedPlace, EgressRules, check_addresses, check_url, is_public, parse_place
+from umg_grpc.base.egress_rules import EgressRules, check_addresses, check_url, is_public
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.network_places import NetworkPlace, parse_place
 from umg_grpc.upstream.caller_url_fetch import REFUSED, Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
@@ -166,10 +167,10 @@ def test_a_refusal_is_explained_in_the_log_alone() -> None:
 
 
 PLACES = [
-    ("minio", AllowedPlace("minio")),
-    ("Files.Example.com:8443", AllowedPlace("files.example.com", port=8443)),
-    ("*.example.com", AllowedPlace(".example.com")),
-    ("bücher.example", AllowedPlace("xn--bcher-kva.example")),
+    ("minio", NetworkPlace("minio")),
+    ("Files.Example.com:8443", NetworkPlace("files.example.com", port=8443)),
+    ("*.example.com", NetworkPlace(".example.com")),
+    ("bücher.example", NetworkPlace("xn--bcher-kva.example")),
     ("10.0.0.5:80", parse_place("10.0.0.5/32:80")),
     ("::1", parse_place("[::1]")),
     ("fd00::/8", parse_place("[fd00::/8]")),
@@ -177,7 +178,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("text", "place"), PLACES)
-def test_an_entry_of_the_allow_list_is_read(text: str, place: AllowedPlace) -> None:
+def test_an_entry_of_the_allow_list_is_read(text: str, place: NetworkPlace) -> None:
     assert parse_place(text) == place
 
 
