@@ -1,0 +1,154 @@
+"""HTTP proxies of outgoing calls, and the places that are called without one.
+
+The rules are those of the environment variables that HTTP clients share: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
+`NO_PROXY`. Loopback addresses never have a proxy.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
+
+from umg_grpc.base.network_places import PORTS, IpAddress, NetworkPlace, parse_place
+
+HTTPS, HTTP, ALL, NONE = "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"
+CGI = "REQUEST_METHOD"
+"""Variable of CGI scripts, whose `HTTP_PROXY` is the header `Proxy` of their caller."""
+SEPARATORS = re.compile(r"[,\s]+")
+PRINTABLE = re.compile(r"[!-~]+")
+EXPECTED = "the URL of an HTTP proxy, http://HOST:PORT or https://HOST:PORT; SOCKS is not supported"
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """HTTP proxy, and the setting or environment variable that names it."""
+
+    url: str = field(repr=False)
+    """URL, optionally with credentials."""
+    source: str
+
+    @property
+    def shown(self) -> str:
+        """URL without credentials."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+class ProxyError(ValueError):
+    """Error for a variable that does not contain the URL of an HTTP proxy. Its text never contains the value."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(f"expected the environment variable {variable} to be {EXPECTED}")
+
+
+@dataclass(frozen=True)
+class ProxyRules:
+    """Proxies by the scheme of a URL, and the places that are called directly."""
+
+    https: Proxy | None = None
+    http: Proxy | None = None
+    direct: tuple[NetworkPlace, ...] = ()
+    """Places of `NO_PROXY`."""
+    is_off: bool = False
+    """Whether `NO_PROXY` is `*`, so that all places are called directly."""
+
+    def of_url(self, url: str) -> Proxy | None:
+        """Return the proxy for a URL; None for a direct call."""
+        parts = urlsplit(url)
+        host = (parts.hostname or "").removesuffix(".")
+        port = parts.port or PORTS.get(parts.scheme, 0)
+        return self.of(parts.scheme, host, port, _address(host))
+
+    def of(self, scheme: str, host: str, port: int, address: IpAddress | None) -> Proxy | None:
+        """Return the proxy for a place; None for a direct call. `host`: name or address in lower case; `address`: the
+        address, None for a name.
+        """
+        proxy = self.https if scheme == "https" else self.http
+        if proxy is None or self.is_off or is_loopback(host, address):
+            return None
+        for place in self.direct:
+            if place.has_host(host, port) or (address is not None and place.has_address(address, port)):
+                return None
+        return proxy
+
+    def with_proxy(self, url: str, source: str) -> "ProxyRules":
+        """Return rules with the same direct places and one proxy, of the setting `source`, for all others."""
+        proxy = Proxy(url, source)
+        return replace(self, https=proxy, http=proxy)
+
+
+NO_PROXIES = ProxyRules()
+"""Rules without any proxy."""
+
+
+def environment_proxies(environment: Mapping[str, str]) -> ProxyRules:
+    """Return the proxies that environment variables name. Raise ProxyError for a variable without the URL of a proxy.
+
+    A variable in lower case has precedence, also an empty one. `HTTP_PROXY` in upper case is ignored in CGI scripts.
+    """
+    places = list[NetworkPlace]()
+    entries = [entry for entry in SEPARATORS.split(_value(environment, NONE)[1]) if entry]
+    if "*" in entries:
+        return ProxyRules(is_off=True)
+    for entry in entries:
+        places += _places(entry)
+    return ProxyRules(_proxy(environment, HTTPS), _proxy(environment, HTTP), tuple(places))
+
+
+def is_loopback(host: str, address: IpAddress | None) -> bool:
+    """Return whether a host is this machine: a name for it, or a loopback or unspecified address."""
+    if address is None:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def _proxy(environment: Mapping[str, str], name: str) -> Proxy | None:
+    """Return the proxy that the variable `name`, or else ALL_PROXY, contains. A URL may omit `http://`."""
+    variable, value = _value(environment, name)
+    if not variable:
+        variable, value = _value(environment, ALL)
+    if not value:
+        return None
+    url = (value if "://" in value else f"http://{value}").rstrip("/")
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in PORTS and parts.hostname and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or not PRINTABLE.fullmatch(url) or parts.path or "?" in url or "#" in url:
+        raise ProxyError(variable)
+    return Proxy(url, variable)
+
+
+def _value(environment: Mapping[str, str], name: str) -> tuple[str, str]:
+    """Return (name of the variable that is set, its value without spaces around it); empty strings if none is set."""
+    if (value := environment.get(name.lower())) is not None:
+        return name.lower(), value.strip()
+    if name == HTTP and CGI in environment:
+        return "", ""
+    value = environment.get(name)
+    return (name, value.strip()) if value else ("", "")
+
+
+def _places(entry: str) -> Iterator[NetworkPlace]:
+    """Yield the places of an entry of NO_PROXY: an address, a network, or a host with all hosts below it, each with an
+    optional port. An entry in any other form is ignored, as by other clients.
+    """
+    try:
+        if "/" in entry:
+            yield NetworkPlace(network=ip_network(entry, strict=False))
+            return
+        place = parse_place(entry.removeprefix("*").lstrip("."))
+    except ValueError:
+        return
+    yield place
+    if place.host:
+        yield replace(place, host=f".{place.host}")
+
+
+def _address(host: str) -> IpAddress | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
