@@ -106,3 +106,16 @@ async def test_guards_run_at_their_places_in_the_list(tmp_path: Path) -> None:
             await generate("a secret")
         assert from_rpc(caught.value).reason == pb.ERROR_REASON_CONTENT_BLOCKED
         assert dict(caught.value.initial_metadata() or ()).get("x-umg-route") is None  # no attempt was made
+
+
+async def test_a_response_is_stored_as_its_guard_leaves_it(tmp_path: Path) -> None:
+    async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
+        servicer = gateway.service._generation
+        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        stub, metadata = rpc.GenerationServiceStub(channel), [("authorization", f"Bearer {KEY}")]
+        message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
+        request = pb.GenerateRequest(model="m", messages=[message], store=True)
+        answered = await stub.Generate(request, metadata=metadata)
+        wanted = pb.GetStoredResponseRequest(response_id=answered.response_id)
+        stored = (await stub.GetStoredResponse(wanted, metadata=metadata)).response.response
+    assert [part.text.text for part in stored.candidates[0].message.parts] == ["[guarded]"]

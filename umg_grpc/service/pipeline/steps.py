@@ -32,7 +32,7 @@ STEPS = (
     COMPLETE := Step("complete", needs=(ATTEMPTS,)),  # ids, names and form of the response
     GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),
     GUARD_STREAM := Step("stream guards", needs=(COMPLETE,)),  # of a streamed response, window by window
-    SETTLE := Step("settle", needs=(ATTEMPTS,)),  # usage, by which the call is charged
+    SETTLE := Step("settle", needs=(ATTEMPTS,)),  # usage, by which the call is charged; storage of the response
 )
 """All steps in the order in which a call takes them. An operation takes some of them.
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 import structlog
@@ -110,8 +110,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             self.stores_reasoning = self.stores_any = True
             self.has_reasoning = None
 
-    async def whole(self, response: pb.GenerateResponse) -> None:
-        """Complete and store a response that is not streamed."""
+    def complete_whole(self, response: pb.GenerateResponse) -> None:
+        """Complete a response that is not streamed, and record the usage that the provider reported."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         if not response.HasField("complete_time"):
@@ -129,13 +129,21 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             facts.usage = response.usage
         if response.candidates and (word := response.candidates[0].provider_reason):
             facts.finish_reason = unknown_word(word)
-        if facts.usage is None or facts.usage.estimated or self.stores_any:
-            read = await self._read(response)
-            if facts.usage is None or facts.usage.estimated:
-                facts.usage = with_reported(await self.estimate(read), facts.usage)
-                if not self.passthrough:  # the body of a passthrough stays unchanged
-                    response.usage.CopyFrom(facts.usage)
-            await self.retain(read, streamed=False)
+
+    def settle_whole(self, response: pb.GenerateResponse) -> Awaitable[None] | None:
+        """Estimate a usage that the provider did not report, and store a completed response that is not streamed.
+        Return None if there is neither to do.
+        """
+        usage = self.admitted.call.facts.usage
+        return self._settle_whole(response) if usage is None or usage.estimated or self.stores_any else None
+
+    async def _settle_whole(self, response: pb.GenerateResponse) -> None:
+        facts, read = self.admitted.call.facts, await self._read(response)
+        if facts.usage is None or facts.usage.estimated:
+            facts.usage = with_reported(await self.estimate(read), facts.usage)
+            if not self.passthrough:  # the body of a passthrough stays unchanged
+                response.usage.CopyFrom(facts.usage)
+        await self.retain(read, streamed=False)
 
     def _complete_calls(self, response: pb.GenerateResponse) -> None:
         """Set the ids that are missing in the tool calls of the response."""

@@ -34,7 +34,7 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, Step
+from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -207,14 +207,20 @@ class GenerationPipeline(
         return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream, healing)
 
     def _response_steps(self) -> Mapping[Step, TextStep]:
-        return {COMPLETE: self._complete}
+        return {COMPLETE: self._complete, SETTLE: self._settle}
 
-    def _complete(
-        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
-    ) -> Awaitable[None]:
+    def _complete(self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse) -> None:
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
-        return ResponseCompletion(admitted, attempt, self._memory).whole(response)
+        completion = ResponseCompletion(admitted, attempt, self._memory)
+        completion.complete_whole(response)
+        admitted.settle = completion.settle_whole
+
+    def _settle(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> Awaitable[None] | None:
+        settle, admitted.settle = admitted.settle, None  # it refers to the call: a cycle would keep both
+        return settle(response) if settle is not None else None
 
     # --- streams
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """
     full_request: pb.GenerateRequest
     """Request with all messages of its conversation, stored ones included."""
+    settle: Callable[[pb.GenerateResponse], Awaitable[None] | None] | None = None
+    """Step `settle` of the completed response, set by the step `complete`; None before it and for a stream."""
 
 
 class GenerationAttempt(Attempt[TextCall], kw_only=True):
