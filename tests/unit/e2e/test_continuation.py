@@ -12,11 +12,11 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response
 
 from tests.support.gateways import SANDBOX, Running, channel, running
+from umg_grpc.wire import FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODEL = "famO-5"
-FORMATS = ("responses", "chat", "messages", "native")
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
 RESULT = "18 degrees and a light breeze"
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -9,8 +9,10 @@ import pytest
 
 from tests.support.gateways import channel, running
 from umg_grpc.access.api_keys import Keys
+from umg_grpc.operations import UNARY
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-FORMATS = ("chat", "responses", "messages", "native", "embeddings", "rerank", "native_embeddings")
+PROTOCOLS = ", ".join([*TEXT_PROTOCOLS, *(name for row in UNARY.values() for name in row.protocols)])
 HIDDEN, MISSING = "m-hidden", "m-absent"  # of equal length
 
 
@@ -64,8 +66,8 @@ async def send(session: aiohttp.ClientSession, url: str, call: Call, model: str,
 async def test_a_model_that_a_key_may_not_use_is_reported_as_unknown(scope: Scope, tmp_path: Path) -> None:
     dead = "http://127.0.0.1:9"
     channels = [
-        channel("own", ", ".join(FORMATS), dead, "m-own", "theirs"),
-        channel("other", ", ".join(FORMATS), dead, HIDDEN, "theirs"),
+        channel("own", PROTOCOLS, dead, "m-own", "theirs"),
+        channel("other", PROTOCOLS, dead, HIDDEN, "theirs"),
     ]
     config = "channels:\n" + "".join(channels) + "aliases: {a-hidden: m-hidden}\noverload: {lag: 10}\n"
     async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:

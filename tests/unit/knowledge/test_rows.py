@@ -22,6 +22,7 @@ from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirk_sources import quirk_sources
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.knowledge.vendors import OtherHost
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
 ROWS = read_rows("models", HandRow)
 DATE = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")
@@ -89,7 +90,7 @@ def test_facts_in_common_are_accepted_by_each_model_of_the_series(series: Series
     assert all(getattr(facts, name) == getattr(common, name) for name in common.sure for facts in models)
 
 
-@pytest.mark.parametrize("protocol", ["chat", "responses", "messages", "native"])
+@pytest.mark.parametrize("protocol", TEXT_PROTOCOLS)
 @pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda provider: provider.name)
 def test_the_explained_sources_are_those_of_the_quirks(provider: object, protocol: str) -> None:
     base_url = next(row.base_url for row in PROVIDERS.values() if row is provider)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from umg_grpc.operations import UNARY
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.video import VIDEO_FACES
 
 PAGE = Path(__file__).parents[3] / "docs" / "fields.md"
-FORMATS = ("chat", "responses", "messages", "native")
-FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2", "images", *VIDEO_FACES)
+FACES = (*(name for row in UNARY.values() for name in row.formats), "images", *VIDEO_FACES)
 """Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,
@@ -183,7 +184,7 @@ def test_every_value_of_an_enum_is_on_the_page(enum: EnumDescriptor) -> None:
     assert [value.name for value in enum.values if value.number and value.name not in shown] == []
 
 
-@pytest.mark.parametrize("wire", FORMATS + FACES)
+@pytest.mark.parametrize("wire", [*FORMATS, *FACES])
 def test_a_field_of_a_format_is_in_one_row_only(wire: str) -> None:
     homes = Counter((row.section, name) for row in HOMES for name in set(names(row.of_formats.get(wire, ""))))
     alone = Counter((row.section, name) for row in BY_FORMAT if row.cells[0] == wire for name in names(row.cells[1]))
