@@ -51,7 +51,6 @@ class PaletteCanvas:
         self._image.paste(shades, box[:2], _rounded(box, self._image).convert("1"))
 
     def pixelate(self, cells: int) -> None:
-        """Reduce the detail of the image to `cells` squares along its longer edge."""
         self._image = _pixelated(self._image, cells)
 
     def finish(self) -> Image.Image:
@@ -72,9 +71,6 @@ class ColorCanvas:
         self.image, self._opaque = image, opaque
 
     def plate(self, box: Box, coverage: Image.Image, back: Color, ink: Color, opacity: float = 1) -> None:
-        """Draw a rectangle with round corners in the colour `back`, and on it the text in `coverage` (mode L) in the
-        colour `ink`. `opacity`: of the rectangle, from 0 to 1.
-        """
         corners = _rounded(box, self.image)
         self.image.paste(back, box, corners.point([round(value * opacity) for value in range(256)]))
         self.image.paste(ink, box, coverage)
@@ -82,7 +78,6 @@ class ColorCanvas:
             self._opaque.paste(255, box, corners)
 
     def pixelate(self, cells: int) -> None:
-        """Reduce the detail of the image to `cells` squares along its longer edge."""
         self.image = _pixelated(self.image, cells)
 
     def finish(self) -> Image.Image:

@@ -70,7 +70,6 @@ class UnaryHandler(Generic[Request, Response]):
 
 
 def _form_decoder(codec: UnaryFormat[Request, Response]) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
-    """Return the function that decodes a form body of a content type; None for a format without forms."""
     if (decode := codec.decode_form) is None:
         return None
     return lambda body, content_type: decode(parse_form(body, content_type))

@@ -144,7 +144,6 @@ def _headers(route: Route) -> list[JsonObject]:
 
 
 def _of_field(field: FieldDescriptor) -> JsonObject:
-    """Return the OpenAPI query parameter for a field of the request message of an administration RPC."""
     described = comments().get(field.full_name, "")
     return _query(field.name, _schema_of_field(field), described)
 

@@ -67,11 +67,9 @@ class Methods:
 
 
 def _bodies(message: JsonObject) -> JsonObject:
-    """Return the OpenAPI content of a body with one message."""
     return {JSON: {"schema": message}, PROTO: {"schema": {"type": "string", "format": "binary"}}}
 
 
 def _envelopes(message: JsonObject) -> JsonObject:
-    """Return the OpenAPI content of a body of enveloped messages."""
     schema = {"type": "string", "format": "binary", "description": _STREAM, "x-message-schema": message}
     return {kind: {"schema": schema} for kind in STREAMS}

@@ -33,9 +33,6 @@ class LocalAdmin:
             yield cls(Administration(store, NoChannels(), check_change))
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the service's method for the type of `request`, and return its response of the type `kind`. Raise
-        UmgError.
-        """
         name = method_name(request)
         call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
         call.known_caller = Caller("", "umg", (), None, None, administrator=True)
@@ -48,7 +45,6 @@ class NoChannels:
     """Source of channel states for the administration service of a command, which calls no providers: an empty list."""
 
     async def list(self) -> pb.ListChannelsResponse:
-        """Return an empty list."""
         return pb.ListChannelsResponse()
 
 

@@ -122,12 +122,10 @@ class DatabaseClock:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the skew is small enough for deletions by age."""
         return self._certain_skew <= TRUSTED_SECONDS
 
     @property
     def problem(self) -> str:
-        """Message for operators if the process is not ready because of the skew, else ""."""
         if self._certain_skew <= READY_SECONDS:
             return ""
         skew = self.skew_seconds
@@ -140,7 +138,6 @@ class DatabaseClock:
         return abs(self.skew_seconds) - self._uncertainty
 
     def now(self) -> float:
-        """Return the current time of the database in seconds since 1970."""
         return self._wall() if self._offset is None else self.monotonic() + self._offset
 
     def measured(self, database_time: float, sent: float, received: float) -> None:

@@ -72,7 +72,6 @@ class Download:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of the response, case-insensitive."""
         return self.exchange.response.headers
 
     @property
@@ -81,7 +80,6 @@ class Download:
         return self.exchange.response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they arrive, decompressed. Raise UmgError if the connection breaks or is too slow."""
         try:
             async with aclosing(self.exchange.chunks()) as chunks:
                 async for chunk in chunks:

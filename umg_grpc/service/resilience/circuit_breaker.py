@@ -250,7 +250,6 @@ class CircuitBreakers:
         circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
 
     def _end_probe(self, circuit: _Circuit) -> None:
-        """Record that a test call has ended, so that another may begin."""
         if circuit.probes:
             circuit.probes -= 1
 

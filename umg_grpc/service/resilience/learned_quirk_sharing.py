@@ -39,13 +39,11 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         self._loader: Background | None = None
 
     def start(self) -> None:
-        """Start the background tasks."""
         super().start()
         self._loader = Background("loading learned quirks", self.load, every=LOAD_SECONDS)
         self._learned.share_by(self.add)
 
     async def aclose(self) -> None:
-        """Write the pending rows, and stop the background tasks."""
         if self._loader is not None:
             await self._loader.aclose(CLOSE_SECONDS)
         await super().aclose()

@@ -77,9 +77,6 @@ class KeyAdministration:
             return message
 
     def _check_limits(self, fields: KeyFields) -> None:
-        """Raise UmgError(WRONG_STATE) if a key is to get a limit that several workers without Redis cannot count
-        together.
-        """
         if self._refuses_limits:
             check_key(fields)
 

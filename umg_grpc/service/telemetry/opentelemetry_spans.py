@@ -77,9 +77,6 @@ class OtelTelemetry:
         }
 
     def begin(self, method: str, caller: TraceContext | None) -> "OtelCallSpan":
-        """Begin the span of a call. `method`: path of the method. `caller`: trace context of the caller, whose span is
-        the parent; None begins a new trace.
-        """
         return OtelCallSpan(self, method, Context() if caller is None else _remote(caller))
 
 
@@ -191,9 +188,6 @@ class OtelAttemptSpan:
                 self._finish_reasons.append(span_attributes.finish_reason(event.finished.finish_reason))
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """Record that the attempt ends now. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure
-        `error`.
-        """
         if self._end_nanos is not None:
             return
         self._end_nanos, seconds = time.time_ns(), time.perf_counter() - self._started

@@ -38,7 +38,6 @@ class ChannelSecrets:
 
     @property
     def mask(self) -> SecretMask:
-        """Mask of all secrets that the channel has now."""
         new = [signer.token for signer in self._signers if signer.token not in self._tokens]
         if new:
             self._tokens |= dict.fromkeys(new)

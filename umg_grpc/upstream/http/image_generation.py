@@ -108,7 +108,6 @@ class HttpImageCall:
 
     @property
     def report(self) -> Report:
-        """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
         return self.encoded.report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
@@ -133,9 +132,6 @@ class HttpImageCall:
         return response
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Send the request, and yield an event for each draft and each finished image. Closing the generator cancels
-        the call. `seconds`: time until the caller's deadline.
-        """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         decoder = self.parts.protocol.stream_decoder
         if decoder is None or self._calls > 1:

@@ -55,7 +55,6 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
 
     @property
     def report(self) -> Report:
-        """Fields of the caller's request that are not sent to the provider, or are sent with another value."""
         return self.encoded.report
 
     def decode(self, body: bytes) -> Response:
@@ -63,7 +62,6 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         return self.format.decode_response(body, self.request, self.passes)
 
     async def send(self, seconds: float) -> Response:
-        """Send the request, and return the decoded response. `seconds`: time until the caller's deadline."""
         channel, codec, encoded = self.channel, self.format, self.encoded
         endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
         status, headers = 0, NO_HEADERS

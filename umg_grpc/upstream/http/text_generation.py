@@ -137,7 +137,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
 
     @property
     def body(self) -> bytes:
-        """Body that is sent to the provider."""
         return self.encoded.body
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:

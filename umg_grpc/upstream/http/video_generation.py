@@ -74,17 +74,14 @@ class HttpVideo:
 
     @property
     def first_poll_seconds(self) -> float:
-        """Seconds from a submission to the first poll of its task."""
         return self._protocol.first_poll_seconds
 
     @property
     def poll_seconds(self) -> float:
-        """Seconds between two polls of a task."""
         return self._protocol.poll_seconds
 
     @property
     def deadline_seconds(self) -> float:
-        """Seconds from the submission after which a task that has not ended counts as failed."""
         return self._protocol.deadline_seconds
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:

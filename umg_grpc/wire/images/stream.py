@@ -34,7 +34,6 @@ class StreamEncoder:
         self._has_begun = False
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return the server-sent events for one canonical message, for one write; b"" if the message has none."""
         self._has_begun = True
         return b"".join(frame for event in message.events for frame in self._frames(event))
 

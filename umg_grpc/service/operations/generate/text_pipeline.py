@@ -143,7 +143,6 @@ class GenerationPipeline(
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
 
     def _apply_rules(self, admitted: GenerationCall) -> None:
-        """Apply the rules of the model's family. Raise UmgError if the request breaks one."""
         access, request = admitted.access, admitted.request
         if access.has_rules or request.HasField("tool_choice"):
             decoded = DecodedRequest(request, admitted.notes)

@@ -100,7 +100,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return continued is not None and continued.recovers_from(attempt.request, error)
 
     def can_mend(self, attempt: GenerationAttempt, error: UmgError) -> bool:
-        """Return whether the provider refused a member of the request that can be left out or adapted."""
         return error.refusal is not None and self._healing.can_mend(attempt.target, error)
 
     def note_success(self, attempt: GenerationAttempt) -> None:

@@ -53,10 +53,6 @@ class ImagePipeline(
     async def admit(
         self, call: Call, message: Message, request: pb.GenerateImageRequest, *, stream: bool
     ) -> AdmittedImages:
-        """Validate and admit the request. `message`: gRPC message that contains `request`, on which the rules of the
-        schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
-        the key is exceeded.
-        """
         admitted = AdmittedImages(call=call, message=message, request=request, notes=call.arrival.notes or NO_NOTES)
         await self._run(self._entrance, admitted)
         return admitted
@@ -169,9 +165,6 @@ class ImageEncoder(UnmendedRequests):
         self._upstreams = upstreams
 
     async def encode(self, target: Target) -> Attempt[ImageCall]:
-        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
-        mode, if a field would be dropped.
-        """
         admitted, upstream = self._admitted, self._upstreams[target.channel.name]
         request, notes = admitted.request, admitted.notes
         if _has_files(request) or upstream.is_slow(len(request.source.body) or request.ByteSize()):

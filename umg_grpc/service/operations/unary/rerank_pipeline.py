@@ -26,7 +26,6 @@ class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
         return {**super()._request_steps(), INPUTS: self._check_documents}
 
     def _check_documents(self, admitted: UnaryCall[pb.RerankRequest]) -> None:
-        """Raise UmgError for more documents than one call may have."""
         if (count := len(admitted.request.documents)) > self._max_documents:
             raise invalid("documents", f"{count} are more than the {self._max_documents} of one call; send fewer")
 

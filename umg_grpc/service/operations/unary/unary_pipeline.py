@@ -104,9 +104,6 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         self._upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]] = upstreams
 
     async def encode(self, target: Target) -> Attempt[PreparedCall[ResponseT]]:
-        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
-        mode, if a field would be dropped.
-        """
         admitted = self._admitted
         request = admitted.request if admitted.adapt is None else await admitted.adapt(target)
         if self._upstreams[target.channel.name].is_slow(len(request.source.body) or request.ByteSize()):

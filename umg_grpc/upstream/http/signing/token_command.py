@@ -60,7 +60,6 @@ class CommandSigner(CachedTokenSigner):
         self._failed_at = 0.0
 
     def header(self, token: str) -> Mapping[str, str]:
-        """Return the authentication header with a token."""
         return super().header(token) if self._header is None else {self._header: token}
 
     async def new_token(self, deadlines: Deadlines) -> Token:

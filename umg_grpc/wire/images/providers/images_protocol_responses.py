@@ -210,9 +210,6 @@ class ImagesStreamDecoder(EventDecoder):
         self.ends_with_body = is_grouped(request)
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        """Add the canonical events for one event of the provider to `message`. Raise UmgError for an error event, and
-        for an event that cannot be decoded.
-        """
         try:
             read = decode(_EVENT, data)
         except (ValueError, RecursionError):

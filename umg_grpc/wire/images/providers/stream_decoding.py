@@ -38,9 +38,6 @@ class EventDecoder(ABC):
         return self.ended or self._has_marker
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-        """Decode complete server-sent events. Return one message with their canonical events; None if they have none.
-        Raise UmgError for an error event, and for an event that cannot be decoded.
-        """
         message = pb.StreamGenerateImageResponse()
         for event in split(frames):
             if event.data is None:
