@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.service.pipeline.base_pipeline import ModelRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import missing
@@ -19,14 +20,8 @@ class Face(Protocol):
     def source_headers(self) -> tuple[str, ...]: ...
 
 
-class Named(Protocol):
-    """Request message of the schema with a field `model`."""
-
-    model: str
-
-
 Codec = TypeVar("Codec", bound=Face)
-Request = TypeVar("Request", bound=Named)
+Request = TypeVar("Request", bound=ModelRequest)
 
 
 async def read_source(

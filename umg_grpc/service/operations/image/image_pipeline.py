@@ -28,7 +28,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.images.image_request_checks import check
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.request_notes import NO_NOTES
 
 ImageStep: TypeAlias = ResponseStep[AdmittedImages, Attempt[ImageCall], pb.GenerateImageResponse]
 
@@ -63,15 +63,13 @@ class ImagePipeline(
         return {**super()._request_steps(), RULES: self._apply_rules, INPUTS: self._take_files}
 
     async def _decode_body(self, admitted: AdmittedImages) -> None:
-        given, limit = admitted.request, self._context.body_limit
-
-        def decode(
-            codec: ImageFormat, body: bytes, headers: Mapping[str, str]
-        ) -> DecodedRequest[pb.GenerateImageRequest]:
-            return codec.decode_request(body, headers, given.model)
-
+        given = admitted.request
         admitted.request, admitted.notes = await read_source(
-            given.source, self._formats, decode, none="no format to make images in", limit=limit
+            given.source,
+            self._formats,
+            lambda codec, body, headers: codec.decode_request(body, headers, given.model),
+            none="no format to make images in",
+            limit=self._context.body_limit,
         )
 
     def _validate(self, admitted: AdmittedImages) -> Awaitable[None] | None:

@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeli
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.request_notes import NO_NOTES
 from umg_grpc.wire.unary_format import UnaryFormat
 
 
@@ -56,16 +56,13 @@ class UnaryPipeline(
             admitted.call.facts.usage = pb.Usage()
 
     async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
-        given, limit = admitted.request, self._context.body_limit
-
-        def decode(
-            codec: UnaryFormat[RequestT, ResponseT], body: bytes, headers: Mapping[str, str]
-        ) -> DecodedRequest[RequestT]:
-            return codec.decode_request(body, headers, given.model)
-
-        none = f"no format to {self._row.verb} in"
+        given = admitted.request
         admitted.request, admitted.notes = await read_source(
-            given.source, self._formats, decode, none=none, limit=limit
+            given.source,
+            self._formats,
+            lambda codec, body, headers: codec.decode_request(body, headers, given.model),
+            none=f"no format to {self._row.verb} in",
+            limit=self._context.body_limit,
         )
 
     async def _plan(
