@@ -9,18 +9,23 @@ import pytest
 
 from tests.pairs.table import FACES, PROVIDERS, TEXT_FACES, Kind, Provider, protocols_of, strict_fake
 from tests.support.providers.faulty.right_answers import PATHS
-from umg_grpc.wire import FORMATS, provider_protocols
+from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.image import IMAGE_GENERATION
+from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.video import VIDEO_CREATION
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
 ROOM = Path(__file__).parent
 FACE_TABLES = {Kind.TEXT: FORMATS, Kind.EMBEDDING: EMBEDDING_FORMATS, Kind.RERANKING: RERANK_FORMATS}
 PROTOCOLS = {
-    Kind.TEXT: provider_protocols.TEXT_PROTOCOLS,
-    Kind.EMBEDDING: provider_protocols.EMBEDDING_PROTOCOLS,
-    Kind.RERANKING: provider_protocols.RERANK_PROTOCOLS,
-    Kind.IMAGE: provider_protocols.IMAGE_PROTOCOLS,
-    Kind.VIDEO: provider_protocols.VIDEO_PROTOCOLS,
+    Kind.TEXT: GENERATION.protocols,
+    Kind.EMBEDDING: EMBEDDING.protocols,
+    Kind.RERANKING: RERANKING.protocols,
+    Kind.IMAGE: IMAGE_GENERATION.protocols,
+    Kind.VIDEO: VIDEO_CREATION.protocols,
 }
 GATEWAYS = {"umg_images", "umg_video"}
 """Providers that are gateways of this project: `tests/unit/e2e/test_image_gateways.py` and

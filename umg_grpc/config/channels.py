@@ -20,17 +20,17 @@ from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 from umg_grpc.operations import OPERATIONS, ModelOperation
-from umg_grpc.wire.provider_call_paths import call_path
-from umg_grpc.wire.provider_model_lists import MODEL_LISTS, model_list
-from umg_grpc.wire.provider_protocols import (
-    EMBEDDING_PROTOCOLS,
-    IMAGE_PROTOCOLS,
-    OTHER_NAMES,
-    TEXT_PROTOCOLS,
-    VIDEO_PROTOCOLS,
-    has_cache_marks,
+from umg_grpc.operations.image import IMAGE_GENERATION
+from umg_grpc.operations.protocols import (
+    has_input_limit,
     key_header,
+    model_list,
+    protocol_by_other_name,
+    provider_protocols,
 )
+from umg_grpc.operations.provider_call_paths import call_path
+from umg_grpc.operations.video import VIDEO_CREATION
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks
 
 OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
@@ -123,8 +123,8 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
             document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
         names.add(entry.name)
         protocols = _protocols(document, (*path, "protocols"), entry.protocols)
-        for table in (IMAGE_PROTOCOLS, VIDEO_PROTOCOLS):
-            if len(several := [name for name in protocols if name in table]) > 1:
+        for row in (IMAGE_GENERATION, VIDEO_CREATION):
+            if len(several := [name for name in protocols if name in row.protocols]) > 1:
                 problem = f"expected one of {' and '.join(several)}: use a channel for each"
                 document.problem((*path, "protocols"), problem)
         own = next((name for name in OWN_PROTOCOLS if name in entry.protocols), None)
@@ -146,8 +146,9 @@ def _check_keys(
     """
     if entry.pace is not None and own != SIMULATED_PROTOCOL:
         document.problem((*path, "pace"), f"expected only of a `{SIMULATED_PROTOCOL}` channel")
-    if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
-        document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
+    if entry.max_inputs is not None and protocols and not any(map(has_input_limit, protocols)):
+        names = [name for name, row in provider_protocols().items() if row.has_input_limit]
+        document.problem((*path, "max_inputs"), f"expected only with {any_of(names)}")
     if entry.prompt_caching is not None and protocols and not any(map(has_cache_marks, protocols)):
         names = [name for name in TEXT_PROTOCOLS if has_cache_marks(name)]
         document.problem((*path, "prompt_caching"), f"expected only with {any_of(names)}")
@@ -171,9 +172,8 @@ def _discovery(
         return "off"
     key = (*path, "models" if only else "discover")
     if channel.protocols and model_list(channel.protocols) is None:
-        document.problem(
-            key, f"expected one of the protocols {', '.join(MODEL_LISTS)}, whose providers list their models"
-        )
+        names = [name for name, row in provider_protocols().items() if row.model_list is not None]
+        document.problem(key, f"expected one of the protocols {', '.join(names)}, whose providers list their models")
     elif not any("*" in model.id and "*" in model.upstream for model in channel.models):
         document.problem(key, "expected a pattern in `models`, e.g. `*`, for the models of the provider's list")
     return "only" if only else "beside"
@@ -210,7 +210,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         base_url=entry.base_url or preset.base_url,
         api_key=entry.api_key or _key_of_environment(document, path, preset, auth),
         auth=auth,
-        max_inputs=entry.max_inputs or (preset.max_inputs if set(EMBEDDING_PROTOCOLS) & set(protocols) else None),
+        max_inputs=entry.max_inputs or (preset.max_inputs if any(map(has_input_limit, protocols)) else None),
         unpriced=preset.unpriced if entry.unpriced is None else entry.unpriced,
     )
 
@@ -258,7 +258,7 @@ def _no_protocol(written: str) -> str:
     """
     if (provider := written.lower()) in PROVIDERS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
-    if (meant := OTHER_NAMES.get(written.lower()) or similar(written, served_protocols())) is not None:
+    if (meant := protocol_by_other_name(written) or similar(written, served_protocols())) is not None:
         return f"`{written}` is not a protocol; did you mean `{meant}`?"
     return f"`{written}` is not a protocol"
 

@@ -1,9 +1,13 @@
 """Embedding of texts."""
 
+import re
+
 from umg_grpc.knowledge.prices import INPUT, REQUEST
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
+from umg_grpc.wire.provider_protocols import MODEL_PATH, ProviderProtocol
 
 EMBEDDING = UnaryOperation(
     value=pb.MODEL_OPERATION_EMBED,
@@ -11,7 +15,17 @@ EMBEDDING = UnaryOperation(
     verb="embed texts",
     service="EmbeddingService",
     methods=("Embed",),
-    protocols=EMBEDDING_PROTOCOLS,
+    protocols={
+        "embeddings": ProviderProtocol(
+            other_names=("embed",),
+            call_path=re.compile(r"/embeddings$"),
+            model_list=OPENAI_LIST,
+            has_input_limit=True,
+        ),
+        "native_embeddings": ProviderProtocol(
+            key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True
+        ),
+    },
     units=frozenset({REQUEST, INPUT}),
     telemetry=AttemptTelemetry("embeddings", "gen_ai.client.embeddings.duration"),
     request=pb.EmbedRequest,

@@ -1,11 +1,23 @@
 """Images: made from a prompt, and edited."""
 
+import re
+
 from umg_grpc.knowledge.prices import IMAGE, IMAGE_OUTPUT, REQUEST
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_protocols import IMAGE_PROTOCOLS
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
+from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 UNITS = frozenset({REQUEST, IMAGE, IMAGE_OUTPUT})
+CALL_PATH = re.compile(r"/images(?:/(?:generations|edits|variations))?$")
+PROTOCOLS = {
+    "images": ProviderProtocol(call_path=CALL_PATH, model_list=OPENAI_LIST),
+    "umg_images": ProviderProtocol(call_path=CALL_PATH),
+    "native_images": ProviderProtocol(key_header=NATIVE_KEY_HEADER, model_list=GEMINI_LIST),
+    "ark_images": ProviderProtocol(call_path=re.compile(r"/images/generations$"), model_list=OPENAI_LIST),
+    "dashscope_images": ProviderProtocol(),
+}
 
 IMAGE_GENERATION = Operation(
     value=pb.MODEL_OPERATION_GENERATE_IMAGE,
@@ -13,7 +25,7 @@ IMAGE_GENERATION = Operation(
     verb="make images",
     service="ImageService",
     methods=("GenerateImage", "StreamGenerateImage"),
-    protocols=IMAGE_PROTOCOLS,
+    protocols=PROTOCOLS,
     units=UNITS,
     telemetry=AttemptTelemetry("generate_content", "umg.client.images.duration"),
     request=pb.GenerateImageRequest,
@@ -26,7 +38,7 @@ IMAGE_EDITING = Operation(
     verb="",
     service="ImageService",
     methods=(),  # a request with input images is an edit
-    protocols=IMAGE_PROTOCOLS,
+    protocols=PROTOCOLS,
     units=UNITS,
     telemetry=None,
     request=pb.GenerateImageRequest,

@@ -1,6 +1,6 @@
 """Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pkgutil import resolve_name
@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from umg_grpc.knowledge.prices import Unit
 from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 if TYPE_CHECKING:
     from umg_grpc.wire.unary_format import UnaryFormat
@@ -47,8 +48,8 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     """Service of `umg.v1`."""
     methods: tuple[str, ...]
     """Methods of the service that call a channel for the operation; empty if `verb` is."""
-    protocols: Collection[str]
-    """Names of the providers' protocols in which channels are called for it."""
+    protocols: Mapping[str, ProviderProtocol]
+    """Providers' protocols in which channels are called for it, by name."""
     units: frozenset[Unit]
     """Units by which a call is charged. A model with a price for none of them has no price for the operation; empty for
     an operation without a price.

@@ -1,11 +1,13 @@
 """Reranking of documents by their relevance to a query."""
 
+import re
 from collections.abc import Mapping
 
 from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_protocols import RERANK_PROTOCOLS
+from umg_grpc.wire.provider_model_lists import OPENAI_LIST
+from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 DOCUMENTS_OF_A_SEARCH = 100
 """Number of documents that a provider charges as one search unit."""
@@ -27,7 +29,9 @@ RERANKING = UnaryOperation(
     verb="rerank documents",
     service="RerankService",
     methods=("Rerank",),
-    protocols=RERANK_PROTOCOLS,
+    protocols={
+        "rerank": ProviderProtocol(other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST)
+    },
     units=frozenset({REQUEST, INPUT, SEARCH}),
     telemetry=AttemptTelemetry("rerank", "umg.client.rerank.duration"),  # the conventions have none
     request=pb.RerankRequest,

@@ -14,10 +14,10 @@ from umg_grpc.config import Channel, ChannelModel
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.operations import UNARY
 from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.protocols import model_list
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
-from umg_grpc.wire.provider_model_lists import model_list
 
 CONCURRENCY = 32
 SHOWN_MODELS, SIMILARITY = 3, 0.5

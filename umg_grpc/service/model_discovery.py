@@ -9,6 +9,7 @@ import structlog
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
+from umg_grpc.operations.protocols import model_list
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values
@@ -17,7 +18,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_model_lists import ModelList, model_list
+from umg_grpc.wire.provider_model_lists import ModelList
 
 FETCH_SECONDS = 30.0
 """Time limit for reading the list of one provider."""

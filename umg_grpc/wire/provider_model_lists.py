@@ -12,7 +12,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER, key_header
+from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
 
 Fields = Mapping[str, object]
 PAGE_SIZE = 1000
@@ -234,27 +234,14 @@ def _is_timestamp(text: str) -> bool:
     return True
 
 
-_OPENAI = ModelList("/models", decode_openai)
-_ANTHROPIC = ModelList(
+OPENAI_LIST = ModelList("/models", decode_openai)
+ANTHROPIC_LIST = ModelList(
     "/models",
     decode_anthropic,
-    key_header("messages"),
+    MESSAGES_KEY_HEADER,
     MappingProxyType({"anthropic-version": "2023-06-01"}),
     f"?{urlencode({'limit': PAGE_SIZE})}",
 )
-_GEMINI = ModelList(
-    "/models", decode_gemini, key_header("native"), first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
+GEMINI_LIST = ModelList(
+    "/models", decode_gemini, NATIVE_KEY_HEADER, first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
 )
-MODEL_LISTS: Mapping[str, ModelList] = MappingProxyType(
-    {
-        **dict.fromkeys(("chat", "responses", "embeddings", "images", "vidA", "ark_images", "rerank"), _OPENAI),
-        "messages": _ANTHROPIC,
-        **dict.fromkeys(("native", "native_embeddings", "native_images"), _GEMINI),
-    }
-)
-"""Protocol of a channel -> model list of its providers; protocols without an entry have no model list."""
-
-
-def model_list(protocols: tuple[str, ...]) -> ModelList | None:
-    """Return the model list of the first protocol that has one; None if none has."""
-    return next((MODEL_LISTS[protocol] for protocol in protocols if protocol in MODEL_LISTS), None)

@@ -1,64 +1,70 @@
-"""Names of the providers' protocols, and the properties of them that a config needs, so that a command that reads a
-config imports no codec. The codecs take the properties from here; a test compares the names with the tables of codecs.
+"""Properties of providers' protocols that a config needs, so that a command that reads a config imports no codec: their
+type, and the properties of the text formats. Those of the other protocols are in the rows of the operations.
 """
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
-from types import MappingProxyType
 
-DEFAULT_KEY_HEADER = "authorization"
+from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
+from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ModelList
+
+MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")
+"""End of a URL of a call that names its model in the path."""
 
 
-@dataclass(frozen=True)
-class TextProtocol:
+@dataclass(frozen=True, kw_only=True)
+class ProviderProtocol:
+    """Properties of a provider's protocol that a config needs."""
+
+    other_names: tuple[str, ...] = ()
+    """Alternative names in lower case, as operators write them in a config."""
+    key_header: str = DEFAULT_KEY_HEADER
+    """Header that carries a provider's key."""
+    call_path: re.Pattern[str] | None = None
+    """End of the URL of a call, which operators write by mistake into a `base_url`; None for an unknown one."""
+    model_list: ModelList | None = None
+    """Model list of its providers; None for providers without a list."""
+    has_input_limit: bool = False
+    """Whether its providers limit the inputs of one request, so that a channel may set `max_inputs`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextProtocol(ProviderProtocol):
     """Properties of a text format that a config needs, for formats that callers and providers share."""
 
     codec: str
     """Location of the `TextFormat` as `module:name`, for `pkgutil.resolve_name`."""
-    key_header: str = DEFAULT_KEY_HEADER
-    """Header that carries a provider's key."""
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that the provider should cache (`cache_control`)."""
 
 
 TEXT_PROTOCOLS = {
-    "chat": TextProtocol("umg_grpc.wire.chat:CHAT"),
-    "responses": TextProtocol("umg_grpc.wire.responses:RESPONSES"),
-    "messages": TextProtocol("umg_grpc.wire.messages:MESSAGES", key_header="x-api-key", has_cache_marks=True),
-    "native": TextProtocol("umg_grpc.wire.native:NATIVE", key_header="x-goog-api-key"),
+    "chat": TextProtocol(
+        codec="umg_grpc.wire.chat:CHAT",
+        other_names=("chat_completions", "chat-completions", "completions"),
+        call_path=re.compile(r"/(?:chat/)?completions$"),
+        model_list=OPENAI_LIST,
+    ),
+    "responses": TextProtocol(
+        codec="umg_grpc.wire.responses:RESPONSES", call_path=re.compile(r"/responses$"), model_list=OPENAI_LIST
+    ),
+    "messages": TextProtocol(
+        codec="umg_grpc.wire.messages:MESSAGES",
+        other_names=("claude",),
+        key_header=MESSAGES_KEY_HEADER,
+        call_path=re.compile(r"/messages$"),
+        model_list=ANTHROPIC_LIST,
+        has_cache_marks=True,
+    ),
+    "native": TextProtocol(
+        codec="umg_grpc.wire.native:NATIVE",
+        other_names=("generatecontent", "google"),
+        key_header=NATIVE_KEY_HEADER,
+        call_path=MODEL_PATH,
+        model_list=GEMINI_LIST,
+    ),
 }
 """Name of a text format -> its properties."""
-EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
-RERANK_PROTOCOLS = ("rerank",)
-IMAGE_PROTOCOLS = ("images", "umg_images", "native_images", "ark_images", "dashscope_images")
-REMIX_PROTOCOLS = ("vidA", "umg_video")
-"""Video protocols of providers that change a finished video."""
-VIDEO_PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG", "umg_video")
-OTHER_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "chat_completions": "chat",
-        "chat-completions": "chat",
-        "completions": "chat",
-        "claude": "messages",
-        "generatecontent": "native",
-        "google": "native",
-        "embed": "embeddings",
-        "reranker": "rerank",
-    }
-)
-"""Alternative name in lower case, as operators write it in a config -> name of the protocol."""
-
-KEY_HEADERS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("native_embeddings", "native_images", "vidB"), "x-goog-api-key")
-)
-"""Protocol of another operation -> header that carries the key; `DEFAULT_KEY_HEADER` for all others."""
-
-
-def key_header(protocol: str) -> str:
-    """Return the HTTP header for a provider's key in this protocol, for a channel whose config sets no `auth`."""
-    if protocol in TEXT_PROTOCOLS:
-        return TEXT_PROTOCOLS[protocol].key_header
-    return KEY_HEADERS.get(protocol, DEFAULT_KEY_HEADER)
 
 
 def has_cache_marks(protocol: str) -> bool:

@@ -19,7 +19,7 @@ from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.provider_protocols import key_header
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 BIG_BYTES = 512 * 2**10
@@ -246,4 +246,4 @@ class TextFormat:
         """HTTP header for a provider's key: `authorization` with a Bearer token, or another header with the
         bare key.
         """
-        return key_header(self.name)
+        return TEXT_PROTOCOLS[self.name].key_header

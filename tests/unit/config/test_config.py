@@ -35,11 +35,12 @@ from umg_grpc.config import (
     yaml_document,
 )
 from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.config.channels import OWN_PROTOCOLS, key_header, served_protocols
+from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
 from umg_grpc.config.values import UsageRetention
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
+from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import FORMATS
@@ -1026,7 +1027,7 @@ MISTAKES = [
     Mistake(
         "discovery at a provider without a list",
         "channels: [{name: a, protocols: [vidE], base_url: http://a, models: discover}]",
-        ("1: channels[0].models: expected one of the protocols chat, responses, embeddings, images, vidA",),
+        ("1: channels[0].models: expected one of the protocols chat, responses, messages, native, embeddings",),
     ),
     Mistake(
         "discovery without a pattern",

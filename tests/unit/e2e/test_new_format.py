@@ -182,7 +182,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
     monkeypatch.setitem(FORMATS, NAME, PARROT)
-    monkeypatch.setitem(TEXT_PROTOCOLS, NAME, TextProtocol(f"{__name__}:PARROT", key_header="x-seed"))
+    monkeypatch.setitem(TEXT_PROTOCOLS, NAME, TextProtocol(codec=f"{__name__}:PARROT", key_header="x-seed"))
     monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
     app = web.Application()
     app.router.add_post("/parrot", answer)

@@ -12,7 +12,7 @@ import yaml
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact, literal, mapping, number, sequence
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.wire.provider_call_paths import call_path
+from umg_grpc.operations.provider_call_paths import call_path
 
 VARIABLE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
 VERSION = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, literal, mapping, number, sequence
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.wire.provider_call_paths import call_path
+from umg_grpc.operations.provider_call_paths import call_path
 
 OPENAI, AZURE, KLING = 1, 3, 50
 """Types of channels with an address or a key of another form."""

@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
+from umg_grpc.operations.provider_call_paths import right_base_url
 from umg_grpc.upstream.http.provider_endpoints import Endpoint
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.secret_masking import SecretMask
-from umg_grpc.wire.provider_call_paths import right_base_url
 
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12

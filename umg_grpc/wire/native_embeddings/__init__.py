@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.account_object_members import OBJECTS
 from umg_grpc.wire.native_embeddings.error_field_paths import wire_path_of_batch, wire_path_of_single
@@ -16,7 +17,6 @@ from umg_grpc.wire.native_embeddings.response import (
     encode_pieces_of_batch,
     encode_single,
 )
-from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.shared_embedding_checks import TOO_LONG
 from umg_grpc.wire.unary_format import UnaryFormat
 
@@ -36,7 +36,7 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
     objects=OBJECTS,
     provider_name="gcp.gemini",
-    key_header=key_header("native_embeddings"),
+    key_header=NATIVE_KEY_HEADER,
     key_headers=("x-vendorg-api-key", "x-goog-api-key"),
     key_parameter="key",
     max_items=MAX_INPUTS,

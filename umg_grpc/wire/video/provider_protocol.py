@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.provider_protocols import DEFAULT_KEY_HEADER
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 
 

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
+from umg_grpc.operations.protocols import model_list
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_model_lists import MODEL_LISTS, decode_anthropic, decode_gemini, decode_openai, model_list
+from umg_grpc.wire.provider_model_lists import (
+    ANTHROPIC_LIST,
+    GEMINI_LIST,
+    OPENAI_LIST,
+    ModelList,
+    decode_anthropic,
+    decode_gemini,
+    decode_openai,
+)
 
 
 @dataclass(frozen=True)
@@ -119,10 +128,10 @@ def test_a_bare_array_is_a_list_and_rows_without_an_id_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"data": {}}', b"<html>", b"null", b'"a"'])
-@pytest.mark.parametrize("protocol", ["chat", "messages", "native"])
-def test_a_body_that_is_no_list_is_an_error(protocol: str, body: bytes) -> None:
+@pytest.mark.parametrize("listing", [OPENAI_LIST, ANTHROPIC_LIST, GEMINI_LIST], ids=["chat", "messages", "native"])
+def test_a_body_that_is_no_list_is_an_error(listing: ModelList, body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  each library has its own message
-        MODEL_LISTS[protocol].decode(body)
+        listing.decode(body)
 
 
 def test_a_page_of_the_messages_vendor_names_the_next_one() -> None:
@@ -155,5 +164,5 @@ def test_a_page_of_the_native_vendor_has_operations_and_names_the_next_one() -> 
 
 
 def test_the_first_protocol_with_a_list_counts() -> None:
-    assert model_list(("vidB", "native")) is MODEL_LISTS["native"]
+    assert model_list(("vidB", "native")) is GEMINI_LIST
     assert model_list(("vidE",)) is None

@@ -17,7 +17,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.provider_protocols import EMBEDDING_PROTOCOLS
 
 SMALL_BYTES = 16 * 2**10
 """Maximum bytes of a request whose token ids are decoded in the event loop, in about a millisecond; larger ones in a
@@ -83,7 +82,7 @@ class _TokenAdapter:
         """Return whether the channel accepts token ids, in the format in which it is called: the caller's own if it has
         it, else its first one.
         """
-        spoken = [name for name in protocols if name in EMBEDDING_PROTOCOLS]
+        spoken = [name for name in protocols if name in EMBEDDING.protocols]
         own = self._request.source.format
         return any(EMBEDDING_FORMATS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
 

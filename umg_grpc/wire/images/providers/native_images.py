@@ -13,6 +13,7 @@ from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG
 from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
@@ -24,7 +25,6 @@ from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, n
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.model_paths import GENERATE, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -242,6 +242,6 @@ NATIVE_IMAGES = ImageProtocol(
     takes_urls=takes_urls,
     one_image=True,
     max_file_bytes=MAX_FILE_BYTES,
-    key_header=key_header("native_images"),
+    key_header=NATIVE_KEY_HEADER,
     provider_name="gcp.gemini",
 )

@@ -11,9 +11,9 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
-from umg_grpc.wire.provider_protocols import key_header
 from umg_grpc.wire.relayed_tasks import read_relayed
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
@@ -282,7 +282,7 @@ VID_B = VideoProtocol(
     decode_status=decode_status,
     decode_error=decode_error,
     takes_media_urls=False,
-    key_header=key_header(NAME),
+    key_header=NATIVE_KEY_HEADER,
     max_response_bytes=MAX_RESPONSE_BYTES,
     result_seconds=RESULT_SECONDS,
     first_poll_seconds=10,

@@ -1,29 +1,11 @@
 """URL paths of the providers' calls, by which usual mistakes in a `base_url` of the config are recognised."""
 
 import re
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-_IMAGES = re.compile(r"/images(?:/(?:generations|edits|variations))?$")
-_MODELS = re.compile(r"/models(?:/[^/]+)?$")
-_CALL_PATHS: Mapping[str, re.Pattern[str]] = {
-    "chat": re.compile(r"/(?:chat/)?completions$"),
-    "responses": re.compile(r"/responses$"),
-    "messages": re.compile(r"/messages$"),
-    "native": _MODELS,
-    "embeddings": re.compile(r"/embeddings$"),
-    "native_embeddings": _MODELS,
-    "rerank": re.compile(r"/rerank$"),
-    "images": _IMAGES,
-    "umg_images": _IMAGES,
-    "ark_images": re.compile(r"/images/generations$"),
-    "vidA": re.compile(r"/videos$"),
-    "umg_video": re.compile(r"/v1/video/generations$"),
-}
-
+from umg_grpc.operations.protocols import protocol_named, provider_protocols
 
 _VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]*)?")
-_UNVERSIONED = re.compile(r"/(?:chat/completions|responses|messages|embeddings|rerank|images/[a-z]+|videos|models)$")
 _NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")
 
 
@@ -41,7 +23,7 @@ def right_base_url(base_url: str, call: str) -> str | None:
     has_version_twice = len(versions) > 1 and steps[-1] == versions[-1] == versions[-2]
     if has_version_twice or (steps and len(begun) > 1 and steps[-1] == begun[0]):
         right = steps[:-1]
-    elif not versions and (_NATIVE.search(path) or _UNVERSIONED.search(path)):
+    elif not versions and (_NATIVE.search(path) or _lacks_version(path)):
         right = [*steps, "v1beta" if _NATIVE.search(path) else "v1"]
     else:
         return None
@@ -52,8 +34,16 @@ def call_path(protocol: str, url: str) -> str | None:
     """Return the call path at the end of a configured URL, for example `/chat/completions`, since a `base_url` must
     not contain it; None if the URL has none, or only one path segment, which may belong to a proxy.
     """
-    path = _CALL_PATHS.get(protocol)
-    match = path.search(url) if path is not None else None
+    found = protocol_named(protocol)
+    match = found.call_path.search(url) if found is not None and found.call_path is not None else None
     if match is None or (match[0].count("/") == 1 and urlsplit(url).path == match[0]):
         return None
     return match[0]
+
+
+def _lacks_version(path: str) -> bool:
+    """Return whether a call has a path of the known protocols, whose version belongs to the base URL."""
+    if _VERSION.fullmatch(path.strip("/").partition("/")[0]):
+        return False
+    patterns = (row.call_path for row in provider_protocols().values())
+    return any(pattern.search(path) for pattern in patterns if pattern is not None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.wire.provider_call_paths import right_base_url
+from umg_grpc.operations.provider_call_paths import right_base_url
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,10 @@ from umg_grpc.wire.provider_call_paths import right_base_url
         ("https://a.example/openai", "/models?limit=5", "https://a.example/openai/v1"),
         ("https://a.example/v1/chat", "/chat/completions", "https://a.example/v1"),
         ("https://a.example", "/models/gemini-x:generateContent", "https://a.example/v1beta"),
+        ("https://a.example", "/rerank", "https://a.example/v1"),
+        ("https://a.example", "/images/edits", "https://a.example/v1"),
+        ("https://a.example", "/v1/video/generations", None),
+        ("https://a.example", "/contents/generations/tasks", None),
         ("https://a.example/v1", "/chat/completions", None),
         ("https://a.example/v1/projects/v1x", "/chat/completions", None),
         ("https://a.example/v2", "/rerank", None),

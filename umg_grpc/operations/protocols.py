@@ -1,0 +1,41 @@
+"""Protocols of the providers of all operations by name, with the properties that a config needs."""
+
+from collections.abc import Sequence
+
+from umg_grpc.operations import ROWS
+from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
+from umg_grpc.wire.provider_model_lists import ModelList
+from umg_grpc.wire.provider_protocols import ProviderProtocol
+
+
+def provider_protocols() -> dict[str, ProviderProtocol]:
+    """Return the protocols of all operations by name, in the order of the rows."""
+    return {name: protocol for row in ROWS for name, protocol in row.protocols.items()}
+
+
+def protocol_named(name: str) -> ProviderProtocol | None:
+    """Return the protocol with this name; None for an unknown name."""
+    return next((row.protocols[name] for row in ROWS if name in row.protocols), None)
+
+
+def key_header(protocol: str) -> str:
+    """Return the HTTP header for a provider's key in this protocol, for a channel whose config sets no `auth`."""
+    found = protocol_named(protocol)
+    return DEFAULT_KEY_HEADER if found is None else found.key_header
+
+
+def has_input_limit(protocol: str) -> bool:
+    """Return whether the providers of this protocol limit the inputs of one request."""
+    found = protocol_named(protocol)
+    return found is not None and found.has_input_limit
+
+
+def protocol_by_other_name(written: str) -> str | None:
+    """Return the name of the protocol that operators also write so; None if none has this alternative name."""
+    return next((name for name, row in provider_protocols().items() if written.lower() in row.other_names), None)
+
+
+def model_list(protocols: Sequence[str]) -> ModelList | None:
+    """Return the model list of the first protocol that has one; None if none has."""
+    found = (protocol_named(protocol) for protocol in protocols)
+    return next((row.model_list for row in found if row is not None and row.model_list is not None), None)

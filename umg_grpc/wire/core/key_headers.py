@@ -1,0 +1,6 @@
+"""HTTP headers that carry a provider's key."""
+
+DEFAULT_KEY_HEADER = "authorization"
+"""Header of the protocols without one of their own, with a Bearer token."""
+MESSAGES_KEY_HEADER = "x-api-key"
+NATIVE_KEY_HEADER = "x-goog-api-key"
