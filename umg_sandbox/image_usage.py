@@ -3,8 +3,8 @@
 from umg_grpc.knowledge.families.image import ImageRules
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
-from umg_sandbox.answer_images import TOKENS
 from umg_sandbox.image_drawing import Drawing
+from umg_sandbox.response_images import TOKENS
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 """Quality of an image of family `imgC` -> tokens of a square image; other shapes take half as many more."""

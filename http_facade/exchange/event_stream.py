@@ -26,7 +26,7 @@ HEADERS = {
 }
 
 
-class EncodedAnswer(Protocol):
+class EncodedResponse(Protocol):
     """Interface of the encoder of a streamed answer by which `EventStream` ends the answer at a shutdown."""
 
     def cut(self, error: UmgError) -> bytes:
@@ -43,7 +43,7 @@ class EventStream(msgspec.Struct, eq=False):
     """One streamed response: writes encoded events at once, and sends a heartbeat after each pause in the stream."""
 
     exchange: Exchange
-    encoded: EncodedAnswer
+    encoded: EncodedResponse
     """Returns the events that end an incomplete answer at a shutdown."""
     content_type: str
     heartbeat: bytes

@@ -11,7 +11,7 @@ from http_facade.exchange.response_head import begin_response
 from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
 
 
-async def answer_in_pieces(
+async def response_in_pieces(
     exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
     """Return a response whose JSON body is the joined `pieces`, for a body that may be large.

@@ -109,12 +109,12 @@ class Refusals:
         known = self._written.get((error.cause, call.error_format))
         if known is None or known[0] != second:
             request_id = request_id_of()
-            answer = self._answer(error, call.error_format, request_id)
+            answer = self._response(error, call.error_format, request_id)
             known = self._written[error.cause, call.error_format] = second, answer, request_id.encode()
         _, answer, request_id_in_it = known
         return answer.replace(request_id_in_it, request_id_of().encode())
 
-    def _answer(self, error: UmgError, error_format: str, request_id: str) -> bytes:
+    def _response(self, error: UmgError, error_format: str, request_id: str) -> bytes:
         error.metadata["request_id"] = request_id
         return encode_http(error_response(error, error_format), request_id, close=False)
 

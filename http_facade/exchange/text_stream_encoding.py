@@ -75,7 +75,7 @@ class EncodedStream(msgspec.Struct, eq=False):
             return None if self.is_cut else next(parts, None)
 
     def _too_large(self) -> UmgError:
-        max_bytes = self.budget.per_answer
+        max_bytes = self.budget.per_response
         if self.encoder.retained_bytes <= max_bytes:
             return overloaded("the gateway has as many large answers under way as it takes")
         message = (

@@ -16,7 +16,7 @@ from http_facade.exchange.grpc_calls import call_unary, open_stream, response_he
 from http_facade.exchange.handler_failures import explain, with_body_paths
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
-from http_facade.exchange.large_json_response import answer_in_pieces
+from http_facade.exchange.large_json_response import response_in_pieces
 from http_facade.exchange.request_bodies import BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
@@ -75,7 +75,7 @@ class GenerateImage:
             if self._codec.shape is None:
                 headers[hdrs.VARY] = VARY
             pieces = self._codec.encode_pieces(answer, request.canonical, request.shape, files)
-            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+            return await response_in_pieces(exchange, headers, pieces, self._settings.turns)
         finally:
             files.clear()
 
@@ -133,7 +133,7 @@ class GenerateImage:
 class ImageEvents:
     """Encoder of one stream of images, which a shutdown can end with an error."""
 
-    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
+    reservation = None  # it keeps nothing of the answer, see `EncodedResponse`
 
     def __init__(self, encoder: ImageStreamEncoder) -> None:
         self._encoder = encoder

@@ -45,7 +45,7 @@ OK = Status()
 class Frames:
     """Encoder of the envelope with an error by which `EventStream` ends a stream of messages at a shutdown."""
 
-    reservation = None  # it keeps nothing of the answer, see `EncodedAnswer`
+    reservation = None  # it keeps nothing of the answer, see `EncodedResponse`
 
     def __init__(self, protocol: EnvelopedProtocol) -> None:
         self._protocol = protocol

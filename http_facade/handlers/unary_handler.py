@@ -12,7 +12,7 @@ from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
-from http_facade.exchange.large_json_response import answer_in_pieces
+from http_facade.exchange.large_json_response import response_in_pieces
 from http_facade.exchange.request_bodies import BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
@@ -61,7 +61,7 @@ class UnaryHandler(Generic[Request, Response]):
             headers[hdrs.CONTENT_TYPE] = codec.content_type(answer)
         if codec.encode_pieces is not None:
             pieces = codec.encode_pieces(answer, canonical, shape)
-            return await answer_in_pieces(exchange, headers, pieces, self._settings.turns)
+            return await response_in_pieces(exchange, headers, pieces, self._settings.turns)
         if answer.ByteSize() < BIG_BYTES:
             body = codec.encode_response(answer, canonical, shape)
         else:

@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pool import Default
 from msgspec import Struct
 
 from http_facade.handlers.admin_rpc_table import METHODS
-from http_facade.openapi.error_components import ErrorAnswers
+from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_codec, unary_operation
@@ -41,10 +41,10 @@ _HEADERS: JsonObject = {
 }
 
 
-class Answers:
+class Responses:
     """Builder of the request bodies and responses of the paths in the OpenAPI document."""
 
-    def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorAnswers) -> None:
+    def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorResponses) -> None:
         """Create a builder, which adds the schemas of the bodies to `schemas`, the components of the document.
 
         `types`: builder of schemas for Python types; `errors`: builder of error responses.
@@ -73,13 +73,13 @@ class Answers:
 
     def responses(self, route: Route) -> JsonObject:
         """Return the OpenAPI responses of a route by their HTTP statuses."""
-        found: JsonObject = {"200": _answer("Success.", self._content(route))}
+        found: JsonObject = {"200": _response("Success.", self._content(route))}
         if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE}:
-            found["206"] = _answer("The requested range.", self._content(route))
+            found["206"] = _response("The requested range.", self._content(route))
         if route.shape in {Shape.GET_VIDEO_CONTENT, Shape.GET_FILE, Shape.LIST_MODELS, Shape.GET_MODEL}:
-            found["304"] = _answer("The client has it, by `if-none-match`.", {})
+            found["304"] = _response("The client has it, by `if-none-match`.", {})
         if route.shape is Shape.READY:
-            found["503"] = _answer("Calls are not served: the gateway starts or drains.", self._content(route))
+            found["503"] = _response("Calls are not served: the gateway starts or drains.", self._content(route))
         statuses = set(operation_of(route).errors)
         if 402 in statuses:  # an operation that calls a provider
             statuses |= {status for (face, _), status in OF_FORMATS.items() if face == route.error_format}
@@ -101,7 +101,7 @@ class Answers:
         if (method := METHODS.get(route.shape)) is not None:
             answer = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
             return {JSON: {"schema": self._messages.schema(answer)}}
-        if (kind := _ANSWERS.get(route.shape)) is not None:
+        if (kind := _RESPONSES.get(route.shape)) is not None:
             content = {JSON: {"schema": self._types.schema(kind(route))}}
             return content | ({EVENTS: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {})
         return dict(_CONTENTS[route.shape])
@@ -121,7 +121,7 @@ class Answers:
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
 
 
-_ANSWERS: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
+_RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
     {
         Shape.GET_RESPONSE: lambda _: text.Response,
         Shape.DELETE_RESPONSE: lambda _: text.ResponseDeleted,
@@ -150,7 +150,7 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
 """Contents of answers that have no type."""
 
 
-def _answer(description: str, content: JsonObject) -> JsonObject:
+def _response(description: str, content: JsonObject) -> JsonObject:
     return {"description": description, "headers": _HEADERS, **({"content": content} if content else {})}
 
 

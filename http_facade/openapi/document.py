@@ -9,8 +9,8 @@ from importlib.metadata import version
 import msgspec
 
 from http_facade.exchange.credentials import key_headers, key_parameter
-from http_facade.openapi.bodies_and_responses import Answers
-from http_facade.openapi.error_components import ErrorAnswers
+from http_facade.openapi.bodies_and_responses import Responses
+from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
@@ -41,8 +41,8 @@ def document() -> JsonObject:
     """Return the OpenAPI document as a JSON object."""
     schemas, responses = JsonObject(), JsonObject()
     types = StructSchemas(schemas)
-    errors = ErrorAnswers(responses, types)
-    answers, methods = Answers(schemas, types, errors), Methods(schemas, errors)
+    errors = ErrorResponses(responses, types)
+    answers, methods = Responses(schemas, types, errors), Methods(schemas, errors)
     paths: dict[str, JsonObject] = {}
     for route in documented(ROUTES):
         if route.shape is Shape.CALL_METHOD:
@@ -72,7 +72,7 @@ def documented(rows: Iterable[Route]) -> Iterable[Route]:
     return (row for row in rows if row.shape not in PAGE_SHAPES and not (row.path.endswith("/") and row.path != "/"))
 
 
-def _operation(route: Route, answers: Answers) -> JsonObject:
+def _operation(route: Route, answers: Responses) -> JsonObject:
     row = operation_of(route)
     body = answers.request_body(route)
     return {

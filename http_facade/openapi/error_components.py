@@ -9,7 +9,7 @@ from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.protobuf_json import enum_names
 
 
-class ErrorAnswers:
+class ErrorResponses:
     """Builder of the error responses of the OpenAPI document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:

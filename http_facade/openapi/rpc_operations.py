@@ -7,7 +7,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
 from http_facade.connect.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
-from http_facade.openapi.error_components import ErrorAnswers
+from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
@@ -33,7 +33,7 @@ def methods_of(route: Route) -> list[MethodDescriptor]:
 class Methods:
     """Builder of the OpenAPI operations of RPCs."""
 
-    def __init__(self, schemas: JsonObject, errors: ErrorAnswers) -> None:
+    def __init__(self, schemas: JsonObject, errors: ErrorResponses) -> None:
         """Create a builder, which adds the schemas of the messages to `schemas`, the components of the document.
 
         `errors`: builder of error responses.

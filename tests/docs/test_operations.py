@@ -261,7 +261,7 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("the process waits at most {} seconds for the last export", otlp_export.SHUTDOWN_SECONDS),
     DocumentedNumber("the newest {} messages, 8192 characters", content_capture.MAX_MESSAGES),
     DocumentedNumber("messages, {} characters of each text", content_capture.MAX_TEXT_CHARACTERS),
-    DocumentedNumber("the first {} KiB of an answer, and of media", content_capture.MAX_ANSWER_BYTES / 2**10),
+    DocumentedNumber("the first {} KiB of an answer, and of media", content_capture.MAX_RESPONSE_BYTES / 2**10),
 ]
 
 

@@ -126,7 +126,7 @@ class Piece:
 
 
 @dataclass
-class Answer:
+class ShownResponse:
     """Answer that is being streamed: the text received so far, usage and finish reason."""
 
     text: str = ""
@@ -326,7 +326,7 @@ class Chat:
         """Stream and print the answer to a question. An answer stopped by Ctrl-C is kept in the conversation, a failed
         one is not.
         """
-        answer, began = Answer(), time.perf_counter()
+        answer, began = ShownResponse(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:
             async for message in call:

@@ -49,7 +49,7 @@ class TokenCounter:
         counting = self._counting
         preamble = counting.tool_preamble if request.tools else 0
         pieces = request_pieces(request, counting.message_tokens)
-        return min(preamble + self._count(pieces, sample) + counting.answer_tokens, MAX_COUNT)
+        return min(preamble + self._count(pieces, sample) + counting.response_tokens, MAX_COUNT)
 
     def count_parts(self, parts: Iterable[pb.Part], sample: int | None = None) -> int:
         """Return the number of tokens of parts of a prompt or response, without those for roles and separators of

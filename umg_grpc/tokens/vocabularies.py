@@ -25,7 +25,7 @@ class CountingRules:
     """Tokens that the provider adds to a request with tools, once."""
     message_tokens: int = 4
     """Tokens added for the role and the separators of each message."""
-    answer_tokens: int = 3
+    response_tokens: int = 3
     """Tokens added to each request for the markup with which the response begins."""
 
 
@@ -38,7 +38,7 @@ FAMILIES = {
     "famR": CountingRules("deepseek_v3"),
     "famX": DEFAULT,
 }
-BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, answer_tokens=4)}
+BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, response_tokens=4)}
 
 
 def counting_rules(family: str, tokenizer: str | None) -> CountingRules:

@@ -114,7 +114,7 @@ DIRECT = ProviderRoute()
 """Way to the URLs of callers, and of providers whose channel is not served any more."""
 
 
-class Answer(NamedTuple):
+class PostResponse(NamedTuple):
     """Status and headers of the response to a guarded POST."""
 
     status: int
@@ -242,7 +242,7 @@ class Fetcher:
 
     async def post(
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
-    ) -> Answer:
+    ) -> PostResponse:
         """Send `body` by POST, and return status and headers of the response, with any status. Redirects are not
         followed.
 
@@ -255,7 +255,7 @@ class Fetcher:
             exchange = await self._send("POST", url, field, headers, body, deadline, rules)
             try:
                 await exchange.finish()
-                return Answer(exchange.response.status, exchange.response.headers)
+                return PostResponse(exchange.response.status, exchange.response.headers)
             finally:
                 exchange.close()
 

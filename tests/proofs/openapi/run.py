@@ -73,8 +73,8 @@ def prepared(document: Document, models: Mapping[str, str]) -> Document:
                 if STREAM in (content := described.get("content", {})):
                     del content[JSON_STREAM]
                     item = content[STREAM]["schema"]["x-message-schema"]
-                    is_answer = described is operation["responses"]["200"]
-                    content[STREAM]["schema"] = {"type": "array", "items": item} if is_answer else item
+                    is_response = described is operation["responses"]["200"]
+                    content[STREAM]["schema"] = {"type": "array", "items": item} if is_response else item
     return document
 
 

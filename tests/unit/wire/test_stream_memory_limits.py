@@ -7,7 +7,7 @@ from umg_grpc.wire.core.text_buffers import JOINED_PIECES, Pieces
 
 
 def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:
-    budget = Budget(per_answer=FREE_BYTES + 10, total=15)
+    budget = Budget(per_response=FREE_BYTES + 10, total=15)
     one, other = Reservation(budget), Reservation(budget)
     assert one.hold(FREE_BYTES)
     assert budget.reserved == 0

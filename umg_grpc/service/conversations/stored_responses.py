@@ -228,8 +228,8 @@ class Conversations(RetainedStore[ResponseRow]):
         """Return a stored response. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE."""
         row = await self._row(owner, response_id)
         if len(row.answer) <= PACKED_BYTES:
-            return _answer(row)
-        return await asyncio.to_thread(_answer, row)
+            return _response(row)
+        return await asyncio.to_thread(_response, row)
 
     async def delete(self, owner: str, response_id: str) -> ResponseOrigin:
         """Delete a response, so that it can no longer be read or continued; responses that continued it stay complete.
@@ -320,12 +320,12 @@ def _messages(row: ResponseRow) -> pb.GenerateRequest:
     return pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
 
 
-def _answer(row: ResponseRow) -> pb.StoredResponse:
+def _response(row: ResponseRow) -> pb.StoredResponse:
     return pb.StoredResponse.FromString(zlib.decompress(row.answer))
 
 
 def _output(row: ResponseRow) -> dict[str, list[pb.Message]]:
-    return items_of(_answer(row))
+    return items_of(_response(row))
 
 
 def _page(row: ResponseRow, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:

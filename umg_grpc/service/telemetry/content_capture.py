@@ -29,7 +29,7 @@ MAX_TEXT_CHARACTERS = 8192
 """Maximum characters of one text in a span; the rest is cut off."""
 MAX_MESSAGES = 100
 """Maximum number of messages of a prompt in a span; the newest ones are recorded."""
-MAX_ANSWER_BYTES = 64 * 2**10
+MAX_RESPONSE_BYTES = 64 * 2**10
 """Maximum bytes of a response that are decoded for a span, since this happens in the event loop."""
 
 Redact: TypeAlias = Callable[[str], str]
@@ -111,8 +111,8 @@ class ContentCapture:
 def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> ResponseAggregator:
     """Return an aggregator that collects the response from a stream. `first`: first message of the stream."""
     if first.source_frames:
-        return FrameAggregator(FORMATS[request.source.format], request, MAX_ANSWER_BYTES)
-    return StreamAggregator(MAX_ANSWER_BYTES)
+        return FrameAggregator(FORMATS[request.source.format], request, MAX_RESPONSE_BYTES)
+    return StreamAggregator(MAX_RESPONSE_BYTES)
 
 
 def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
@@ -138,8 +138,8 @@ def _hook(named: str) -> Redact:
 
 def _decoded(request: pb.GenerateRequest, answer: pb.GenerateResponse) -> pb.GenerateResponse:
     """Return the response with its candidates. Those of a passed-through response are decoded from the provider's own
-    body; it has none if the body is larger than `MAX_ANSWER_BYTES`.
+    body; it has none if the body is larger than `MAX_RESPONSE_BYTES`.
     """
-    if not answer.source.body or len(answer.source.body) > MAX_ANSWER_BYTES:
+    if not answer.source.body or len(answer.source.body) > MAX_RESPONSE_BYTES:
         return answer
     return read_whole_response(FORMATS[answer.source.format], request, answer)

@@ -127,8 +127,8 @@ class OtelCallSpan:
         else:
             span.set_attribute("rpc.response.status_code", "OK")
         for attempt in self._attempts:
-            is_answer = attempt.is_complete or (attempt is self._attempts[-1] and error is not None)
-            attempt.close(usage if is_answer else None)
+            is_response = attempt.is_complete or (attempt is self._attempts[-1] and error is not None)
+            attempt.close(usage if is_response else None)
         span.end()
 
 

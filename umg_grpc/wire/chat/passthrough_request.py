@@ -10,8 +10,8 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.answer_format import fit_own_format
 from umg_grpc.wire.chat.message_rules import fit_raw_messages
+from umg_grpc.wire.chat.response_format import fit_own_format
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members

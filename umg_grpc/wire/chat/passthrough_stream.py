@@ -18,11 +18,11 @@ from umg_grpc.wire.chat.shared_response_fields import (
     decode_finish,
     decode_head,
 )
-from umg_grpc.wire.chat.split_answers import joined_chunk, joint_reason, wants_one
+from umg_grpc.wire.chat.split_responses import joined_chunk, joint_reason, wants_one
 from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.chat.usage import decode_usage, find_usage, missing_totals
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
@@ -219,7 +219,7 @@ class PassthroughDecoder(FrameDecoder):
         unchanged for an answer that failed, which its finish reason states.
         """
         reasons = [choice.finish_reason for choice in chunk.choices or () if choice.finish_reason]
-        if wants_one(self._request) and any(failed_answer(Ended(reason)) for reason in reasons):
+        if wants_one(self._request) and any(failed_response(Ended(reason)) for reason in reasons):
             return event, chunk
         data = chunk_with_choices(event.data or b"")
         return sse.new_event(event.name, data), _CHUNK.decode(data)
@@ -257,7 +257,7 @@ class PassthroughDecoder(FrameDecoder):
         of an answer that failed until its usage has been received.
         """
         if reason not in FINISH_REASONS and wants_one(self._request):
-            self._failed = self._failed or failed_answer(Ended(reason))
+            self._failed = self._failed or failed_response(Ended(reason))
         if self._is_split:
             self._joint_reason = joint_reason((self._joint_reason, reason))
         elif self._failed is None and index not in self._finished:

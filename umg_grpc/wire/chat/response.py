@@ -46,7 +46,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     provider_calls,
     reasoning_text,
 )
-from umg_grpc.wire.chat.split_answers import joined_body, joint_reason, wants_one
+from umg_grpc.wire.chat.split_responses import joined_body, joint_reason, wants_one
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage, missing_totals
@@ -54,7 +54,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode, replace_halves
 from umg_grpc.wire.core.tool_arguments import free_text
-from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_answer, unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 
 # --- canonical -> caller
 
@@ -220,7 +220,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if answer.error is not ABSENT and is_error(answer.error):
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         if not answer.choices:
-            raise no_answer(body)
+            raise no_response(body)
         response = pb.GenerateResponse()
         decode_head(answer, request.model, response)
         if (usage := find_usage(answer, answer.choices)) is not None:

@@ -16,7 +16,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.usage import UsagePlaces
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer, finish_reason_of, own_reasons
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response, finish_reason_of, own_reasons
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
@@ -228,7 +228,7 @@ def choices_error(choices: Sequence[End]) -> UmgError | None:
     for choice in choices:
         if is_error(choice.error):
             return choice_error(choice.error)
-    return failed_answer(*(Ended(choice.finish_reason) for choice in choices))
+    return failed_response(*(Ended(choice.finish_reason) for choice in choices))
 
 
 def choice_error(error: Raw) -> UmgError:

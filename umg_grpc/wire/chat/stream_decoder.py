@@ -7,15 +7,15 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Head, choice_error, decode_head
-from umg_grpc.wire.chat.split_answers import joint_reason, wants_one
+from umg_grpc.wire.chat.split_responses import joint_reason, wants_one
 from umg_grpc.wire.chat.stream_candidate import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import ToolInputs
-from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_answer, from_provider, is_error
+from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_response, from_provider, is_error
 
 
 class Chunk(Head, kw_only=True):
@@ -32,7 +32,7 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
     and a message in place of choices; None for any other event. `chunk`: decoded from the event.
     """
     if chunk.error is ABSENT and event.name != b"error":
-        return None if has_choices or chunk.usage is not None else failure_in_answer(event.data or b"")
+        return None if has_choices or chunk.usage is not None else failure_in_response(event.data or b"")
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
     if event.name == b"error" and event.data is not None:
@@ -116,7 +116,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _finished(self) -> Iterator[pb.GenerateEvent]:
         self.done = True
-        if error := failed_answer(*(Ended(candidate.reason) for candidate in self._candidates.values())):
+        if error := failed_response(*(Ended(candidate.reason) for candidate in self._candidates.values())):
             raise error.with_usage(self._usage)
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish(self._citations)

@@ -75,7 +75,7 @@ class Ended(NamedTuple):
         return None if meaning is None else FAILURES.get(meaning)
 
 
-def failed_answer(*ends: Ended) -> UmgError | None:
+def failed_response(*ends: Ended) -> UmgError | None:
     """Return the error of an answer all of whose candidates failed; None for any other answer.
 
     An answer with output is an error too: agents take partial output without an error for a complete turn.

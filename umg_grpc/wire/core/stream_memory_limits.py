@@ -10,11 +10,11 @@ MAX_TOTAL_BYTES = 128 << 20
 
 class Budget:
     """Limit of the memory, in bytes, that the responses in flight keep until their end: for each response
-    (`per_answer`), and for all responses of the process together (`total`).
+    (`per_response`), and for all responses of the process together (`total`).
     """
 
-    def __init__(self, per_answer: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
-        self.per_answer = per_answer
+    def __init__(self, per_response: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
+        self.per_response = per_response
         self._total = total
         self._reserved = 0
 
@@ -50,7 +50,7 @@ class Reservation:
         """
         if size <= FREE_BYTES or size - FREE_BYTES <= self._held:
             return True
-        if size > self._budget.per_answer or not self._budget.reserve(size - FREE_BYTES - self._held):
+        if size > self._budget.per_response or not self._budget.reserve(size - FREE_BYTES - self._held):
             return False
         self._held = size - FREE_BYTES
         return True

@@ -17,8 +17,8 @@ from umg_grpc.wire.core.embedding_vectors import (
 from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.embeddings.request import NAME
-from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
-from umg_grpc.wire.errors.provider_errors import no_answer, unreadable
+from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderEmbedding, ProviderResponse
+from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.shared_embedding_checks import (
     TOO_LONG,
     ProviderUsage,
@@ -64,8 +64,8 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 TYPE_MEMBERS = ("output_dtype", "embedding_type", "embedding_types")
 """Members by which callers of Voyage and Mistral, Jina, and Cohere select the type of the numbers."""
 
-_DECODED_VECTORS = msgspec.json.Decoder(ProviderAnswer[Numbers])
-_RAW_VECTORS = msgspec.json.Decoder(ProviderAnswer[Raw])
+_DECODED_VECTORS = msgspec.json.Decoder(ProviderResponse[Numbers])
+_RAW_VECTORS = msgspec.json.Decoder(ProviderResponse[Raw])
 _USAGE = msgspec.json.Decoder(ProviderUsage)
 _HEAD = msgspec.json.Decoder(Head)
 
@@ -128,7 +128,7 @@ def _decode_head(
     """
     raise_error(answer.error)
     if data is None:
-        raise no_answer(body, too_long=TOO_LONG)
+        raise no_response(body, too_long=TOO_LONG)
     check_count(len(data), request)
     response = pb.EmbedResponse(model=request.model or answer.model or "")
     fill_usage(response, usage.prompt_tokens, usage.total_tokens)

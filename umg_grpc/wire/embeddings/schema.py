@@ -60,7 +60,7 @@ class Head(Struct, kw_only=True):
     error: Raw = ABSENT
 
 
-class ProviderAnswer(Head, Generic[Vector], kw_only=True):
+class ProviderResponse(Head, Generic[Vector], kw_only=True):
     """Response of a provider with its vectors."""
 
     data: list[ProviderEmbedding[Vector]] | None = None

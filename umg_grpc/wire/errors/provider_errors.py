@@ -47,7 +47,7 @@ def is_ok(code: object) -> bool:
     return code is None or str(code).strip().lower() in OK_CODES
 
 
-NO_ANSWER = ": it contains no answer"
+NO_RESPONSE = ": it contains no answer"
 
 
 def unreadable(why: str = "") -> UmgError:
@@ -58,14 +58,14 @@ def unreadable(why: str = "") -> UmgError:
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
-def no_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError:
+def no_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError:
     """Return the error for a response with status 200 that holds no answer: the one that it states, as some providers
     do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
     """
-    return failure_in_answer(body, table, too_long=too_long) or unreadable(NO_ANSWER)
+    return failure_in_response(body, table, too_long=too_long) or unreadable(NO_RESPONSE)
 
 
-def failure_in_answer(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
+def failure_in_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
     """Return the error that a body or an event without an answer states by a code and a message; None if it states
     none.
     """

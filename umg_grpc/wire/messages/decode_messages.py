@@ -91,12 +91,12 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
         decode_mark(part, block, at)
 
 
-def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
+def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
     """Decode the content blocks of a provider's answer into `message.parts`.
     Raise UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
     """
     try:
-        decode_blocks(blocks, message, "content", provider_state, ANSWER_BLOCKS)
+        decode_blocks(blocks, message, "content", provider_state, RESPONSE_BLOCKS)
     except UmgError:
         raise unreadable() from None  # the field is the provider's, not the caller's
 
@@ -323,7 +323,7 @@ BLOCKS: dict[str, ReadBlock] = {
     "server_tool_use": decode_server_call,
     "web_search_tool_result": decode_search_result,
 }
-ANSWER_BLOCKS = BLOCKS | {
+RESPONSE_BLOCKS = BLOCKS | {
     "tool_use": _with_input(decode_call),
     "server_tool_use": _with_input(decode_server_call),
 }

@@ -22,7 +22,7 @@ OF_THE_THREAD = ("system", "tools")
 KNOWN = frozenset(schema.Thread.__struct_fields__)
 
 
-class _Answer(Struct):
+class _ResponseBody(Struct):
     content: Raw = ABSENT
 
 
@@ -96,7 +96,7 @@ def stored_conversation(body: bytes, answer: bytes) -> bytes:
     may have only four.
     """
     fields = parse(dict[str, Raw], body)
-    turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
+    turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, answer).content
     if is_present(content) and bytes(content) not in (b"[]", b'""'):
         turns.append(Raw(msgspec.json.encode({"role": "assistant", "content": content})))
     stored = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}

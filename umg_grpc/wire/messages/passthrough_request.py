@@ -15,13 +15,13 @@ from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.messages.answer_format import fit_own_format
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
 from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 from umg_grpc.wire.messages.passthrough_turns import fit_turns
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
+from umg_grpc.wire.messages.response_format import fit_own_format
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 from umg_grpc.wire.model_quirks import changed_fields
 from umg_grpc.wire.request_notes import RequestNotes

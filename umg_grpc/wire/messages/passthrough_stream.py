@@ -2,7 +2,7 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
@@ -121,7 +121,8 @@ class PassthroughDecoder(FrameDecoder):
         `events`. Raise UmgError for the reason of an answer that failed, which is no word of this format.
         """
         ending = decoded.delta or Ending()
-        if ending.stop_reason not in FINISH_REASONS and (error := failed_answer(Ended(ending.stop_reason))) is not None:
+        is_known = ending.stop_reason in FINISH_REASONS
+        if not is_known and (error := failed_response(Ended(ending.stop_reason))) is not None:
             usage = self._usage if decoded.usage is None else self._usage.updated(decoded.usage)
             raise error.with_usage(stated_usage(usage))
         if ending.stop_reason is not None and not self._stopped:

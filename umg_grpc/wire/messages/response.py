@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import is_error, no_answer, unreadable
-from umg_grpc.wire.messages.decode_messages import decode_answer
+from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
+from umg_grpc.wire.messages.decode_messages import decode_response_blocks
 from umg_grpc.wire.messages.errors import TABLE, stated_error
 from umg_grpc.wire.messages.passed_defects import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
@@ -95,7 +95,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if is_error(answer.error):
             raise stated_error(answer.error)
         if answer.type != "message":
-            raise no_answer(body, TABLE)
+            raise no_response(body, TABLE)
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
         if answer.usage is not None:
             if answer.usage.is_stated:
@@ -103,7 +103,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
         stop = answer.stop_reason
-        if stop not in FINISH_REASONS and (error := failed_answer(Ended(stop))) is not None:
+        if stop not in FINISH_REASONS and (error := failed_response(Ended(stop))) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
         if pass_ and not answer.stop_reason:
             body = with_stop_reason(body)
@@ -123,7 +123,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _decode_content(content: list[Raw] | None, candidate: pb.Candidate, request: pb.GenerateRequest) -> None:
     message = candidate.message
     message.role = pb.ROLE_ASSISTANT
-    decode_answer(content or [], message)
+    decode_response_blocks(content or [], message)
     calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
     if calls:
         names = tool_names(request)

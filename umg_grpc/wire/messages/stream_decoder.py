@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
@@ -17,7 +17,7 @@ from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
 from umg_grpc.wire.messages.citations import decode_citation
-from umg_grpc.wire.messages.decode_messages import decode_answer, provider_state
+from umg_grpc.wire.messages.decode_messages import decode_response_blocks, provider_state
 from umg_grpc.wire.messages.errors import stated_error
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import update_search
@@ -317,7 +317,7 @@ class TranslatingDecoder(EventDecoder):
         if not self._started:
             raise unreadable()
         self.done = True
-        if self._ending is not None and (error := failed_answer(Ended(self._ending.stop_reason))) is not None:
+        if self._ending is not None and (error := failed_response(Ended(self._ending.stop_reason))) is not None:
             raise error.with_usage(stated_usage(self._usage))
         if self._usage.is_stated and not self._usage.has_totals:
             yield usage_event(self._usage)
@@ -336,5 +336,5 @@ def _decode_block(raw: Raw) -> pb.Part:
     UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
     """
     message = pb.Message()
-    decode_answer([raw], message)
+    decode_response_blocks([raw], message)
     return message.parts[0]

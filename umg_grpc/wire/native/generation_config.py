@@ -11,10 +11,10 @@ from umg_grpc.wire.core.reasoning_effort import fit_reasoning
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import output_limit, rejected_sampling, supports_reasoning
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.answer_format import ENUM, JSON, TEXT, encode_format
 from umg_grpc.wire.native.content_parts import RESOLUTION, resolution
 from umg_grpc.wire.native.encode_messages import generation
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
+from umg_grpc.wire.native.response_format import ENUM, JSON, TEXT, encode_format
 
 AT = "generationConfig"
 

@@ -5,14 +5,14 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import failed_answer
+from umg_grpc.wire.core.finish_reasons import failed_response
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.native.shared_response_fields import (
     NO_REASON,
     Ending,
-    PassedAnswer,
+    PassedResponse,
     correct_finish,
     decode_finish,
     end_of,
@@ -21,7 +21,7 @@ from umg_grpc.wire.native.shared_response_fields import (
 from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, started_event, stated_usage, usage_event
 from umg_grpc.wire.native.usage import UsageMetadata
 
-_CHUNK = msgspec.json.Decoder(PassedAnswer)
+_CHUNK = msgspec.json.Decoder(PassedResponse)
 NEEDED = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
 """Members that the service needs. They cannot be found inside a text: their quotes would be escaped there."""
 
@@ -126,7 +126,7 @@ class PassthroughDecoder(FrameDecoder):
             self._unfinished.append(ending)
             return
         if ending.finish_reason != "STOP" and not self._has_content and self._request.candidate_count <= 1:
-            self._failed = failed_answer(end_of(ending, has_content=False))
+            self._failed = failed_response(end_of(ending, has_content=False))
             if self._failed is not None:
                 return
         self._finished.add(index)
@@ -137,7 +137,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _end(self) -> bytes:
         if self._unfinished and not self._finished:
-            self._failed = failed_answer(*(end_of(ending, self._has_content) for ending in self._unfinished))
+            self._failed = failed_response(*(end_of(ending, self._has_content) for ending in self._unfinished))
         if self._failed is not None:
             raise self._failed.with_usage(stated_usage(self._stated_usage))
         if self._unfinished:

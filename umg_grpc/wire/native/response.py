@@ -8,12 +8,12 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.finish_reasons import failed_answer
+from umg_grpc.wire.core.finish_reasons import failed_response
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
-from umg_grpc.wire.errors.provider_errors import is_error, no_answer, unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
 from umg_grpc.wire.native.content_parts import encode_media
 from umg_grpc.wire.native.errors import TABLE, stated_error
 from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, Text, decode_grounding
@@ -21,21 +21,21 @@ from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.shared_response_fields import (
     FINISH_NAMES,
-    PassedAnswer,
-    ProviderAnswer,
+    PassedResponse,
     ProviderCandidate,
+    ProviderResponse,
     UnknownParts,
     blocked_name,
     correct_finish,
-    decode_answer_part,
     decode_finish,
     decode_head,
     decode_logprobs,
     decode_ratings,
-    encode_answer_part,
+    decode_response_part,
     encode_feedback,
     encode_logprobs,
     encode_ratings,
+    encode_response_part,
     encode_sources,
     encode_time,
     end_of,
@@ -99,7 +99,7 @@ def _encode_candidate(candidate: pb.Candidate) -> JsonObject:
         if part.HasField("text"):
             cited.append(Cited(part.text.text, part.text.citations, len(parts) if cited else None))
             logprobs.extend(part.text.logprobs)
-        if (encoded := encode_answer_part(part)) is not None:
+        if (encoded := encode_response_part(part)) is not None:
             parts.append(encoded)
     fields = _candidate(parts, finish_name(candidate.finish_reason, candidate.provider_reason), candidate)
     return fields | encode_sources(cited, queries, candidate.grounding_json) | encode_logprobs(logprobs)
@@ -119,8 +119,8 @@ def _candidate(parts: list[object], reason: str, candidate: pb.Candidate) -> Jso
 
 # --- provider -> canonical
 
-_ANSWER = msgspec.json.Decoder(ProviderAnswer)
-_PASSED = msgspec.json.Decoder(PassedAnswer)
+_BODY_DECODER = msgspec.json.Decoder(ProviderResponse)
+_PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
@@ -131,13 +131,13 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     that is one in spite of its HTTP status.
     """
     try:
-        answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
+        answer = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
         if is_error(answer.error):
             raise stated_error(answer.error)
         feedback = answer.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
         if not answer.candidates and not blocked:
-            raise no_answer(body, TABLE)
+            raise no_response(body, TABLE)
         response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
         decode_head(answer, response)
         if answer.usage_metadata is not None and answer.usage_metadata.is_stated:
@@ -146,7 +146,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
         if not blocked and (error := _failure(answer)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
-        if isinstance(answer, PassedAnswer):
+        if isinstance(answer, PassedResponse):
             if any(not ending.finish_reason and is_present(ending.content) for ending in answer.candidates or ()):
                 body = _with_finish_reasons(body)
             _decode_endings(answer, response)
@@ -163,18 +163,18 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     return response
 
 
-def _failure(answer: ProviderAnswer | PassedAnswer) -> UmgError | None:
+def _failure(answer: ProviderResponse | PassedResponse) -> UmgError | None:
     """Return the error of an answer whose candidates all failed; None for any other answer, and for a passed-through
     one with content, since its reason is a word of the caller's own format.
     """
     if all(each.finish_reason == "STOP" for each in answer.candidates or ()):
         return None
-    if isinstance(answer, ProviderAnswer):
-        return failed_answer(
+    if isinstance(answer, ProviderResponse):
+        return failed_response(
             *(end_of(each, bool(each.content and each.content.parts)) for each in answer.candidates or ())
         )
     ends = [end_of(each, has_content(each.content)) for each in answer.candidates or () if each.finish_reason != "STOP"]
-    return None if any(end.has_content for end in ends) else failed_answer(*ends)
+    return None if any(end.has_content for end in ends) else failed_response(*ends)
 
 
 def _with_finish_reasons(body: bytes) -> bytes:
@@ -190,7 +190,7 @@ def _finished(candidate: Raw) -> Raw:
     return Raw(msgspec.json.encode(members))
 
 
-def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:
+def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> None:
     for candidate_position, ending in enumerate(answer.candidates or ()):
         candidate = response.candidates.add(index=candidate_position if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
@@ -198,7 +198,7 @@ def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None
 
 
 def _decode_candidates(
-    answer: ProviderAnswer, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
+    answer: ProviderResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> None:
     names, unknown = tool_names(request), UnknownParts(body)
     for candidate_position, provider_candidate in enumerate(answer.candidates or ()):
@@ -231,7 +231,7 @@ def _decode_parts(
     """
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
-        decoded = decode_answer_part(part, raw, names)
+        decoded = decode_response_part(part, raw, names)
         if decoded.WhichOneof("kind") == "text" and not decoded.text.text:
             if not decoded.HasField("state"):
                 continue  # an empty text

@@ -141,19 +141,19 @@ class Head(Struct, rename="camel", kw_only=True):
     error: Raw = ABSENT
 
 
-class ProviderAnswer(Head, kw_only=True, rename="camel"):
+class ProviderResponse(Head, kw_only=True, rename="camel"):
     """Body of a provider's answer, or one chunk of a streamed answer."""
 
     candidates: list[ProviderCandidate] | None = None
 
 
-class PassedAnswer(Head, kw_only=True, rename="camel"):
+class PassedResponse(Head, kw_only=True, rename="camel"):
     """Body or chunk that is passed through, with the fields that are decoded."""
 
     candidates: list[Ending] | None = None
 
 
-class RawAnswer(Struct):
+class RawResponse(Struct):
     """Body or chunk of which only the parts are decoded, as raw JSON."""
 
     candidates: list[RawCandidate] | None = None
@@ -219,7 +219,7 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
     ]
 
 
-def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
+def decode_response_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
     """Return a part of a provider's answer as a canonical part. `raw`: JSON of the part if its kind is unknown, else
     None. `names`: the caller's tool names -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be
     decoded.
@@ -266,7 +266,7 @@ class UnknownParts:
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:
-            self._candidates = msgspec.json.decode(self._body, type=RawAnswer).candidates or []
+            self._candidates = msgspec.json.decode(self._body, type=RawResponse).candidates or []
         content = self._candidates[position].content
         raws = (content and content.parts) or []
         return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
@@ -332,7 +332,7 @@ def encode_time(time: Timestamp) -> str:
     return time.ToJsonString()
 
 
-def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
+def encode_response_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
     """Return a part of an answer; None for an empty part, and for a part that native cannot express."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):

@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.finish_reasons import Ended, failed_answer
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
@@ -22,21 +22,21 @@ from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.shared_response_fields import (
     Head,
     PromptFeedback,
-    ProviderAnswer,
     ProviderCandidate,
+    ProviderResponse,
     UnknownParts,
     correct_finish,
-    decode_answer_part,
     decode_finish,
     decode_head,
     decode_logprobs,
     decode_ratings,
+    decode_response_part,
     end_of,
     is_known,
 )
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 
-_CHUNK = msgspec.json.Decoder(ProviderAnswer)
+_CHUNK = msgspec.json.Decoder(ProviderResponse)
 TEXT, THOUGHT = "text", "reasoning"
 NOTHING = (b"{}", b"null")  # sources of early chunks
 
@@ -133,7 +133,7 @@ class _Candidate(PartEmitter):
                 yield from self._write(THOUGHT if part.thought else TEXT, part.text, part.thought_signature)
                 continue
             if raw is not None or is_known(part) or (part.thought and part.thought_signature):
-                yield from self._whole_part(decode_answer_part(part, raw, self._names))
+                yield from self._whole_part(decode_response_part(part, raw, self._names))
             elif part.thought_signature:
                 yield from self._write(TEXT, "", part.thought_signature)
         if provider_candidate.logprobs_result is not None and (
@@ -240,7 +240,7 @@ class TranslatingDecoder(EventDecoder):
             return (more,)
         return self._chunk(chunk, data)
 
-    def _continue_candidate(self, chunk: ProviderAnswer) -> pb.GenerateEvent | None:
+    def _continue_candidate(self, chunk: ProviderResponse) -> pb.GenerateEvent | None:
         """Return the event of a chunk that only appends to the text or reasoning of one candidate, as most chunks do;
         None for any other chunk, which has to be decoded completely. This only saves time.
         """
@@ -253,7 +253,7 @@ class TranslatingDecoder(EventDecoder):
             self._usage = chunk.usage_metadata or self._usage
         return more
 
-    def _chunk(self, chunk: ProviderAnswer, data: bytes) -> Iterator[pb.GenerateEvent]:
+    def _chunk(self, chunk: ProviderResponse, data: bytes) -> Iterator[pb.GenerateEvent]:
         if not self._started and (chunk.candidates or chunk.response_id or chunk.usage_metadata):
             self._started = True
             yield started_event(chunk, self._request.model)
@@ -287,7 +287,7 @@ class TranslatingDecoder(EventDecoder):
             return
         if not self._candidates or not all(candidate.ending for candidate in self._candidates.values()):
             raise cut_off()
-        if error := failed_answer(*(candidate.ended for candidate in self._candidates.values())):
+        if error := failed_response(*(candidate.ended for candidate in self._candidates.values())):
             raise error.with_usage(stated_usage(self._usage))
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish()

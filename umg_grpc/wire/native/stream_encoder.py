@@ -16,10 +16,10 @@ from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, Cited
 from umg_grpc.wire.native.line_end_escapes import escaped
 from umg_grpc.wire.native.shared_response_fields import (
     blocked_name,
-    encode_answer_part,
     encode_feedback,
     encode_logprobs,
     encode_ratings,
+    encode_response_part,
     encode_sources,
     encode_time,
     finish_name,
@@ -301,7 +301,7 @@ class StreamEncoder:
         self._hold(held, -held.size)
         whole = held.whole()
         candidate.queries.extend(queries_of(whole))
-        if (encoded := encode_answer_part(whole)) is not None:
+        if (encoded := encode_response_part(whole)) is not None:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:

@@ -14,7 +14,7 @@ PROMPT_KINDS = {
     "VIDEO": "video_input_tokens",
     "DOCUMENT": "document_input_tokens",
 }
-ANSWER_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
+RESPONSE_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
 
 
 TRAFFIC = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
@@ -70,7 +70,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
         fields["toolUsePromptTokenCount"] = usage.tool_input_tokens
     if details := _details(usage, PROMPT_KINDS, prompt):
         fields["promptTokensDetails"] = details
-    if details := _details(usage, ANSWER_KINDS, candidates):
+    if details := _details(usage, RESPONSE_KINDS, candidates):
         fields["candidatesTokensDetails"] = details
     return fields
 
@@ -113,7 +113,7 @@ def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
     for detail in usage.prompt_tokens_details or ():
         _decode_kind(detail, PROMPT_KINDS, target)
     for detail in usage.candidates_tokens_details or ():
-        _decode_kind(detail, ANSWER_KINDS, target)
+        _decode_kind(detail, RESPONSE_KINDS, target)
     if tier := charged_tier(usage.service_tier or TRAFFIC.get(usage.traffic_type or "")):
         target.service_tier = tier
 

@@ -18,9 +18,9 @@ from umg_grpc.wire.core.embedding_vectors import (
 from umg_grpc.wire.core.json import JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, unreadable
 from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
-from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
+from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderResponse, UsageMetadata, Vector
 from umg_grpc.wire.shared_embedding_checks import (
     ProviderUsage,
     check_count,
@@ -78,8 +78,8 @@ def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
 
 # --- provider -> canonical
 
-_DECODED = msgspec.json.Decoder(ProviderAnswer[list[float]])
-_RAW = msgspec.json.Decoder(ProviderAnswer[Raw])
+_DECODED = msgspec.json.Decoder(ProviderResponse[list[float]])
+_RAW = msgspec.json.Decoder(ProviderResponse[Raw])
 _METADATA = msgspec.json.Decoder(Metadata)
 _USAGE = msgspec.json.Decoder(ProviderUsage)
 _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
@@ -129,7 +129,7 @@ def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
     if one is not None:
         return [one]
     if several is None:
-        raise unreadable(NO_ANSWER)
+        raise unreadable(NO_RESPONSE)
     return several
 
 

@@ -99,7 +99,7 @@ class Head(Struct, rename="camel", kw_only=True):
     error: Raw = ABSENT
 
 
-class ProviderAnswer(Head, Generic[Values], rename="camel", kw_only=True):
+class ProviderResponse(Head, Generic[Values], rename="camel", kw_only=True):
     """Response of a provider: `embedding` for one content, `embeddings` for a batch."""
 
     embedding: Vector[Values] | None = None

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_answer, unreadable
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.score_normalization import in_unit
 from umg_grpc.wire.unary_format import ClientShape
@@ -132,7 +132,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
         raise unreadable() from None
     results = answer.data if answer.results is None else answer.results
     if results is None:
-        raise no_answer(body, too_long=TOO_LONG)
+        raise no_response(body, too_long=TOO_LONG)
     response = pb.RerankResponse(response_id=decode_or_none(_ID, answer.id) or "", model=request.model)
     places = _places(results, len(request.documents))
     wanted = min(request.top_n or len(request.documents), len(request.documents))

@@ -15,9 +15,9 @@ from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.answer_format import fit_own_format
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
 from umg_grpc.wire.responses.encode_options import WIRE_NAMES
+from umg_grpc.wire.responses.response_format import fit_own_format
 
 KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import PREFIX
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import no_answer, unreadable
+from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.responses.decode_output import (
     PassedResponse,
     ProviderResponse,
@@ -81,7 +81,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
         check_status(answer)
         if answer.output is None:
-            raise no_answer(body)
+            raise no_response(body)
         response = pb.GenerateResponse(model=request.model or answer.model or "")
         decode_head(answer, response)
         set_time(answer.completed_at, response.complete_time)

@@ -18,7 +18,7 @@ from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, Row, Table
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS
 from umg_grpc.wire.images.providers.request_encoding import (
@@ -142,7 +142,7 @@ class Item(Struct):
     error: Raw = ABSENT
 
 
-class Answer(Struct):
+class ResponseBody(Struct):
     """Body of a response: images and usage, or an error."""
 
     created: float | None = None
@@ -151,7 +151,7 @@ class Answer(Struct):
     error: Raw = ABSENT
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
@@ -159,13 +159,13 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     left.
     """
     try:
-        answer = decode(_ANSWER, body)
+        answer = decode(_BODY_DECODER, body)
         if is_error(answer.error):
             raise stated_error(answer.error)
     except (ValueError, RecursionError):
         raise unreadable() from None
     if answer.data is None:
-        raise unreadable(NO_ANSWER)
+        raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result, failures = response.result, list[UmgError]()
     result.model = request.model

@@ -19,7 +19,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, from_provider, is_ok, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, from_provider, is_ok, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
@@ -206,7 +206,7 @@ class Usage(Struct):
     output_height: Count = None
 
 
-class Answer(Struct):
+class ResponseBody(Struct):
     """Body of an answer: output and usage, or the code and message of an error."""
 
     output: Output | None = None
@@ -215,36 +215,36 @@ class Answer(Struct):
     message: str | None = None
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 NAME = "dashscope_images"
 _HTTP = re.compile("https?://", re.IGNORECASE)
 ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
 """Meanings of a state in which a task has ended without images."""
 
 
-def _read(body: bytes) -> tuple[Output, Answer]:
+def _read(body: bytes) -> tuple[Output, ResponseBody]:
     """Decode a body. Return (its member `output`, the body). Raise UmgError for an error in a response with status
     200.
     """
     try:
-        answer = decode(_ANSWER, body)
+        answer = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
         raise unreadable() from None
     if not is_ok(answer.code):
         raise stated_error(str(answer.code), answer.message)
     if answer.output is None:
-        raise unreadable(NO_ANSWER)
+        raise unreadable(NO_RESPONSE)
     return answer.output, answer
 
 
-def _read_task(body: bytes) -> tuple[Output, Answer]:
+def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
     """Decode a body about a task, as `_read` does; (an empty `Output`, an empty `Answer`) for the body of a relay with
     another shape.
     """
     try:
-        answer = decode(_ANSWER, body)
+        answer = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
-        return Output(), Answer()
+        return Output(), ResponseBody()
     if not is_ok(answer.code):
         raise stated_error(str(answer.code), answer.message)
     return answer.output or Output(), answer

@@ -15,7 +15,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.errors.classification import FILTERED
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (
     OUTPUT_FORMATS,
@@ -70,7 +70,7 @@ class Inner(Head):
     data: list[Item] | None = None
 
 
-class Answer(Head):
+class ResponseBody(Head):
     """Body of a response. Its member `data` is the list of images as in the SDKs, or an object with this list."""
 
     created: float | None = None
@@ -78,7 +78,7 @@ class Answer(Head):
     error: Raw = ABSENT
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
@@ -96,7 +96,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     if is_error(answer.error):
         raise stated_error(answer.error)
     if inner.data is None:
-        raise unreadable(NO_ANSWER)
+        raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result = response.result
     result.model = request.model
@@ -107,12 +107,12 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     return response
 
 
-def _read(body: bytes) -> tuple[Answer, Inner]:
+def _read(body: bytes) -> tuple[ResponseBody, Inner]:
     """Decode a body. Return (the body, the object inside it that contains the images). Raise
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     try:
-        answer = decode(_ANSWER, body)
+        answer = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return answer, answer.data if isinstance(answer.data, Inner) else Inner(data=answer.data)

@@ -17,7 +17,7 @@ from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, unreadable
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
@@ -144,7 +144,7 @@ class Feedback(Struct, rename="camel"):
     block_reason: str | None = None
 
 
-class Answer(Struct, rename="camel"):
+class ResponseBody(Struct, rename="camel"):
     """Body of a response: candidates and usage, the reason why the prompt was blocked, or an error."""
 
     candidates: list[Candidate] | None = None
@@ -153,7 +153,7 @@ class Answer(Struct, rename="camel"):
     error: Raw = ABSENT
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 NOT_BLOCKED = frozenset(
     {"STOP", "MAX_TOKENS", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"}
 )
@@ -168,13 +168,13 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     was refused, otherwise UPSTREAM_FAILED.
     """
     try:
-        answer = decode(_ANSWER, body)
+        answer = decode(_BODY_DECODER, body)
         if is_error(answer.error):
             raise stated_error(answer.error)
     except (ValueError, RecursionError):
         raise unreadable() from None
     if answer.candidates is None and answer.prompt_feedback is None:
-        raise unreadable(NO_ANSWER)
+        raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result, texts = response.result, list[str]()
     result.model = request.model
@@ -195,7 +195,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     return response
 
 
-def _without_image(answer: Answer, texts: list[str]) -> UmgError:
+def _without_image(answer: ResponseBody, texts: list[str]) -> UmgError:
     """Return the error for a response without an image: CONTENT_BLOCKED if the content was refused, otherwise
     UPSTREAM_FAILED. `texts`: texts of the response.
     """

@@ -186,7 +186,7 @@ class Usage(Struct):
     video_duration: Text = None
 
 
-class Answer(Struct):
+class ResponseBody(Struct):
     """Response of every call: an error if it has a `code`, with any HTTP status."""
 
     code: Text = None
@@ -202,7 +202,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
-    answer = read_or(Answer(), body)
+    answer = read_or(ResponseBody(), body)
     if not is_ok(answer.code):
         error = _error_of(answer)
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
@@ -219,7 +219,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         return {task.id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
-    answer = read_or(Answer(), body)
+    answer = read_or(ResponseBody(), body)
     if not is_ok(answer.code):
         error = _error_of(answer)
         raise refused(_status_of(error), headers, error, TABLE)
@@ -246,7 +246,7 @@ def _end(written: str | None) -> datetime | None:
     return (ended + timedelta(seconds=RESULT_SECONDS)).astimezone(UTC)
 
 
-def _error_of(answer: Answer) -> ProviderError:
+def _error_of(answer: ResponseBody) -> ProviderError:
     return ProviderError(message=answer.message or "", code=answer.code)
 
 

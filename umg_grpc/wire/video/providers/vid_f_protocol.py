@@ -123,7 +123,7 @@ class Metadata(Struct, rename="pascal"):
     error: GatewayError | None = None
 
 
-class Answer(Struct):
+class ResponseBody(Struct):
     """Response of every call."""
 
     code: Text = None
@@ -196,7 +196,7 @@ def _error(status: int, body: bytes) -> ProviderError | None:
     """
     try:
         fault = read(Envelope, body).metadata
-        answer = read(Answer, body)
+        answer = read(ResponseBody, body)
     except UmgError:
         if status >= 400:
             return read_error(body)
@@ -211,7 +211,7 @@ def _error(status: int, body: bytes) -> ProviderError | None:
 
 
 def _data(body: bytes) -> Data:
-    data = read(Answer, body).data
+    data = read(ResponseBody, body).data
     return read_or(Data(), data) if is_present(data) else Data()
 
 

@@ -183,7 +183,7 @@ class File(Struct):
     download_url: str | None = None
 
 
-class Answer(Struct):
+class ResponseBody(Struct):
     """Response of every call of both versions."""
 
     task: Task | None = None
@@ -204,7 +204,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
-    answer = read_or(Answer(), body)
+    answer = read_or(ResponseBody(), body)
     if (error := _error_of(answer)) is not None:
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
     task_id = created_id(NAME, body, text(answer.task_id), headers, TABLE)
@@ -222,7 +222,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         if is_lost(NAME, status, headers, body) or NOT_FOUND.search(error.message):
             return {task.id: unknown_task()}
         raise refused(status, headers, error, TABLE)
-    answer = read_or(Answer(), body)
+    answer = read_or(ResponseBody(), body)
     if answer.file is not None:
         return {task.id: _of_file(answer.file)}
     if answer.task is not None:
@@ -247,7 +247,7 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
     return status_of(NAME, body, task_id, own)
 
 
-def _status_v1(answer: Answer, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
+def _status_v1(answer: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
     """Return the status of a task of v1. For a finished one it is the request for the file, unless a relay has stated
     its URL beside the id of the file.
     """
@@ -293,7 +293,7 @@ def _read_error(body: bytes) -> ProviderError:
     return error
 
 
-def _error_of(answer: Answer) -> ProviderError | None:
+def _error_of(answer: ResponseBody) -> ProviderError | None:
     """Return the error that a response with HTTP status 200 states; None for a success."""
     base = answer.base_resp
     if base is not None and text(base.status_code) not in OK:

@@ -22,7 +22,7 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 _BY_SCHEMA = "Answer with JSON that is valid for this JSON schema, and nothing else: no words around it, no code fence."
 
 
-class AnswerFormat(NamedTuple):
+class FittedFormat(NamedTuple):
     """Format of the answer as a provider gets it."""
 
     form: Literal["json_schema", "json_object", ""]
@@ -39,7 +39,7 @@ def requires_json(chosen: pb.ResponseFormat) -> bool:
     return chosen.WhichOneof("kind") in {"json", "json_schema"}
 
 
-def fit_answer(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> AnswerFormat:
+def fit_format(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> FittedFormat:
     """Return the format of an answer that must be JSON, as the vendor accepts it.
 
     `report`: collects the constraints that the vendor does not enforce. Raise UmgError(INVALID_FIELD) for a schema that
@@ -48,13 +48,13 @@ def fit_answer(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report:
     if chosen.WhichOneof("kind") == "json":
         if dialect == "none":
             report.drop("response_format", "instructions")
-            return AnswerFormat("", instruction=ANY_JSON)
-        return AnswerFormat("json_object")
+            return FittedFormat("", instruction=ANY_JSON)
+        return FittedFormat("json_object")
     described = chosen.json_schema
     strict = described.strict if described.HasField("strict") else None
     if dialect not in {"json_object", "none"}:
         if not described.schema_json:
-            return AnswerFormat("json_schema", strict=strict)
+            return FittedFormat("json_schema", strict=strict)
         schema = fit_schema(
             described.schema_json,
             dialect,
@@ -64,15 +64,15 @@ def fit_answer(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report:
             strict=strict is True or dialect == "claude",
         )
         if schema is not None:
-            return AnswerFormat("json_schema", schema, strict)
+            return FittedFormat("json_schema", schema, strict)
         if dialect == "openai":
             report.drop(f"{FIELD}.strict", "false")
-            return AnswerFormat(
+            return FittedFormat(
                 "json_schema", json_schema(described.schema_json, described.native_schema, SCHEMA_FIELD), False
             )
     enforced: Literal["json_object", ""] = "json_object" if dialect in {"json_object", "moonshot"} else ""
     report.drop(FIELD, enforced or "instructions")
-    return AnswerFormat(enforced, instruction=_instruction(described))
+    return FittedFormat(enforced, instruction=_instruction(described))
 
 
 def _instruction(described: pb.JsonSchemaFormat) -> str:
@@ -83,7 +83,7 @@ def _instruction(described: pb.JsonSchemaFormat) -> str:
     return "\n".join(filter(None, (_BY_SCHEMA, described.description, text)))
 
 
-def fit_own_answer(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> AnswerFormat | None:
+def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> FittedFormat | None:
     """Return the format of the answer for a body in the provider's own format, if it must change; else None. All
     changes are reported.
     """
@@ -91,7 +91,7 @@ def fit_own_answer(request: pb.GenerateRequest, quirks: Quirks, report: Report) 
     if dialect is None or not requires_json(chosen):
         return None
     before = report.lost
-    answer = fit_answer(chosen, dialect, report)
+    answer = fit_format(chosen, dialect, report)
     if answer.form == "json_object" and chosen.HasField("json"):
         return None
     stays_strict = answer.strict is not False or not chosen.json_schema.strict
@@ -102,7 +102,7 @@ def fit_own_answer(request: pb.GenerateRequest, quirks: Quirks, report: Report) 
     return answer
 
 
-def own_schema(raw: Raw, answer: AnswerFormat) -> Raw:
+def own_schema(raw: Raw, answer: FittedFormat) -> Raw:
     """Return the object that has the members `schema` and `strict` in a caller's own body with those of `answer`."""
     members = msgspec.json.decode(raw, type=dict[str, Raw])
     if answer.schema is not None:

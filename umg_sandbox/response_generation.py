@@ -8,7 +8,7 @@ from itertools import islice
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_sandbox import answer_images, simulated_faults
+from umg_sandbox import response_images, simulated_faults
 from umg_sandbox.image_drawing import Drawing
 from umg_sandbox.model_limits import max_output_tokens
 from umg_sandbox.output_truncation import cut_at_stop, pieces, truncate
@@ -206,12 +206,12 @@ class _Candidate:
         return part
 
     def _add_image(self) -> None:
-        plan = answer_images.plan(self.request, self.model, self.prompt.question, self.index)
-        if self._left < answer_images.TOKENS:
+        plan = response_images.plan(self.request, self.model, self.prompt.question, self.index)
+        if self._left < response_images.TOKENS:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
             return
-        self._spend(answer_images.TOKENS)
-        self._usage.image_output_tokens += answer_images.TOKENS
+        self._spend(response_images.TOKENS)
+        self._usage.image_output_tokens += response_images.TOKENS
         media = self._parts.add().media
         media.kind, media.mime_type = pb.MEDIA_KIND_IMAGE, plan.mime_type
         self.draft.drawings.append((media, plan))

@@ -5,15 +5,15 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.answer_formats import (
-    fit_answer,
-    fit_own_answer,
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.response_formats import (
+    fit_format,
+    fit_own_response,
     mentions_json,
     own_schema,
     requires_json,
     with_instruction,
 )
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
 JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless the input mentions JSON
@@ -23,7 +23,7 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
     """Return `text.format` for an answer that must be JSON; {} where only instructions require it. `report`: collects
     the constraints that the provider does not enforce.
     """
-    answer = fit_answer(chosen, quirks.schema_dialect, report)
+    answer = fit_format(chosen, quirks.schema_dialect, report)
     if answer.form != "json_schema":
         return {"type": answer.form} if answer.form else {}
     described = chosen.json_schema
@@ -43,7 +43,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
     items = fields["input"]
     if not isinstance(items, list) or not requires_json(request.response_format):
         return
-    answer = fit_answer(request.response_format, quirks.schema_dialect, Report())
+    answer = fit_format(request.response_format, quirks.schema_dialect, Report())
     if answer.instruction:
         fields["input"] = _instructed(items, answer.instruction)
     elif answer.form == "json_object" and request.HasField("source") and not mentions_json(items):
@@ -57,7 +57,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     if not requires_json(request.response_format):
         return
     instruction, items = "", fields.get("input", ABSENT)
-    if (answer := fit_own_answer(request, quirks, report)) is not None:
+    if (answer := fit_own_response(request, quirks, report)) is not None:
         instruction = answer.instruction
         text = parse(dict[str, Raw], fields["text"], "text")
         if answer.form == "json_schema":

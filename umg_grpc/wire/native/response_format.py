@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.answer_formats import FIELD, fit_answer, fit_own_answer, requires_json
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.response_formats import FIELD, fit_format, fit_own_response, requires_json
 from umg_grpc.wire.dropped_fields_report import Report
 
 JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
@@ -40,7 +40,7 @@ def _encode_json(request: pb.GenerateRequest, report: Report, quirks: Quirks) ->
     if dialect not in {"json_object", "none"} and (described.native_schema or not described.schema_json):
         return {"responseMimeType": JSON, **_encode_schema(described, FIELD, report)}
     _report_names(described, FIELD, report)
-    answer = fit_answer(request.response_format, dialect, report)
+    answer = fit_format(request.response_format, dialect, report)
     schema: JsonObject = {} if answer.schema is None else {"responseJsonSchema": answer.schema}
     return {"responseMimeType": JSON, **schema} if answer.form else {}
 
@@ -63,7 +63,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
     """Add the instructions for the format of the answer to the system instruction of an encoded body, in place."""
     if not requires_json(request.response_format):
         return
-    if instruction := fit_answer(request.response_format, quirks.schema_dialect, Report()).instruction:
+    if instruction := fit_format(request.response_format, quirks.schema_dialect, Report()).instruction:
         system = fields.get("systemInstruction")
         parts = system.get("parts") if isinstance(system, dict) else None
         own = parts if isinstance(parts, list) else []
@@ -77,7 +77,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     native = request.response_format.json_schema.native_schema
     if native and quirks.schema_dialect not in {"json_object", "none"}:
         return
-    if (answer := fit_own_answer(request, quirks, report)) is None:
+    if (answer := fit_own_response(request, quirks, report)) is None:
         return
     name = next((name for name in ("generationConfig", "generation_config") if name in fields), "generationConfig")
     raw = fields.get(name, ABSENT)

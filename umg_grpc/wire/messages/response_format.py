@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.answer_formats import ANY_JSON, FIELD, AnswerFormat, fit_answer, fit_own_answer, own_schema
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.response_formats import ANY_JSON, FIELD, FittedFormat, fit_format, fit_own_response, own_schema
 from umg_grpc.wire.dropped_fields_report import Report
 
 VENDOR_DIALECT: SchemaDialect = "claude"
@@ -32,7 +32,7 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
         return {}, ANY_JSON
     if described.name:
         report.drop(f"{FIELD}.name")
-    answer = fit_answer(request.response_format, dialect_of(request, quirks), report)
+    answer = fit_format(request.response_format, dialect_of(request, quirks), report)
     if answer.form != "json_schema":
         return {}, answer.instruction
     if described.description:
@@ -46,7 +46,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
     `report`: collects all changes.
     """
-    if (answer := fit_own_answer(request, quirks, report)) is None:
+    if (answer := fit_own_response(request, quirks, report)) is None:
         return
     raw = fields.get("output_config", ABSENT)
     config = parse(dict[str, Raw], raw, "output_config") if is_present(raw) else {}
@@ -60,7 +60,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
         fields["system"] = _instructed(fields.get("system", ABSENT), answer.instruction)
 
 
-def _replace(members: dict[str, Raw], name: str, answer: AnswerFormat) -> None:
+def _replace(members: dict[str, Raw], name: str, answer: FittedFormat) -> None:
     if answer.form != "json_schema":
         members.pop(name, None)
     elif name in members:
