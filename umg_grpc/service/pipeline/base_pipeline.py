@@ -58,6 +58,8 @@ class Admitted(msgspec.Struct, Generic[ModelRequestT], kw_only=True, eq=False):
     request: ModelRequestT  # as the caller sent it
     notes: RequestNotes
     """Facts about the caller's body for the encoders, known once it is decoded."""
+    stream: bool = False
+    """Whether a stream is requested."""
     is_canonical: bool = False
     """Whether the caller sent the canonical form, which no codec has checked; set by the step `decode`."""
     access: Access = None  # type: ignore[assignment]  # set by the step `resolve model`

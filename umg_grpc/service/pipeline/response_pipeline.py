@@ -40,7 +40,7 @@ from umg_grpc.service.pipeline.steps import (
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
 from umg_grpc.wire.core.gateway_headers import CACHE as CACHE_HEADER
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 ResponseT = TypeVar("ResponseT", bound=CanonicalResponse)
@@ -53,9 +53,16 @@ with which the attempt fails.
 class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     """Base class of the pipelines of the operations with a response, with the steps that all share."""
 
-    def __init__(self, context: PipelineContext, operation: ModelOperation, response_type: type[ResponseT]) -> None:
+    def __init__(
+        self,
+        context: PipelineContext,
+        operation: ModelOperation,
+        response_type: type[ResponseT],
+        call_type: type[AdmittedT],
+    ) -> None:
         super().__init__(context, operation, context.note_unpriced)
         self._response_type: type[ResponseT] = response_type
+        self._call_type: type[AdmittedT] = call_type
         steps = self._response_steps()
         self._completion = tuple(steps[step] for step in STEPS if step in steps)
 
@@ -75,6 +82,27 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
     @abstractmethod
     def _response_steps(self) -> Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]]:
         """Return the steps that complete a response, each with its method."""
+
+    async def admit(self, call: Call, message: Message, request: RequestT, *, stream: bool = False) -> AdmittedT:
+        """Run the steps of a call before its attempts. Return the admitted call, whose resources are released if a step
+        fails. `message`: gRPC message that contains `request`, on which the rules of the schema are checked. `stream`:
+        whether a stream is requested. Raise UmgError.
+        """
+        notes = call.arrival.notes or NO_NOTES
+        admitted = self._call_type(call=call, message=message, request=request, notes=notes, stream=stream)
+        try:
+            for step in self._entrance:  # as `_run` does, which costs a coroutine
+                if (waiting := step(admitted)) is not None:
+                    await waiting
+        except BaseException:  # cancellation too
+            if (waiting := self._release(admitted)) is not None:
+                await waiting
+            raise
+        return admitted
+
+    def _release(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Release resources of the call at its end, also if it is cancelled. The default has none."""
+        return None
 
     async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
         """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
@@ -181,17 +209,17 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         """Return the place of the response in the response cache; None if it is not cached."""
         return await self._context.cache.entry(admitted.call, admitted.model, admitted.request, admitted.notes)
 
-    async def _planned(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
-        """Return the loop over the attempts of an admitted call, best channel first. `stream`: whether a stream is
-        requested. Raise UmgError if no channel can be tried.
+    async def _planned(self, admitted: AdmittedT) -> FailoverLoop[AttemptT]:
+        """Return the loop over the attempts of an admitted call, best channel first. Raise UmgError if no channel can
+        be tried.
         """
         context, model, access = self._context, admitted.model, admitted.access
         call: Call = admitted.call
         if context.usage is not None:
             call.charges.usage_in_flight = UsageInFlight(context.usage, admitted.request, model.described)
         if call.span is not None:
-            call.span.describe(admitted.request, stream=stream)
-        preferences, encoder = await self._plan(admitted, stream=stream)
+            call.span.describe(admitted.request, stream=admitted.stream)
+        preferences, encoder = await self._plan(admitted)
         router = context.channels.router
         if access.only_target is not None and access.router is router:  # else a reload has replaced the channels
             targets = [access.only_target]
@@ -203,7 +231,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         return FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
 
     @abstractmethod
-    async def _plan(self, admitted: AdmittedT, *, stream: bool) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
+    async def _plan(self, admitted: AdmittedT) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
         """Return the preferences for the order of the channels of a call, and the encoder of its request for each
         channel.
         """

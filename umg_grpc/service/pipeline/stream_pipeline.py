@@ -53,8 +53,14 @@ class StreamPipeline(
 ):
     """Base class of the pipelines of the operations with complete and streamed responses."""
 
-    def __init__(self, context: PipelineContext, operation: ModelOperation, response_type: type[ResponseT]) -> None:
-        super().__init__(context, operation, response_type)
+    def __init__(
+        self,
+        context: PipelineContext,
+        operation: ModelOperation,
+        response_type: type[ResponseT],
+        call_type: type[AdmittedT],
+    ) -> None:
+        super().__init__(context, operation, response_type, call_type)
         steps = self._stream_steps()
         self._guards = tuple(steps[step] for step in STEPS if step in steps)
 
@@ -76,7 +82,7 @@ class StreamPipeline(
                         async for each in sent:
                             yield each
                     return
-            attempts = await self._planned(admitted, stream=True)
+            attempts = await self._planned(admitted)
             has_no_output = self._output_check(admitted)
             while True:
                 async with attempts:
@@ -101,16 +107,6 @@ class StreamPipeline(
         finally:
             if not is_inner and (waiting := self._release(admitted)) is not None:
                 await waiting
-
-    @abstractmethod
-    async def admit(self, call: Call, message: Message, request: RequestT, *, stream: bool) -> AdmittedT:
-        """Run the steps of a call before its attempts. `message`: gRPC message that contains `request`, on which the
-        rules of the schema are checked. `stream`: whether a stream is requested. Raise UmgError.
-        """
-
-    def _release(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Release resources of the call after its stream, also if it is cancelled. The default has none."""
-        return None
 
     async def _around(
         self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]

@@ -53,46 +53,17 @@ class GenerationPipeline(
     """Pipeline of text generation, for complete responses and for streams."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
-        super().__init__(context, GENERATE, pb.GenerateResponse)
+        super().__init__(context, GENERATE, pb.GenerateResponse, GenerationCall)
         self._memory = memory
         self._prompt_cache_affinity = PromptCacheAffinity()
-
-    async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> GenerationCall:
-        """Validate and admit a text request. Return the admitted call, with the stored response or thread that it
-        continues; `close` must follow. `message`: gRPC message that contains `request`, on which the rules of the
-        schema are checked. Raise UmgError if a rule of the schema or of the model's family is broken, or if a limit of
-        the key is exceeded.
-        """
-        admitted = GenerationCall(
-            call=call,
-            message=message,
-            request=request,
-            notes=call.arrival.notes or NO_NOTES,
-            full_request=request,
-            stream=stream,
-        )
-        try:
-            for step in self._entrance:  # as `_run` does, which costs a coroutine
-                if (waiting := step(admitted)) is not None:
-                    await waiting
-        except BaseException:  # cancellation too: another call may continue the thread then
-            await self.close(call, admitted.continued)
-            raise
-        return admitted
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
         """Return the call with its request decoded and validated, its model resolved, and the stored response that it
         continues, to count its tokens: no limit and no price of the model matters. `message`: gRPC message that
         contains `request`. Raise UmgError.
         """
-        counted = GenerationCall(
-            call=call,
-            message=message,
-            request=request,
-            notes=call.arrival.notes or NO_NOTES,
-            full_request=request,
-            counted=True,
-        )
+        notes = call.arrival.notes or NO_NOTES
+        counted = GenerationCall(call=call, message=message, request=request, notes=notes, counted=True)
         await self._run(self._reading, counted)
         call.facts.model = counted.model.id
         counted.full_request = counted.request
@@ -182,7 +153,7 @@ class GenerationPipeline(
 
     # --- plan and completion
 
-    async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
+    async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:
         reasoning, access, continued = self._memory.reasoning, admitted.access, admitted.continued
         pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
         if access.has_several:
@@ -203,7 +174,7 @@ class GenerationPipeline(
         healing = RefusalHealing(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
-        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream, healing)
+        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, healing)
 
     def _response_steps(self) -> Mapping[Step, TextStep]:
         return {COMPLETE: self._complete, SETTLE: self._settle}

@@ -33,8 +33,6 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """Admitted text call, with the stored conversation that it continues."""
 
-    stream: bool = False
-    """Whether a stream is requested."""
     counted: bool = False
     """Whether only the tokens of the request are counted."""
     face: TextFormat | None = None  # format of the caller's body; None for a request in the canonical form
@@ -43,7 +41,7 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """Digest of the beginning of the conversation, for prompt cache affinity; None if there is no choice of channels,
     or the conversation is too short.
     """
-    full_request: pb.GenerateRequest
+    full_request: pb.GenerateRequest = None  # type: ignore[assignment]  # set by the step `conversation`
     """Request with all messages of its conversation, stored ones included."""
     settle: Callable[[pb.GenerateResponse], Awaitable[None] | None] | None = None
     """Step `settle` of the completed response, set by the step `complete`; None before it and for a stream."""
@@ -89,7 +87,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _upstreams: Mapping[str, TextUpstream]  # by channel; those at the start of the call: a reload replaces them
     _reasoning: ReasoningStore | None
     _state_channels: Mapping[str, str]  # see `Origin`
-    _is_stream: bool
     _healing: RefusalHealing
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
@@ -161,7 +158,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             notes = notes.with_edited("messages")
         if (limit := admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
-        call = self._upstreams[name].prepare(request, target.model, notes, stream=self._is_stream, quirks=quirks)
+        call = self._upstreams[name].prepare(request, target.model, notes, stream=self._admitted.stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")
         attempt = GenerationAttempt(channel=name, target=target, call=call, request=request)

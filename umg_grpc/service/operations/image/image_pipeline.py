@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from google.protobuf.message import Message
 from msgspec.structs import replace
 
 from umg_grpc.base.errors import Failure, UmgError
@@ -17,7 +16,6 @@ from umg_grpc.service.operations.image.streamed_images import StreamedImages, is
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
-from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
@@ -28,7 +26,6 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.images.image_request_checks import check
-from umg_grpc.wire.request_notes import NO_NOTES
 
 ImageStep: TypeAlias = ResponseStep[AdmittedImages, Attempt[ImageCall], pb.GenerateImageResponse]
 
@@ -46,16 +43,9 @@ class ImagePipeline(
 
     def __init__(self, context: PipelineContext, formats: Mapping[str, ImageFormat], delivery: ImageDelivery) -> None:
         """Create the pipeline. `formats`: image format by name. `delivery`: converts images to the requested form."""
-        super().__init__(context, IMAGE_GENERATION.value, pb.GenerateImageResponse)
+        super().__init__(context, IMAGE_GENERATION.value, pb.GenerateImageResponse, AdmittedImages)
         self._formats = formats
         self._delivery = delivery
-
-    async def admit(
-        self, call: Call, message: Message, request: pb.GenerateImageRequest, *, stream: bool
-    ) -> AdmittedImages:
-        admitted = AdmittedImages(call=call, message=message, request=request, notes=call.arrival.notes or NO_NOTES)
-        await self._run(self._entrance, admitted)
-        return admitted
 
     # --- steps before the attempts
 
@@ -104,9 +94,7 @@ class ImagePipeline(
 
     # --- plan and completion
 
-    async def _plan(
-        self, admitted: AdmittedImages, *, stream: bool
-    ) -> tuple[RoutePreferences, RequestEncoder[Attempt[ImageCall]]]:
+    async def _plan(self, admitted: AdmittedImages) -> tuple[RoutePreferences, RequestEncoder[Attempt[ImageCall]]]:
         face, context = self._formats.get(admitted.request.source.format), self._context
         preferences = RoutePreferences(
             protocol=face.name if face is not None else "",

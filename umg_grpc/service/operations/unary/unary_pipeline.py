@@ -15,7 +15,6 @@ from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeli
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.request_notes import NO_NOTES
 from umg_grpc.wire.unary_format import UnaryFormat
 
 
@@ -33,7 +32,7 @@ class UnaryPipeline(
     """Pipeline of one operation, by its row. An operation with checks or usage of its own derives from it."""
 
     def __init__(self, context: PipelineContext, operation: UnaryOperation[RequestT, ResponseT]) -> None:
-        super().__init__(context, operation.value, operation.response)
+        super().__init__(context, operation.value, operation.response, UnaryCall)
         self._row: UnaryOperation[RequestT, ResponseT] = operation
         self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = operation.formats
 
@@ -41,9 +40,7 @@ class UnaryPipeline(
         """Return the response of the first channel that succeeds, or the cached one. Raise UmgError if the request
         breaks a rule or a limit of the key, or if all channels fail.
         """
-        call = current()
-        admitted = UnaryCall(call=call, message=request, request=request, notes=call.arrival.notes or NO_NOTES)
-        await self._run(self._entrance, admitted)
+        admitted = await self.admit(current(), request, request)
         response = await self.response_to(admitted)
         await self._settle(admitted, response)
         return response
@@ -66,7 +63,7 @@ class UnaryPipeline(
         )
 
     async def _plan(
-        self, admitted: UnaryCall[RequestT], *, stream: bool
+        self, admitted: UnaryCall[RequestT]
     ) -> tuple[RoutePreferences, RequestEncoder[Attempt[PreparedCall[ResponseT]]]]:
         face, context = self._formats.get(admitted.request.source.format), self._context
         protocol, pins = face.protocol if face else "", admitted.call.caller.channels
