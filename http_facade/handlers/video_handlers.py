@@ -5,7 +5,6 @@ from typing import TypeAlias, TypeVar
 
 import grpc
 from aiohttp import hdrs, web
-from google.protobuf.message import Message
 
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import initial_headers, keyless_metadata, metadata
@@ -20,8 +19,8 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.video import VIDEO_FACES, video_object_caller_api
 
-Request = TypeVar("Request", bound=Message)
-Response = TypeVar("Response", bound=Message)
+Submission = TypeVar("Submission", pb.CreateVideoTaskRequest, pb.RemixVideoTaskRequest)
+Submitted = TypeVar("Submitted", pb.CreateVideoTaskResponse, pb.RemixVideoTaskResponse)
 Created: TypeAlias = pb.CreateVideoTaskRequest | pb.GetVideoTaskRequest
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -87,11 +86,7 @@ class VideoHandlers:
         request = await self._bodies.read(exchange, decode, decode_form if self._codec.decode_form else None)
         if isinstance(request, pb.GetVideoTaskRequest):
             return await self._get(exchange, request)
-        if (key := _idempotency_key(exchange)) is not None:
-            request.idempotency_key = key
-        answer, headers = await self._submit(exchange, self._stub.CreateVideoTask, request)
-        body = self._codec.encode_created(answer.task, exchange.request_id)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
+        return await self._submit(exchange, self._stub.CreateVideoTask, request)
 
     async def remix(self, exchange: Exchange) -> web.StreamResponse:
         """Submit a video task that changes the video of a finished task. Return the new task."""
@@ -99,11 +94,7 @@ class VideoHandlers:
         request = await self._bodies.read(
             exchange, lambda body, *_: video_object_caller_api.decode_remix(body, parameters)
         )
-        if (key := _idempotency_key(exchange)) is not None:
-            request.idempotency_key = key
-        answer, headers = await self._submit(exchange, self._stub.RemixVideoTask, request)
-        body = self._codec.encode_created(answer.task, exchange.request_id)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
+        return await self._submit(exchange, self._stub.RemixVideoTask, request)
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
         """Return the state of a video task."""
@@ -159,12 +150,11 @@ class VideoHandlers:
         return web.Response(headers=headers, body=self._codec.encode_task(found.task, exchange.request_id))
 
     async def _submit(
-        self,
-        exchange: Exchange,
-        method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
-        request: Request,
-    ) -> tuple[Response, dict[str, str]]:
-        """Call the RPC `method` to submit a task. Return its answer and the response headers."""
+        self, exchange: Exchange, method: "grpc.aio.UnaryUnaryMultiCallable[Submission, Submitted]", request: Submission
+    ) -> web.StreamResponse:
+        """Submit a task by the RPC `method`, with the idempotency key of the headers. Return the new task."""
+        if (key := _idempotency_key(exchange)) is not None:
+            request.idempotency_key = key
         pairs = metadata(exchange, self._face)
         if (count := exchange.request.headers.get(RETRY_COUNT, "")).isdecimal() and count.isascii():
             pairs.append((RETRY_COUNT, count))
@@ -174,7 +164,8 @@ class VideoHandlers:
         except grpc.aio.AioRpcError as failure:
             exchange.may_retry = from_rpc(failure).reason not in UNKNOWN_OUTCOMES
             raise
-        return answer, await initial_headers(call)
+        headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
+        return web.Response(headers=headers, body=self._codec.encode_created(answer.task, exchange.request_id))
 
 
 def _idempotency_key(exchange: Exchange) -> str | None:
