@@ -42,6 +42,8 @@ class Problem:
     path: str
     """Path in the file, for example `channels[0].name`; empty for the whole file."""
     expected: str
+    keys: Path = ()
+    """The same path as keys and positions."""
 
     def __str__(self) -> str:
         place = f"{self.filename}:{self.line}: "
@@ -93,7 +95,7 @@ class Document:
 
         Further problems of the same value are ignored, since they mostly follow from the first.
         """
-        problem = Problem(self._filename, self._line(path), _format_path(path), expected)
+        problem = Problem(self._filename, self._line(path), _format_path(path), expected, path)
         if problem.path not in self._reported or not problem.path:
             self._reported.add(problem.path)
             self.problems.append(problem)

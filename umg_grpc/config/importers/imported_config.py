@@ -71,7 +71,7 @@ class ImportedConfig:
         """Return the text of the config file, which lists the lost settings in comments."""
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
-            lines += ["#", "# Not converted, since there is no counterpart:", *(f"# - {note}" for note in self.lost)]
+            lines += ["#", "# Not converted, since there is no counterpart:", *map(_as_item, self.lost)]
         lines.append("channels:" if self.channels else "channels: []")
         for channel in self.channels:
             lines += [f"  # {_one_line(comment)}" for comment in channel.comments]
@@ -89,12 +89,17 @@ class ImportedConfig:
         return "\n".join(lines) + "\n"
 
 
+def _as_item(note: str) -> str:
+    return f"# - {_one_line(note)}"
+
+
 def _short(model: Mapping[str, str]) -> object:
     return model if "upstream" in model else model["id"]
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return text without line ends, and without characters that YAML permits in no comment."""
+    return "".join(character for character in " ".join(text.split()) if character.isprintable())
 
 
 def written(value: object) -> str:
@@ -103,10 +108,18 @@ def written(value: object) -> str:
         return "{" + ", ".join(f"{written(key)}: {written(each)}" for key, each in value.items()) + "}"
     if isinstance(value, str):
         is_plain = PLAIN.fullmatch(value) and value.lower() not in RESERVED
-        return value if is_plain else json.dumps(value)  # a JSON string is a YAML string
+        return value if is_plain else _quoted(value)
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(written, value)) + "]"
     return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """Return text as a YAML string in quotes: a JSON string, with the other characters that YAML permits in no file
+    escaped, too.
+    """
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,135 @@
+"""Check of a converted config by the schema of the config file: values that it refuses are removed and listed. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from umg_grpc.config.file_schema import parse
+from umg_grpc.config.importers.imported_config import ImportedConfig
+from umg_grpc.config.yaml_document import ConfigError, Path, Problem
+
+FILENAME = "config"
+WORD = "us-east-1"
+"""Value that stands for a variable: it is also a valid region, part of a host and key."""
+URL_START, REDIS_PORT = re.compile(r"\$\{(\w+)\}"), re.compile(r":\$\{(\w+)\}(?:/|$)")
+DETAILS = frozenset({"concurrency", "headers", "max_inputs", "priority", "query", "timeout", "weight"})
+"""Keys of a channel without which it still calls the same provider with the same credentials."""
+
+
+class Variables(Mapping[str, str]):
+    """Environment in which every variable is set to a value of the kind that its place in a config needs."""
+
+    def __init__(self, made: ImportedConfig) -> None:
+        self._values: dict[str, str] = {}
+        for channel in made.channels:
+            if match := URL_START.match(str(channel.keys.get("base_url", ""))):
+                self._values[match[1]] = "https://provider.example"
+        redis = str(made.sections.get("redis", ""))
+        if match := URL_START.match(redis):
+            self._values[match[1]] = "redis://redis.example"
+        if match := REDIS_PORT.search(redis):
+            self._values[match[1]] = "6379"
+
+    def __getitem__(self, name: str) -> str:
+        return self._values.get(name, WORD)
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def checked(made: ImportedConfig) -> ImportedConfig:
+    """Remove the values of a converted config that the config file does not take, list them with the settings that were
+    not converted, and return the config.
+
+    Raise ValueError with this list if no channel is left.
+    """
+    while True:
+        if not made.channels:
+            listed = "".join(f"\n- {note}" for note in made.lost)
+            raise ValueError(f"expected a model that can be converted; not converted:{listed or ' nothing else'}")
+        try:
+            parse(made.text(), FILENAME, Variables(made))
+        except ConfigError as error:
+            _remove_all(made, error.problems)
+        else:
+            return made
+
+
+def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
+    """Remove the values with problems, and list them in the order of the file.
+
+    Later positions of a list are removed first, so that the positions of others stay.
+    """
+    by_place = {_place(problem.keys): problem for problem in problems}
+    places = sorted(by_place, key=_order)
+    for place in places:
+        _list(made, place, by_place[place])
+    for place in reversed(places):
+        _remove(made, place)
+
+
+def _list(made: ImportedConfig, place: Path, problem: Problem) -> None:
+    match place:
+        case ("channels", int(position), "models", int(index)):
+            made.lose(f"model `{made.channels[position].models[index]['id']}`", problem.expected)
+        case ("channels", int(position)):
+            key = _joined(problem.keys[2:])
+            for model in made.channels[position].models:
+                made.lose(f"model `{model['id']}`", f"{key}: {problem.expected}" if key else problem.expected)
+        case ("channels", int(position), *path):
+            made.lose(f"{_joined(path)} of channel `{made.channels[position].name}`", problem.expected)
+        case (str(section), *_) if section in made.sections:
+            made.lose(_joined(place), problem.expected)
+        case _:  # no value of the result: the converter is at fault
+            raise ValueError(f"expected a config that can be converted: {problem.path}: {problem.expected}")
+
+
+def _remove(made: ImportedConfig, place: Path) -> None:
+    """Remove the value at a place. A channel without a model is removed, too."""
+    match place:
+        case ("channels", int(position), "models", int(index)):
+            made.channels[position].models.pop(index)
+            if not made.channels[position].models:
+                made.channels.pop(position)
+        case ("channels", int(position)):
+            made.channels.pop(position)
+        case ("channels", int(position), *path):
+            _remove_nested(made.channels[position].keys, path)
+        case _:  # of a section
+            _remove_nested(made.sections, place)
+
+
+def _place(keys: Path) -> Path:
+    """Return the path of the value to remove for a problem at the path `keys`: that of the model, of the detail, or of
+    the channel.
+    """
+    match keys:
+        case ("channels", int(position), "models", int(index), *_):
+            return ("channels", position, "models", index)
+        case ("channels", int(position), str(key), *_) if key not in DETAILS:
+            return ("channels", position)
+    return keys
+
+
+def _order(place: Path) -> tuple[tuple[bool, int, str], ...]:
+    return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in place)
+
+
+def _remove_nested(values: dict[str, object], path: Sequence[str | int]) -> None:
+    """Remove the value at the path, or the nearest one that contains it, and a mapping that has no other value."""
+    first, *rest = (str(part) for part in path)
+    inner = values.get(first)
+    if rest and isinstance(inner, dict) and rest[0] in inner:
+        _remove_nested(inner, rest)
+        if inner:
+            return
+    values.pop(first, None)
+
+
+def _joined(path: Iterable[str | int]) -> str:
+    return ".".join(map(str, path))
