@@ -1,40 +1,42 @@
-"""Measure of the axis of operations: the files outside of its rooms that name one operation, reranking.
+"""Measures of the axis of operations: the files outside of an operation's rooms that name it.
 
-It is the specimen: its word is that of nothing else, while images and videos are also parts of prompts. A file names it
-by an identifier, an import or a text, not by a comment or a docstring.
+A file names an operation by an identifier, an import or a text, not by a comment or a docstring. The rows are in
+`operation_words`.
 """
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from scripts.shape.import_graph import PRODUCT, ROOT
 from scripts.shape.measure import Measure
+from scripts.shape.operation_words import OPERATION_WORDS, OperationWord
 
-WORD = re.compile("rerank", re.IGNORECASE)
-ROOMS = (
-    *("umg_grpc/operations", "umg_grpc/wire/rerank", "umg_grpc/service/operations/unary/rerank_pipeline.py"),
-    *("umg_grpc/service/servicers/reranking.py", "umg_grpc/upstream", "umg_grpc/v1"),
-)
-"""Rooms of the operation: its row, its formats, its steps, its servicer, its channels, and the schema."""
-OTHERS = 11
-"""Ratchet: files outside of the rooms that name it."""
+PACKAGES = (*PRODUCT, "umg_sandbox")
 
 
 def measures() -> Iterator[Measure]:
-    """Yield the measure of the files that name the operation."""
-    files = (path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py")))
-    outside = [path for path in files if not any(path.is_relative_to(ROOT / room) for room in ROOMS)]
-    found = [str(path.relative_to(ROOT)) for path in outside if is_named(path.read_text(encoding="utf-8"))]
-    name = "files that name reranking, outside of its rooms"
-    yield Measure(name, len(found), OTHERS, ratchet=True, places=found)
+    """Yield for each operation the measure of the files that name it."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    names = {path.relative_to(ROOT).as_posix(): names_in(path.read_text(encoding="utf-8")) for path in paths}
+    for row in OPERATION_WORDS:
+        found = misplaced(row, names)
+        yield Measure(f"files that name {row.operation}, outside of its rooms", len(found), places=found)
 
 
-def is_named(code: str) -> bool:
-    """Return whether a module names the operation."""
+def misplaced(row: OperationWord, names: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the files that name the operation and are neither in its rooms nor exceptions, and the exceptions that do
+    not name it. `names`: path of a file -> names in its code.
+    """
+    naming = {path for path, found in names.items() if not row.is_room(path) and any(map(row.word.search, found))}
+    unused = row.exceptions.keys() - naming
+    return [*sorted(naming - row.exceptions.keys()), *(f"{path}: an exception without need" for path in sorted(unused))]
+
+
+def names_in(code: str) -> frozenset[str]:
+    """Return the identifiers, imports and texts of a module, without its comments and docstrings."""
     tree = ast.parse(code)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return any(WORD.search(name) for node in ast.walk(tree) if id(node) not in prose for name in _names(node))
+    return frozenset(name for node in ast.walk(tree) if id(node) not in prose for name in _names(node))
 
 
 def _names(node: ast.AST) -> Iterator[str]:

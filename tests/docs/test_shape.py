@@ -1,16 +1,23 @@
 """Measures of `make shape`: each finds the fault that it is about, in small trees of code."""
 
 import ast
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import grimp
 import pytest
 
-from scripts.shape import import_graph, names, operation_names
+from scripts.shape import import_graph, names
 from scripts.shape.callees import STEPS_MODULE, House, Module
 from scripts.shape.measure import Measure
+from scripts.shape.operation_names import misplaced, names_in
+from scripts.shape.operation_words import OperationWord
 from scripts.shape.parameter_walk import THE_PIPELINE, Walk, returns
 from scripts.shape.servicers import lines_by_servicer
+
+WORD = OperationWord("reranking", re.compile("rerank", re.IGNORECASE), ("a/rerank",), {})
+WITH_EXCEPTION = replace(WORD, exceptions={"a/price.py": "ids of models"})
 
 
 def graph(*imports: tuple[str, str]) -> grimp.ImportGraph:
@@ -88,7 +95,14 @@ def test_constants_of_one_word_are_counted() -> None:
     ids=["an import", "a text", "a function", "a docstring", "a comment"],
 )
 def test_a_file_names_an_operation_in_its_code_not_in_its_prose(code: str, named: bool) -> None:
-    assert operation_names.is_named(code) is named
+    assert (misplaced(WORD, {"a/router.py": names_in(code)}) == ["a/router.py"]) is named
+
+
+def test_an_operation_is_named_in_its_rooms_and_in_exceptions_that_name_it() -> None:
+    named = names_in("import a.rerank\n")
+    files = ["umg_grpc/operations/rerank.py", "a/rerank/request.py", "a/rerank.py", "a/price.py", "a/reranker.py"]
+    assert misplaced(WITH_EXCEPTION, dict.fromkeys(files, named)) == ["a/rerank.py", "a/reranker.py"]
+    assert misplaced(WITH_EXCEPTION, {"a/price.py": frozenset()}) == ["a/price.py: an exception without need"]
 
 
 SERVICER = """

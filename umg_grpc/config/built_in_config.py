@@ -3,11 +3,14 @@
 Prices of simulated models are examples, so that budgets can be tried: those of real models of their kind.
 """
 
-BUILT_IN = """\
-channels:
+LOCAL_CHANNEL = """\
   - name: local
     protocols: [local]
     models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
+"""
+BUILT_IN = (
+    f"channels:\n{LOCAL_CHANNEL}"
+    """\
   - name: sandbox
     protocols: [sandbox]
     models:
@@ -193,3 +196,4 @@ models:
   vidG-H3:
     {<<: *simulated, family: vidG, display_name: vidG H3 (simulated), price: {video_second: {768p: 0.08, 2k: 0.2}}}
 """
+)

@@ -26,6 +26,8 @@ EMBEDDING = UnaryOperation(
             key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True
         ),
     },
+    listed_as=("embedding", "embeddings", "embedContent"),
+    id_part="embed",
     units=frozenset({REQUEST, INPUT}),
     telemetry=AttemptTelemetry("embeddings", "gen_ai.client.embeddings.duration"),
     request=pb.EmbedRequest,

@@ -5,6 +5,8 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
+LISTED_AS = ("chat", "language", "llm", "vlm", "generateContent")
+
 GENERATION = Operation(
     value=pb.MODEL_OPERATION_GENERATE,
     scope="generate",
@@ -12,6 +14,8 @@ GENERATION = Operation(
     service="GenerationService",
     methods=("Generate", "StreamGenerate"),
     protocols=TEXT_PROTOCOLS,
+    listed_as=LISTED_AS,
+    id_part="",
     units=frozenset({REQUEST, INPUT, OUTPUT}),
     telemetry=AttemptTelemetry("chat", "gen_ai.client.inference.duration"),
     request=pb.GenerateRequest,
@@ -27,6 +31,8 @@ TOKEN_COUNTING = Operation(
     service="GenerationService",
     methods=(),  # the gateway counts by itself
     protocols=TEXT_PROTOCOLS,
+    listed_as=LISTED_AS,
+    id_part="",
     units=frozenset(),
     telemetry=None,
     request=pb.CountTokensRequest,

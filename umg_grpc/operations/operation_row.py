@@ -50,6 +50,10 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     """Methods of the service that call a channel for the operation; empty if `verb` is."""
     protocols: Mapping[str, ProviderProtocol]
     """Providers' protocols in which channels are called for it, by name."""
+    listed_as: tuple[str, ...]
+    """Words for it in the model lists of providers: the `type` of a model, or a method by which a model is called."""
+    id_part: str
+    """Part of the ids of its models, in lower case, where a list has no types; "" for an operation without one."""
     units: frozenset[Unit]
     """Units by which a call is charged. A model with a price for none of them has no price for the operation; empty for
     an operation without a price.

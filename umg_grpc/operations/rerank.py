@@ -32,6 +32,8 @@ RERANKING = UnaryOperation(
     protocols={
         "rerank": ProviderProtocol(other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST)
     },
+    listed_as=("rerank",),
+    id_part="rerank",
     units=frozenset({REQUEST, INPUT, SEARCH}),
     telemetry=AttemptTelemetry("rerank", "umg.client.rerank.duration"),  # the conventions have none
     request=pb.RerankRequest,

@@ -3,7 +3,7 @@ members are ignored.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urlencode
@@ -32,12 +32,22 @@ class Page:
 
 
 @dataclass(frozen=True)
+class ListedOperations:
+    """Words by which providers' model lists state the operations of models."""
+
+    words: Mapping[str, "Sequence[pb.ModelOperation.ValueType]"]
+    """`type` of a model, or an element of its `supportedGenerationMethods` -> operations."""
+    id_parts: Mapping[str, "pb.ModelOperation.ValueType"]
+    """Part of the id of a model whose list states no type, in lower case -> operation. The first one counts."""
+
+
+@dataclass(frozen=True)
 class ModelList:
     """Description of a provider's model list: the request that reads a page, and the function that decodes the page."""
 
     path: str
     """Path below the base URL of a channel."""
-    decode: Callable[[bytes], Page]
+    decode: Callable[[bytes, ListedOperations], Page]
     """Function that decodes the body of a page. Raises ValueError for a body that is no model list."""
     key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -46,16 +56,16 @@ class ModelList:
     """Query of the first page; "" for none."""
 
 
-def decode_openai(body: bytes) -> Page:
+def decode_openai(body: bytes, listed: ListedOperations) -> Page:
     """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send. Raise
     ValueError for any other body.
     """
     decoded = msgspec.json.decode(body)
     rows = decoded.get("data") if isinstance(decoded, dict) else decoded
-    return Page([_openai_model(row, name) for row, name in _rows(rows, "id")], "")
+    return Page([_openai_model(row, name, listed) for row, name in _rows(rows, "id")], "")
 
 
-def decode_anthropic(body: bytes) -> Page:
+def decode_anthropic(body: bytes, _: ListedOperations) -> Page:
     """Decode a page of a model list of the messages format's vendor. Raise ValueError for a body that is no model
     list.
     """
@@ -71,7 +81,7 @@ def decode_anthropic(body: bytes) -> Page:
     return Page(models, f"?{urlencode({'limit': PAGE_SIZE, 'after_id': last})}" if more else "")
 
 
-def decode_gemini(body: bytes) -> Page:
+def decode_gemini(body: bytes, listed: ListedOperations) -> Page:
     """Decode a page of a model list of the native format's vendor, and remove `models/` from the ids. Raise
     ValueError for a body that is no model list.
     """
@@ -82,38 +92,13 @@ def decode_gemini(body: bytes) -> Page:
         _set_limits(model, row, ("inputTokenLimit",), ("outputTokenLimit",))
         methods = row.get("supportedGenerationMethods")
         for method in methods if isinstance(methods, list) else ():
-            model.operations.extend(GEMINI_METHODS.get(method, ()) if isinstance(method, str) else ())
+            model.operations.extend(listed.words.get(method, ()) if isinstance(method, str) else ())
         models.append(model)
     token = decoded.get("nextPageToken")
     more = isinstance(token, str) and token
     return Page(models, f"?{urlencode({'pageSize': PAGE_SIZE, 'pageToken': token})}" if more else "")
 
 
-GENERATES = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
-GEMINI_METHODS: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
-    "generateContent": GENERATES,
-    "embedContent": (pb.MODEL_OPERATION_EMBED,),
-    "predict": (pb.MODEL_OPERATION_GENERATE_IMAGE,),
-    "predictLongRunning": (pb.MODEL_OPERATION_CREATE_VIDEO,),
-}
-"""`supportedGenerationMethods` entry of the Gemini API -> operations of the gateway."""
-TYPES: Mapping[str, "tuple[pb.ModelOperation.ValueType, ...]"] = {
-    "chat": GENERATES,
-    "language": GENERATES,
-    "llm": GENERATES,
-    "vlm": GENERATES,
-    "embedding": (pb.MODEL_OPERATION_EMBED,),
-    "embeddings": (pb.MODEL_OPERATION_EMBED,),
-    "rerank": (pb.MODEL_OPERATION_RERANK,),
-    "image": (pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE),
-    "video": (pb.MODEL_OPERATION_CREATE_VIDEO,),
-}
-"""`type` of a model in the lists of some providers (Together AI, LM Studio) -> operations of the gateway."""
-NAME_PARTS: "tuple[tuple[str, pb.ModelOperation.ValueType], ...]" = (
-    ("rerank", pb.MODEL_OPERATION_RERANK),
-    ("embed", pb.MODEL_OPERATION_EMBED),
-)
-"""Part of the id of a model without text output -> its operation."""
 CONTEXT_FIELDS = ("context_length", "context_window", "max_model_len", "max_context_length", "max_input_tokens")
 OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens")
 PRICE_FIELDS: Mapping[str, "pb.BillableUnit.ValueType"] = {
@@ -131,13 +116,13 @@ MILLION_PRICE_FIELDS: Mapping[str, "pb.BillableUnit.ValueType"] = {
 """Price of a million tokens in US dollars (https://docs.together.ai/reference/models) -> unit."""
 
 
-def _openai_model(row: Fields, name: str) -> pb.Model:
+def _openai_model(row: Fields, name: str, listed: ListedOperations) -> pb.Model:
     model = pb.Model(id=name, display_name=_text(row, "name") or _text(row, "display_name"))
     if (created := _count(row, "created")) is not None:
         model.create_time.FromSeconds(created)
     provider = row.get("top_provider")
     _set_limits(model, {**(provider if isinstance(provider, dict) else {}), **row}, CONTEXT_FIELDS, OUTPUT_FIELDS)
-    model.operations.extend(_operations(row, name))
+    model.operations.extend(_operations(row, name, listed))
     pricing = row.get("pricing")
     if isinstance(pricing, dict):
         model.prices.extend(_prices(pricing))
@@ -145,11 +130,11 @@ def _openai_model(row: Fields, name: str) -> pb.Model:
     return model
 
 
-def _operations(row: Fields, name: str) -> "tuple[pb.ModelOperation.ValueType, ...]":
+def _operations(row: Fields, name: str, listed: ListedOperations) -> "Sequence[pb.ModelOperation.ValueType]":
     """Return the operations of a model by the type in its list entry, otherwise by its id; () if neither shows any."""
-    if (known := TYPES.get(_text(row, "type"))) is not None:
+    if (known := listed.words.get(_text(row, "type"))) is not None:
         return known
-    return next(((operation,) for part, operation in NAME_PARTS if part in name.lower()), ())
+    return next(((operation,) for part, operation in listed.id_parts.items() if part in name.lower()), ())
 
 
 def _prices(pricing: Fields) -> Iterator[pb.Price]:

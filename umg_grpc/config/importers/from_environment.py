@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
+from umg_grpc.config.built_in_config import LOCAL_CHANNEL
 from umg_grpc.config.values import Config
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
@@ -18,12 +19,9 @@ HEAD = """\
 channels:
 """
 OTHERS = "  # Other providers: remove the # of a line, and set the variable that it names.\n"
-LOCAL = """\
+LOCAL = f"""\
   # Models on this machine, which need no key; `protocols: [sandbox]` simulates a provider.
-  - name: local
-    protocols: [local]
-    models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
-"""
+{LOCAL_CHANNEL}"""
 OLLAMA_PORT = 11434
 
 

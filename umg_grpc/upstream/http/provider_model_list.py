@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations.listed_operations import LISTED_OPERATIONS
 from umg_grpc.upstream.http.operator_failure_facts import add_facts
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
@@ -40,7 +41,7 @@ async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float)
             status, headers, body = await channel.client.fetch(outgoing)
             if status != OK:
                 raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
-            page = await asyncio.to_thread(decoded_body, body, listing.decode)
+            page = await asyncio.to_thread(decoded_body, body, listing.decode, LISTED_OPERATIONS)
         except UmgError as error:
             add_facts(error, endpoint, channel.secrets.mask, request.path, status, headers)
             raise

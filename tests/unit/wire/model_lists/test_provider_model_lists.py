@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from umg_grpc.operations.listed_operations import LISTED_OPERATIONS
 from umg_grpc.operations.protocols import model_list
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import (
@@ -107,6 +108,11 @@ CASES = [
         pb.Model(id="nomic-embed-text:latest", operations=[pb.MODEL_OPERATION_EMBED]),
     ),
     Case(
+        "an id with the words of two operations",
+        {"id": "Embed-and-Rerank-1"},
+        pb.Model(id="Embed-and-Rerank-1", operations=[pb.MODEL_OPERATION_RERANK]),
+    ),
+    Case(
         "fields of other types",
         {"id": "m", "created": "soon", "context_length": True, "pricing": [], "architecture": 1, "name": None},
         pb.Model(id="m"),
@@ -116,12 +122,15 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_row_is_read_with_the_fields_of_its_provider(case: Case) -> None:
-    page = decode_openai(json.dumps({"object": "list", "data": [case.row]}).encode())
+    page = decode_openai(json.dumps({"object": "list", "data": [case.row]}).encode(), LISTED_OPERATIONS)
     assert (page.models, page.next_query) == ([case.expected], "")
 
 
 def test_a_bare_array_is_a_list_and_rows_without_an_id_are_left_out() -> None:
-    assert [model.id for model in decode_openai(b'[{"id": "a"}, {"id": 1}, 5, {"id": ""}, {"id": "b"}]').models] == [
+    assert [
+        model.id
+        for model in decode_openai(b'[{"id": "a"}, {"id": 1}, 5, {"id": ""}, {"id": "b"}]', LISTED_OPERATIONS).models
+    ] == [
         "a",
         "b",
     ]
@@ -131,15 +140,17 @@ def test_a_bare_array_is_a_list_and_rows_without_an_id_are_left_out() -> None:
 @pytest.mark.parametrize("listing", [OPENAI_LIST, ANTHROPIC_LIST, GEMINI_LIST], ids=["chat", "messages", "native"])
 def test_a_body_that_is_no_list_is_an_error(listing: ModelList, body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  each library has its own message
-        listing.decode(body)
+        listing.decode(body, LISTED_OPERATIONS)
 
 
 def test_a_page_of_the_messages_vendor_names_the_next_one() -> None:
     row = {"type": "model", "id": "claude-x", "display_name": "Claude X", "created_at": "2025-05-14T00:00:00Z"}
-    page = decode_anthropic(json.dumps({"data": [row], "has_more": True, "last_id": "claude-x"}).encode())
+    page = decode_anthropic(
+        json.dumps({"data": [row], "has_more": True, "last_id": "claude-x"}).encode(), LISTED_OPERATIONS
+    )
     assert page.models == [timed(1747180800, id="claude-x", display_name="Claude X")]
     assert page.next_query == "?limit=1000&after_id=claude-x"
-    assert decode_anthropic(b'{"data": [], "has_more": false, "last_id": "x"}').next_query == ""
+    assert decode_anthropic(b'{"data": [], "has_more": false, "last_id": "x"}', LISTED_OPERATIONS).next_query == ""
 
 
 def test_a_page_of_the_native_vendor_has_operations_and_names_the_next_one() -> None:
@@ -150,7 +161,7 @@ def test_a_page_of_the_native_vendor_has_operations_and_names_the_next_one() -> 
         "outputTokenLimit": 65536,
         "supportedGenerationMethods": ["generateContent", "countTokens", "bidiGenerateContent"],
     }
-    page = decode_gemini(json.dumps({"models": [row], "nextPageToken": "a b"}).encode())
+    page = decode_gemini(json.dumps({"models": [row], "nextPageToken": "a b"}).encode(), LISTED_OPERATIONS)
     assert page.models == [
         pb.Model(
             id="gemini-x",
