@@ -85,8 +85,8 @@ async def call_unary(
     pairs = metadata(exchange, face)
     open_in_process: OpenInProcess[Request, Awaitable[Response]] | None = getattr(method, "open", None)
     if open_in_process is not None:
-        answer, opened_call = open_in_process(request, pairs, Attachment(notes, exchange.known_key))
-        return await answer, response_headers(opened_call.initial)
+        response, opened_call = open_in_process(request, pairs, Attachment(notes, exchange.known_key))
+        return await response, response_headers(opened_call.initial)
     call = method(request, metadata=pairs)  # a service in another process takes no attachment
     return await call, await initial_headers(call)
 

@@ -109,24 +109,24 @@ class Refusals:
         known = self._written.get((error.cause, call.error_format))
         if known is None or known[0] != second:
             request_id = request_id_of()
-            answer = self._response(error, call.error_format, request_id)
-            known = self._written[error.cause, call.error_format] = second, answer, request_id.encode()
-        _, answer, request_id_in_it = known
-        return answer.replace(request_id_in_it, request_id_of().encode())
+            response = self._response(error, call.error_format, request_id)
+            known = self._written[error.cause, call.error_format] = second, response, request_id.encode()
+        _, response, request_id_in_it = known
+        return response.replace(request_id_in_it, request_id_of().encode())
 
     def _response(self, error: UmgError, error_format: str, request_id: str) -> bytes:
         error.metadata["request_id"] = request_id
         return encode_http(error_response(error, error_format), request_id, close=False)
 
 
-def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
+def encode_http(response: web.Response, request_id: str, *, close: bool) -> bytes:
     """Return a response as bytes of HTTP/1.1, with the headers that all responses have, and the request id.
 
     `close`: whether the connection is closed after it.
     """
-    body = answer.body if isinstance(answer.body, bytes) else b""
+    body = response.body if isinstance(response.body, bytes) else b""
     headers: dict[str, object] = {
-        **answer.headers,
+        **response.headers,
         hdrs.CONTENT_LENGTH: len(body),
         hdrs.DATE: formatdate(usegmt=True),
         hdrs.SERVER: SERVER,
@@ -134,4 +134,4 @@ def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
         hdrs.CONNECTION: "close" if close else "keep-alive",
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n{head}\r\n".encode() + body
+    return f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n{head}\r\n".encode() + body

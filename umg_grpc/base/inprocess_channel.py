@@ -253,9 +253,9 @@ class InProcessCall(grpc.aio.Call):
 class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
     """In-process call of a unary method; it runs when it is awaited, once."""
 
-    def __init__(self, answer: Awaitable[Response], context: InProcessContext) -> None:
+    def __init__(self, response: Awaitable[Response], context: InProcessContext) -> None:
         self._context = context
-        self._answer = answer
+        self._answer = response
 
     def __await__(self) -> Generator[Any, None, Response]:
         return self._answer.__await__()

@@ -36,8 +36,8 @@ def _families(http: str, key: str | None, certificate: str | None) -> "dict[str,
         connection = _connection(http, certificate)
         try:
             connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {key}"} if key is not None else {})
-            answer = connection.getresponse()
-            text = answer.read().decode() if answer.status == 200 else ""
+            response = connection.getresponse()
+            text = response.read().decode() if response.status == 200 else ""
         finally:
             connection.close()
         if not text:

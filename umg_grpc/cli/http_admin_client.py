@@ -96,9 +96,9 @@ class RemoteAdmin:
             path = path.replace(f"{{{field}}}", quote(getattr(request, field) or SELF, safe=""))
         body = encode(request) if encode is not None else None
         query = [pair for pair in to_query(request) if pair[0] not in in_path] if encode is None else []
-        answer = await self._send(route.method, path, query, body)
+        response = await self._send(route.method, path, query, body)
         try:
-            return from_json(kind, answer)
+            return from_json(kind, response)
         except (TypeError, ValueError):
             raise CommandError(f"the answer of {self._gateway}{path} cannot be read: is it a gateway?") from None
 
@@ -132,15 +132,15 @@ class RemoteAdmin:
         It waits in a daemon thread, so that Ctrl-C ends the command at once.
         """
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
+        response: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
 
         def finish(result: tuple[int, str, bytes] | Exception) -> None:
-            if answer.done():  # cancelled
+            if response.done():  # cancelled
                 return
             if isinstance(result, Exception):
-                answer.set_exception(result)
+                response.set_exception(result)
             else:
-                answer.set_result(result)
+                response.set_result(result)
 
         def exchange() -> None:
             result: tuple[int, str, bytes] | Exception
@@ -152,7 +152,7 @@ class RemoteAdmin:
                 loop.call_soon_threadsafe(finish, result)
 
         threading.Thread(target=exchange, name="call of the gateway", daemon=True).start()
-        return await answer
+        return await response
 
     def _exchange(self, request: Request) -> tuple[int, str, bytes]:
         """Send a request, and block until its response. Return the status, content type and body.
@@ -160,11 +160,11 @@ class RemoteAdmin:
         Raise OSError or HTTPException if there is no response.
         """
         try:
-            answer = self._opener.open(request, timeout=WAIT_SECONDS)
+            response = self._opener.open(request, timeout=WAIT_SECONDS)
         except HTTPError as error:
-            answer = error  # an answer too, with another status
-        with answer:
-            return answer.status, answer.headers.get_content_type(), answer.read()
+            response = error  # an answer too, with another status
+        with response:
+            return response.status, response.headers.get_content_type(), response.read()
 
 
 def _explained(status: int, body: dict[str, object], gateway: str) -> str:

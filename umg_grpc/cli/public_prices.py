@@ -194,8 +194,8 @@ def _current(path: Path) -> PriceFile:
 def _content(source: str) -> bytes:
     """Return the content of a file or URL. Raise OSError, or ValueError for one that is too large."""
     if source.startswith(("http://", "https://")):
-        with urlopen(source, timeout=FETCH_SECONDS) as answer:  # noqa: S310  the scheme is checked
-            content: bytes = answer.read(MAX_BYTES + 1)
+        with urlopen(source, timeout=FETCH_SECONDS) as response:  # noqa: S310  the scheme is checked
+            content: bytes = response.read(MAX_BYTES + 1)
     else:
         with Path(source).open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)

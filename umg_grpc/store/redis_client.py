@@ -215,8 +215,8 @@ class Redis:
 async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
     """Send a command on a connection that is being opened. Return the answer, if it is a text."""
     await connection.send_command(*words)
-    answer = await connection.read_response()
-    return answer if isinstance(answer, bytes) else None
+    response = await connection.read_response()
+    return response if isinstance(response, bytes) else None
 
 
 class Writes:

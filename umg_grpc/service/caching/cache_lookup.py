@@ -79,15 +79,15 @@ class CacheEntry:
         return it. Raise the errors of `make`.
         """
         if self.key is None:
-            answer, outcome = await make(), BYPASS
+            response, outcome = await make(), BYPASS
         else:
             left = self.call.seconds_left()
-            answer, hit = await self.lookup.cache.get_or_make(
+            response, hit = await self.lookup.cache.get_or_make(
                 self.key, self.seconds, make, kind, keep=lambda: self.is_exact, seconds=left
             )
             outcome = HIT if hit else MISS
         self.report(outcome)
-        return answer
+        return response
 
     async def streamed(
         self, make: Callable[[], AsyncGenerator[pb.StreamGenerateResponse, None]]

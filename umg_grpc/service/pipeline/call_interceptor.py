@@ -82,9 +82,9 @@ class CallInterceptor(Interceptor):
                 await self._admit(call, load_shedder, scopes)
                 if isinstance(request, bytes):
                     request = await self._decode(method, request, scopes)
-                answer = await inner(request, context)
+                response = await inner(request, context)
                 await context.send_initial_metadata(call.metadata)
-                return answer
+                return response
             except Exception as error:  # all failures, expected or not
                 failure = _failure(error, call)
             except asyncio.CancelledError:

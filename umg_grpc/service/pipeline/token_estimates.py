@@ -38,12 +38,12 @@ def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | Non
                 media.append(part.media)
             elif part.HasField("tool_result"):
                 media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
-    answer = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
-    answer = min(answer, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS)
+    output = request.max_output_tokens if request.HasField("max_output_tokens") else DEFAULT_OUTPUT_TOKENS
+    output = min(output, model.output_token_limit or UNKNOWN_OUTPUT_TOKENS)
     if limit is not None:
-        answer = min(answer, limit)
+        output = min(output, limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
-    return TokenEstimate(tokens, answer * max(1, request.candidate_count))
+    return TokenEstimate(tokens, output * max(1, request.candidate_count))
 
 
 def text_bytes(request: CanonicalRequest, media: Collection[pb.MediaPart] = ()) -> int:

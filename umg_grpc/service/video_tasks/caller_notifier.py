@@ -122,11 +122,11 @@ class Notifier:
             **self._tasks.signatures.headers(sent.owner, sent.callback_id, seconds, sent.body),
         }
         try:
-            answer = await self._fetcher.post(
+            response = await self._fetcher.post(
                 sent.url, field="callback_url", body=sent.body, headers=headers, seconds=POST_SECONDS
             )
         except UmgError as error:
             return None, error.message
-        if 200 <= answer.status < 300:
-            return answer.status, ""
-        return answer.status, f"the receiver answered with status {answer.status}"
+        if 200 <= response.status < 300:
+            return response.status, ""
+        return response.status, f"the receiver answered with status {response.status}"

@@ -20,16 +20,16 @@ longer than almost all videos take; most protocols give a task up after this tim
 """
 
 
-def failed_poll(claim: Claim, answer: ProviderStatus | UmgError | None, now: int) -> Stall | None:
+def failed_poll(claim: Claim, response: ProviderStatus | UmgError | None, now: int) -> Stall | None:
     """Return the stall of a task after a poll that failed. An answer that the provider does not have the task, or that
     refuses the query, begins one; after other failures, for example a rate limit, the stall before the poll continues.
     `now`: in microseconds since 1970.
     """
-    if not isinstance(answer, UmgError):
+    if not isinstance(response, UmgError):
         return claim.stall
-    if answer.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
+    if response.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
         return _continued(claim, LOST, now)
-    return _continued(claim, REFUSED, now) if answer.failure is Failure.CALLER else claim.stall
+    return _continued(claim, REFUSED, now) if response.failure is Failure.CALLER else claim.stall
 
 
 def no_video(claim: Claim, now: int) -> Stall:

@@ -23,17 +23,17 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
     """Return `response_format` for an answer that must be JSON; {} where only instructions require it. `report`:
     collects the constraints that the provider does not enforce.
     """
-    answer = fit_format(chosen, quirks.schema_dialect, report)
-    if answer.form != "json_schema":
-        return {"response_format": {"type": answer.form}} if answer.form else {}
+    fitted = fit_format(chosen, quirks.schema_dialect, report)
+    if fitted.form != "json_schema":
+        return {"response_format": {"type": fitted.form}} if fitted.form else {}
     described = chosen.json_schema
     fields: JsonObject = {"name": described.name or "answer"}  # required here, absent in messages and native
     if described.description:
         fields["description"] = described.description
-    if answer.schema is not None:
-        fields["schema"] = answer.schema
-    if answer.strict is not None:
-        fields["strict"] = answer.strict
+    if fitted.schema is not None:
+        fields["schema"] = fitted.schema
+    if fitted.strict is not None:
+        fields["strict"] = fitted.strict
     return {"response_format": {"type": "json_schema", "json_schema": fields}}
 
 
@@ -61,14 +61,14 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     if not requires_json(request.response_format):
         return
     instruction = ""
-    if (answer := fit_own_response(request, quirks, report)) is not None:
-        instruction = answer.instruction
-        if answer.form == "json_schema":
+    if (fitted := fit_own_response(request, quirks, report)) is not None:
+        instruction = fitted.instruction
+        if fitted.form == "json_schema":
             members = parse(dict[str, Raw], fields["response_format"], "response_format")
-            members["json_schema"] = own_schema(members["json_schema"], answer)
+            members["json_schema"] = own_schema(members["json_schema"], fitted)
             fields["response_format"] = Raw(msgspec.json.encode(members))
-        elif answer.form:
-            fields["response_format"] = Raw(msgspec.json.encode({"type": answer.form}))
+        elif fitted.form:
+            fields["response_format"] = Raw(msgspec.json.encode({"type": fitted.form}))
         else:
             fields.pop("response_format", None)
     elif quirks.json_word and request.response_format.HasField("json") and not mentions_json(fields["messages"]):

@@ -91,23 +91,23 @@ def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report
     if dialect is None or not requires_json(chosen):
         return None
     before = report.lost
-    answer = fit_format(chosen, dialect, report)
-    if answer.form == "json_object" and chosen.HasField("json"):
+    fitted = fit_format(chosen, dialect, report)
+    if fitted.form == "json_object" and chosen.HasField("json"):
         return None
-    stays_strict = answer.strict is not False or not chosen.json_schema.strict
-    if answer.form == "json_schema" and isinstance(answer.schema, Raw | None) and stays_strict:
+    stays_strict = fitted.strict is not False or not chosen.json_schema.strict
+    if fitted.form == "json_schema" and isinstance(fitted.schema, Raw | None) and stays_strict:
         return None
     if report.lost == before:
         report.drop(SCHEMA_FIELD, REWRITTEN)
-    return answer
+    return fitted
 
 
-def own_schema(raw: Raw, answer: FittedFormat) -> Raw:
-    """Return the object that has the members `schema` and `strict` in a caller's own body with those of `answer`."""
+def own_schema(raw: Raw, fitted: FittedFormat) -> Raw:
+    """Return the object that has the members `schema` and `strict` in a caller's own body with those of `fitted`."""
     members = msgspec.json.decode(raw, type=dict[str, Raw])
-    if answer.schema is not None:
-        members["schema"] = Raw(msgspec.json.encode(answer.schema))
-    if answer.strict is False:
+    if fitted.schema is not None:
+        members["schema"] = Raw(msgspec.json.encode(fitted.schema))
+    if fitted.strict is False:
         members["strict"] = Raw(b"false")
     return Raw(msgspec.json.encode(members))
 

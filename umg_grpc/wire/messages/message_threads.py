@@ -89,14 +89,14 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
     return msgspec.json.encode({**fields, **earlier, "messages": turns})
 
 
-def stored_conversation(body: bytes, answer: bytes) -> bytes:
+def stored_conversation(body: bytes, response: bytes) -> bytes:
     """Return a conversation as JSON, to be stored: the messages, tools and system prompt of `body`, and the model's
     answer.
     `body`: request with all messages of the conversation. Cache marks of messages are removed, since a later request
     may have only four.
     """
     fields = parse(dict[str, Raw], body)
-    turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, answer).content
+    turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, response).content
     if is_present(content) and bytes(content) not in (b"[]", b'""'):
         turns.append(Raw(msgspec.json.encode({"role": "assistant", "content": content})))
     stored = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}

@@ -32,39 +32,39 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
         return {}, ANY_JSON
     if described.name:
         report.drop(f"{FIELD}.name")
-    answer = fit_format(request.response_format, dialect_of(request, quirks), report)
-    if answer.form != "json_schema":
-        return {}, answer.instruction
+    fitted = fit_format(request.response_format, dialect_of(request, quirks), report)
+    if fitted.form != "json_schema":
+        return {}, fitted.instruction
     if described.description:
         report.drop(f"{FIELD}.description")
     if described.HasField("strict") and not described.strict:
         report.drop(f"{FIELD}.strict")  # it is always strict
-    return {"format": {"type": "json_schema", "schema": answer.schema}}, ""
+    return {"format": {"type": "json_schema", "schema": fitted.schema}}, ""
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
     """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
     `report`: collects all changes.
     """
-    if (answer := fit_own_response(request, quirks, report)) is None:
+    if (fitted := fit_own_response(request, quirks, report)) is None:
         return
     raw = fields.get("output_config", ABSENT)
     config = parse(dict[str, Raw], raw, "output_config") if is_present(raw) else {}
     members, name = (config, "format") if is_present(config.get("format", ABSENT)) else (fields, "output_format")
-    _replace(members, name, answer)
+    _replace(members, name, fitted)
     if config:
         fields["output_config"] = Raw(msgspec.json.encode(config))
     else:
         fields.pop("output_config", None)
-    if answer.instruction:
-        fields["system"] = _instructed(fields.get("system", ABSENT), answer.instruction)
+    if fitted.instruction:
+        fields["system"] = _instructed(fields.get("system", ABSENT), fitted.instruction)
 
 
-def _replace(members: dict[str, Raw], name: str, answer: FittedFormat) -> None:
-    if answer.form != "json_schema":
+def _replace(members: dict[str, Raw], name: str, fitted: FittedFormat) -> None:
+    if fitted.form != "json_schema":
         members.pop(name, None)
     elif name in members:
-        members[name] = own_schema(members[name], answer)
+        members[name] = own_schema(members[name], fitted)
 
 
 def _instructed(system: Raw, instruction: str) -> Raw:

@@ -40,9 +40,9 @@ def _encode_json(request: pb.GenerateRequest, report: Report, quirks: Quirks) ->
     if dialect not in {"json_object", "none"} and (described.native_schema or not described.schema_json):
         return {"responseMimeType": JSON, **_encode_schema(described, FIELD, report)}
     _report_names(described, FIELD, report)
-    answer = fit_format(request.response_format, dialect, report)
-    schema: JsonObject = {} if answer.schema is None else {"responseJsonSchema": answer.schema}
-    return {"responseMimeType": JSON, **schema} if answer.form else {}
+    fitted = fit_format(request.response_format, dialect, report)
+    schema: JsonObject = {} if fitted.schema is None else {"responseJsonSchema": fitted.schema}
+    return {"responseMimeType": JSON, **schema} if fitted.form else {}
 
 
 def _encode_schema(described: pb.JsonSchemaFormat, at: str, report: Report) -> JsonObject:
@@ -77,21 +77,21 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     native = request.response_format.json_schema.native_schema
     if native and quirks.schema_dialect not in {"json_object", "none"}:
         return
-    if (answer := fit_own_response(request, quirks, report)) is None:
+    if (fitted := fit_own_response(request, quirks, report)) is None:
         return
     name = next((name for name in ("generationConfig", "generation_config") if name in fields), "generationConfig")
     raw = fields.get(name, ABSENT)
     config = parse(dict[str, Raw], raw, name) if is_present(raw) else {}
     for member in ("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema"):
         config.pop(member, None)
-    if answer.schema is not None:
-        config["responseJsonSchema"] = Raw(msgspec.json.encode(answer.schema))
-    if not answer.form:
+    if fitted.schema is not None:
+        config["responseJsonSchema"] = Raw(msgspec.json.encode(fitted.schema))
+    if not fitted.form:
         config.pop("responseMimeType", None)
         config.pop("response_mime_type", None)
     fields[name] = Raw(msgspec.json.encode(config))
-    if answer.instruction:
-        _instruct(fields, answer.instruction)
+    if fitted.instruction:
+        _instruct(fields, fitted.instruction)
 
 
 def _instruct(fields: dict[str, Raw], instruction: str) -> None:

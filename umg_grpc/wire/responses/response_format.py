@@ -23,16 +23,16 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
     """Return `text.format` for an answer that must be JSON; {} where only instructions require it. `report`: collects
     the constraints that the provider does not enforce.
     """
-    answer = fit_format(chosen, quirks.schema_dialect, report)
-    if answer.form != "json_schema":
-        return {"type": answer.form} if answer.form else {}
+    fitted = fit_format(chosen, quirks.schema_dialect, report)
+    if fitted.form != "json_schema":
+        return {"type": fitted.form} if fitted.form else {}
     described = chosen.json_schema
     fields: JsonObject = {"type": "json_schema", "name": described.name or "answer"}  # required here
     if described.description:
         fields["description"] = described.description
-    fields["schema"] = {} if answer.schema is None else answer.schema
-    if answer.strict is not None:
-        fields["strict"] = answer.strict
+    fields["schema"] = {} if fitted.schema is None else fitted.schema
+    if fitted.strict is not None:
+        fields["strict"] = fitted.strict
     return fields
 
 
@@ -43,10 +43,10 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
     items = fields["input"]
     if not isinstance(items, list) or not requires_json(request.response_format):
         return
-    answer = fit_format(request.response_format, quirks.schema_dialect, Report())
-    if answer.instruction:
-        fields["input"] = _instructed(items, answer.instruction)
-    elif answer.form == "json_object" and request.HasField("source") and not mentions_json(items):
+    fitted = fit_format(request.response_format, quirks.schema_dialect, Report())
+    if fitted.instruction:
+        fields["input"] = _instructed(items, fitted.instruction)
+    elif fitted.form == "json_object" and request.HasField("source") and not mentions_json(items):
         fields["input"] = _instructed(items, JSON_INSTRUCTION)
 
 
@@ -57,13 +57,13 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     if not requires_json(request.response_format):
         return
     instruction, items = "", fields.get("input", ABSENT)
-    if (answer := fit_own_response(request, quirks, report)) is not None:
-        instruction = answer.instruction
+    if (fitted := fit_own_response(request, quirks, report)) is not None:
+        instruction = fitted.instruction
         text = parse(dict[str, Raw], fields["text"], "text")
-        if answer.form == "json_schema":
-            text["format"] = own_schema(text["format"], answer)
-        elif answer.form:
-            text["format"] = Raw(msgspec.json.encode({"type": answer.form}))
+        if fitted.form == "json_schema":
+            text["format"] = own_schema(text["format"], fitted)
+        elif fitted.form:
+            text["format"] = Raw(msgspec.json.encode({"type": fitted.form}))
         else:
             text.pop("format", None)
         fields["text"] = Raw(msgspec.json.encode(text))

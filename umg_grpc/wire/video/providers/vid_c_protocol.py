@@ -202,11 +202,11 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
-    answer = read_or(ResponseBody(), body)
-    if not is_ok(answer.code):
-        error = _error_of(answer)
+    response = read_or(ResponseBody(), body)
+    if not is_ok(response.code):
+        error = _error_of(response)
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
-    own = answer.output.task_id if answer.output is not None else ""
+    own = response.output.task_id if response.output is not None else ""
     return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
 
 
@@ -219,11 +219,11 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         return {task.id: unknown_task()}
     if status >= 400:
         raise refused(status, headers, read_error(body), TABLE)
-    answer = read_or(ResponseBody(), body)
-    if not is_ok(answer.code):
-        error = _error_of(answer)
+    response = read_or(ResponseBody(), body)
+    if not is_ok(response.code):
+        error = _error_of(response)
         raise refused(_status_of(error), headers, error, TABLE)
-    return {task.id: status_of(NAME, body, task.id, _own(answer.output or Output(), answer.usage))}
+    return {task.id: status_of(NAME, body, task.id, _own(response.output or Output(), response.usage))}
 
 
 def _own(output: Output, usage: Usage | None) -> OwnTask:
@@ -246,8 +246,8 @@ def _end(written: str | None) -> datetime | None:
     return (ended + timedelta(seconds=RESULT_SECONDS)).astimezone(UTC)
 
 
-def _error_of(answer: ResponseBody) -> ProviderError:
-    return ProviderError(message=answer.message or "", code=answer.code)
+def _error_of(response: ResponseBody) -> ProviderError:
+    return ProviderError(message=response.message or "", code=response.code)
 
 
 def _status_of(error: ProviderError) -> int:

@@ -196,18 +196,18 @@ def _error(status: int, body: bytes) -> ProviderError | None:
     """
     try:
         fault = read(Envelope, body).metadata
-        answer = read(ResponseBody, body)
+        response = read(ResponseBody, body)
     except UmgError:
         if status >= 400:
             return read_error(body)
         raise
     if fault is not None and fault.error is not None:
         return ProviderError(message=fault.error.message, code=fault.error.code)
-    if answer.code is None:
+    if response.code is None:
         return read_error(body) if status >= 400 else None
-    if text(answer.code) != OK and not is_ok(answer.code):
-        return ProviderError(message=answer.message or "", code=text(answer.code))
-    return ProviderError(message=answer.message or "") if status >= 400 else None
+    if text(response.code) != OK and not is_ok(response.code):
+        return ProviderError(message=response.message or "", code=text(response.code))
+    return ProviderError(message=response.message or "") if status >= 400 else None
 
 
 def _data(body: bytes) -> Data:

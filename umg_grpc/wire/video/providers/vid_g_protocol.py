@@ -204,10 +204,10 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
-    answer = read_or(ResponseBody(), body)
-    if (error := _error_of(answer)) is not None:
+    response = read_or(ResponseBody(), body)
+    if (error := _error_of(response)) is not None:
         raise refused_submission(_status_of(error), headers, body, error, TABLE)
-    task_id = created_id(NAME, body, text(answer.task_id), headers, TABLE)
+    task_id = created_id(NAME, body, text(response.task_id), headers, TABLE)
     return ProviderTask(id=task_id, model=submission.model, facts=V1 if is_v1(submission.model) else "")
 
 
@@ -222,16 +222,16 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
         if is_lost(NAME, status, headers, body) or NOT_FOUND.search(error.message):
             return {task.id: unknown_task()}
         raise refused(status, headers, error, TABLE)
-    answer = read_or(ResponseBody(), body)
-    if answer.file is not None:
-        return {task.id: _of_file(answer.file)}
-    if answer.task is not None:
-        return {task.id: _status(answer.task, body, task.id)}
-    if answer.status is None and (problem := _error_of(answer)) is not None:
+    response = read_or(ResponseBody(), body)
+    if response.file is not None:
+        return {task.id: _of_file(response.file)}
+    if response.task is not None:
+        return {task.id: _status(response.task, body, task.id)}
+    if response.status is None and (problem := _error_of(response)) is not None:
         if NOT_FOUND.search(problem.message):
             return {task.id: unknown_task()}
         raise refused(_status_of(problem), headers, problem, TABLE)
-    return {task.id: _status_v1(answer, headers, body, task)}
+    return {task.id: _status_v1(response, headers, body, task)}
 
 
 def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
@@ -247,22 +247,22 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
     return status_of(NAME, body, task_id, own)
 
 
-def _status_v1(answer: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
+def _status_v1(response: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
     """Return the status of a task of v1. For a finished one it is the request for the file, unless a relay has stated
     its URL beside the id of the file.
     """
-    problem = _error_of(answer)
-    if problem is not None and answer.status == "":
+    problem = _error_of(response)
+    if problem is not None and response.status == "":
         return refused(_status_of(problem), headers, problem, TABLE)
     error = problem or ProviderError()
     code = text(error.code if not isinstance(error.code, float) else None)
-    is_own = answer.task_id is not None or answer.file_id is not None  # not the envelope of a relay
-    own = OwnTask(word=answer.status or "" if is_own else "", message=error.message, code=code)
+    is_own = response.task_id is not None or response.file_id is not None  # not the envelope of a relay
+    own = OwnTask(word=response.status or "" if is_own else "", message=error.message, code=code)
     status = status_of(NAME, body, task.id, own)
     if isinstance(status, UmgError) or status.state != SUCCEEDED or status.results:
         return status
-    if text(answer.file_id):
-        return get_request(f"{FILES}?file_id={quote(text(answer.file_id), safe='')}")
+    if text(response.file_id):
+        return get_request(f"{FILES}?file_id={quote(text(response.file_id), safe='')}")
     return status
 
 
@@ -293,12 +293,12 @@ def _read_error(body: bytes) -> ProviderError:
     return error
 
 
-def _error_of(answer: ResponseBody) -> ProviderError | None:
+def _error_of(response: ResponseBody) -> ProviderError | None:
     """Return the error that a response with HTTP status 200 states; None for a success."""
-    base = answer.base_resp
+    base = response.base_resp
     if base is not None and text(base.status_code) not in OK:
         return ProviderError(message=base.status_msg or "", code=text(base.status_code))
-    if (value := error_of(answer.error)) is not None:
+    if (value := error_of(response.error)) is not None:
         return as_error(value)
     return None
 
