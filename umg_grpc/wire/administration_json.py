@@ -1,4 +1,4 @@
-"""JSON of the administration API: its answers are the messages of `umg.v1.AdminService` as in `protobuf_json.py`; the
+"""JSON of the administration API: its responses are the messages of `umg.v1.AdminService` as in `protobuf_json.py`; the
 bodies of its requests are defined here.
 
 In a request null is the same as an absent field, except in a change of settings: there an absent field keeps its value,

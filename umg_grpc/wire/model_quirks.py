@@ -151,7 +151,7 @@ def cannot_search(quirks: Quirks) -> bool:
 def check_search(request: pb.GenerateRequest) -> None:
     """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs, towards a provider that cannot make it.
 
-    Beside functions a search that the tool choice does not force is one of several ways to an answer, which agents
+    Beside functions a search that the tool choice does not force is one of several ways to a response, which agents
     always declare: there it is left out and reported.
     """
     if not requests_search(request) or (has_functions(request) and not chooses_search(request)):

@@ -1,4 +1,4 @@
-"""Tasks of videos and images in the answers of relays, which pass on words, members and whole answers of the maker
+"""Tasks of videos and images in the responses of relays, which pass on words, members and whole responses of the maker
 behind them.
 
 Each protocol reads the members of its own maker first. Facts that these do not state are looked up here, by the tables
@@ -28,11 +28,11 @@ _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedTask:
-    """Task as an answer of any shape states it; "" and None for facts that it does not state."""
+    """Task as a response of any shape states it; "" and None for facts that it does not state."""
 
     id: str = ""
     request_id: str = ""
-    """Id of the request, which is that of the task if the answer has no other and no error."""
+    """Id of the request, which is that of the task if the response has no other and no error."""
     word: str = ""
     meaning: Meaning | None = None
     progress: Written = None
@@ -41,7 +41,7 @@ class RelayedTask:
     reason: str = ""
     code: str = ""
     has_error: bool = False
-    """Whether the answer states an error, or a code other than success."""
+    """Whether the response states an error, or a code other than success."""
     addresses: Sequence[str] = ()
     """Addresses of the files: URLs, data URLs, or paths at the relay."""
     encoded: Sequence[str] = ()
@@ -52,7 +52,7 @@ _ANY = msgspec.json.Decoder()
 
 
 def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
-    """Return the task in an answer of any shape. `task_id`: selects one task of a list; "" for the first.
+    """Return the task in a response of any shape. `task_id`: selects one task of a list; "" for the first.
 
     Raise UmgError(UPSTREAM_FAILED) for a body that is not JSON.
     """

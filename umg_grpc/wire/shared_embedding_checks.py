@@ -35,7 +35,7 @@ def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
     return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
 
 
-# --- the answer
+# --- the response
 
 DecodedT = TypeVar("DecodedT")
 RawT = TypeVar("RawT")

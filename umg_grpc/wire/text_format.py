@@ -127,7 +127,7 @@ class StreamDecoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the format's end marker was received, so that later bytes do not belong to the answer."""
+        """Whether the format's end marker was received, so that later bytes do not belong to the response."""
         ...
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
@@ -191,7 +191,7 @@ class TextFormat:
     """
     has_no_output: Callable[[bytes], bool]
     """Whether complete frames at the start of a stream, as `passthrough_decoder` returns them, hold no part of the
-    answer. False for frames that cannot be decoded.
+    response. False for frames that cannot be decoded.
     """
     objects: ObjectRules
     """Rules that find the members of a body which name objects in the provider's account."""

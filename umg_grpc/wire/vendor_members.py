@@ -9,7 +9,7 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format import UpstreamRequest
 
 CONVERTED = frozenset({"encoding_format"})
-"""Members that are left out without a loss: the answer is converted to the form that the caller selected."""
+"""Members that are left out without a loss: the response is converted to the form that the caller selected."""
 
 
 def fit_members(encoded: UpstreamRequest, request: object, dialect: EmbeddingDialect) -> UpstreamRequest:

@@ -97,7 +97,7 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
 
 
 def _text(raw: msgspec.Raw, at: str) -> str:
-    """Return a member that is a text in the answers of some providers; "" for any other value."""
+    """Return a member that is a text in the responses of some providers; "" for any other value."""
     return parse(str, raw, at) if bytes(raw).startswith(b'"') else ""
 
 

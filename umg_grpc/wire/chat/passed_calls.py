@@ -1,4 +1,4 @@
-"""Repair of tool calls in passed-through chat answers: several calls with one index, calls without an id or a list,
+"""Repair of tool calls in passed-through chat responses: several calls with one index, calls without an id or a list,
 arguments as an object, and a name that each piece of a call repeats.
 """
 

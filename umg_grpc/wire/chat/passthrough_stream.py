@@ -114,7 +114,7 @@ class PassthroughDecoder(FrameDecoder):
     It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
     events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
     out. Tool calls that have the same index get different ones, and choices and calls in forms that typed clients
-    cannot read are repaired. Additional choices for one candidate are joined to the first one, and an answer that
+    cannot read are repaired. Additional choices for one candidate are joined to the first one, and a response that
     failed raises an error.
     """
 
@@ -128,7 +128,7 @@ class PassthroughDecoder(FrameDecoder):
         self._numbers = CallNumbers()
         self._called = False  # whether a tool was called, which overrides the provider's finish reason
         self._usage: pb.Usage | None = None
-        self._failed: UmgError | None = None  # error of an answer that failed, raised with its usage at the end
+        self._failed: UmgError | None = None  # error of a response that failed, raised with its usage at the end
         self._is_split = False  # whether one candidate comes as several choices
         self._joint_reason: str | None = None  # finish reason of these, sent at the end
 
@@ -216,7 +216,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _readable(self, event: sse.SseEvent, chunk: PassedChunk) -> tuple[sse.SseEvent, PassedChunk]:
         """Return the event of a chunk with choices that typed clients can read, and the chunk decoded from it;
-        unchanged for an answer that failed, which its finish reason states.
+        unchanged for a response that failed, which its finish reason states.
         """
         reasons = [choice.finish_reason for choice in chunk.choices or () if choice.finish_reason]
         if wants_one(self._request) and any(failed_response(Ended(reason)) for reason in reasons):
@@ -254,7 +254,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
         """Read the finish reason of a candidate: append the canonical event for its end to `events`, or keep the error
-        of an answer that failed until its usage has been received.
+        of a response that failed until its usage has been received.
         """
         if reason not in FINISH_REASONS and wants_one(self._request):
             self._failed = self._failed or failed_response(Ended(reason))

@@ -1,5 +1,5 @@
 """State of reasoning in members that providers of the chat format have added to its messages and calls
-(`knowledge.reasoning_carriers`): read from answers, joined from the pieces of a stream, and put back in requests.
+(`knowledge.reasoning_carriers`): read from responses, joined from the pieces of a stream, and put back in requests.
 
 The canonical form is a `ReasoningState` of the format `chat`: its data is the base64 of a JSON object that has each
 carrier's value by the name of the carrier.
@@ -50,7 +50,7 @@ _OPAQUE_TEXT = re.compile(
 )
 
 _MARKS = (b'"reasoning_', b"thought_signature", b'"thinking_blocks"', b'"encrypted_content"')
-"""Bytes of which each answer with reasoning has one, and few others do."""
+"""Bytes of which each response with reasoning has one, and few others do."""
 _UNRETURNED = re.compile(
     rb'"(?:reasoning_content|thought_signatures?|%b)" ?: ?(?!null|""|\[\]|\{\})[^ ]'
     % b"|".join(name.encode() for name in MESSAGE_MEMBERS if not name.startswith("provider_"))
@@ -139,7 +139,7 @@ def hidden_reasoning(state: State) -> pb.Part:
 
 
 def from_canonical(state: pb.ReasoningState) -> State:
-    """Return the state of a part; {} for a state of another format, and for data that no answer had."""
+    """Return the state of a part; {} for a state of another format, and for data that no response had."""
     if state.format != "chat":
         return {}
     try:

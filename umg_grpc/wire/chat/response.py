@@ -82,7 +82,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a chat response can contain a part of an answer. True for a web search of the provider, which the
+    """Return whether a chat response can contain a part of a response. True for a web search of the provider, which the
     response contains as its sources.
     """
     match part.WhichOneof("kind"):
@@ -160,7 +160,7 @@ def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
-    """Return the media of an answer as members of a message: `audio`, and the extension `images`, since chat has no
+    """Return the media of a response as members of a message: `audio`, and the extension `images`, since chat has no
     field for images; {} without media.
     """
     fields, images = JsonObject(), list[JsonObject]()

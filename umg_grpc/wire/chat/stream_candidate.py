@@ -68,7 +68,7 @@ class _Call:
 
 
 class StreamCandidate(PartEmitter):
-    """Decoder of the deltas of one candidate (one of several alternative answers), with the state of its parts: the
+    """Decoder of the deltas of one candidate (one of several alternative responses), with the state of its parts: the
     open text or reasoning, its tool calls, its audio.
     """
 
@@ -183,7 +183,7 @@ class StreamCandidate(PartEmitter):
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
         """Yield the events of `PartEmitter.switch`, with the reasoning state that was received at the end of the
-        reasoning. A state without reasoning waits for a call or the end, so that an answer without reasoning begins
+        reasoning. A state without reasoning waits for a call or the end, so that a response without reasoning begins
         with its text.
         """
         if self._carried and self._kind == "reasoning" and kind != "reasoning":

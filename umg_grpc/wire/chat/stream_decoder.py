@@ -94,7 +94,7 @@ class TranslatingDecoder(EventDecoder):
     def _choice(self, choice: ChunkChoice, position: int) -> Iterator[pb.GenerateEvent]:
         index = position if choice.index is None else choice.index
         if index and wants_one(self._request):
-            index = 0  # an answer that is split over several choices
+            index = 0  # a response that is split over several choices
         candidate = self._candidates.get(index)
         if candidate is None:
             candidate = self._candidates[index] = StreamCandidate(index, self._request, self._has_halves, self._inputs)

@@ -29,8 +29,8 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one choice (one of several alternative answers) whose chunks are being sent: its tool calls, the lengths
-    of its texts, and citations that are sent at the end.
+    """State of one choice (one of several alternative responses) whose chunks are being sent: its tool calls, the
+    lengths of its texts, and citations that are sent at the end.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Files of an answer that stay in the base64 of the provider, for a caller that gets base64 too.
+"""Files of a response that stay in the base64 of the provider, for a caller that gets base64 too.
 
 Decoding a file of megabytes, copying it into a message and encoding it again takes many milliseconds of the event loop.
 `CutBody` cuts the base64 out of a JSON body while it is received, and checks it piece by piece. The decoder of the
@@ -114,7 +114,7 @@ class EncodedFiles:
         return self._files[int.from_bytes(data[-_INDEX_BYTES:])]
 
     def clear(self) -> None:
-        """Release the files once the answer was sent: the notes of the last call on a connection, which contain them,
+        """Release the files once the response was sent: the notes of the last call on a connection, which contain them,
         stay in memory until its next call.
         """
         self._files.clear()

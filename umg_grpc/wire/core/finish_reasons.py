@@ -1,4 +1,4 @@
-"""Canonical finish reasons of the words of vendors, and the error for an answer that failed."""
+"""Canonical finish reasons of the words of vendors, and the error for a response that failed."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -33,7 +33,7 @@ FAILURES: Mapping[Meaning, Failure] = {
     "outage": Failure.TRANSIENT,
     "overloaded": Failure.OVERLOADED,
 }
-"""Meanings of failed answers -> consequence for further attempts."""
+"""Meanings of failed responses -> consequence for further attempts."""
 MAX_WORD_CHARACTERS = 80
 
 
@@ -57,7 +57,7 @@ def unknown_word(word: str) -> str:
 
 
 class Ended(NamedTuple):
-    """End of one candidate of an answer, as the provider states it."""
+    """End of one candidate of a response, as the provider states it."""
 
     word: str | None
     """Finish reason; None if it was left out."""
@@ -76,9 +76,9 @@ class Ended(NamedTuple):
 
 
 def failed_response(*ends: Ended) -> UmgError | None:
-    """Return the error of an answer all of whose candidates failed; None for any other answer.
+    """Return the error of a response all of whose candidates failed; None for any other response.
 
-    An answer with output is an error too: agents take partial output without an error for a complete turn.
+    A response with output is an error too: agents take partial output without an error for a complete turn.
     """
     failures = [end.failure for end in ends]
     if not failures or None in failures:

@@ -141,8 +141,8 @@ def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
 
 
 def any_value(raw: Raw) -> object:
-    """Return a raw member of a provider's answer decoded, with U+FFFD for halves of characters; the text of the JSON if
-    it cannot be decoded, for example for a number beyond the range of a double.
+    """Return a raw member of a provider's response decoded, with U+FFFD for halves of characters; the text of the JSON
+    if it cannot be decoded, for example for a number beyond the range of a double.
     """
     try:
         return decode(_ANY, bytes(raw))

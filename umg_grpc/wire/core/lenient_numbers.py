@@ -17,8 +17,8 @@ def as_number(tokens: Count) -> float | None:
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no answer: some
-    providers send -1 for a value that they did not count. 0 for None.
+    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no response:
+    some providers send -1 for a value that they did not count. 0 for None.
     """
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
@@ -26,8 +26,8 @@ def count(tokens: Count) -> int:
 
 
 def completed(input_tokens: Count, output_tokens: Count, total: Count) -> tuple[Count, Count]:
-    """Return the tokens of the prompt and of the answer; one that the provider left out is the difference of the other
-    to the total, None without a total.
+    """Return the tokens of the prompt and of the response; one that the provider left out is the difference of the
+    other to the total, None without a total.
     """
     if (number := as_number(total)) is None:
         return input_tokens, output_tokens

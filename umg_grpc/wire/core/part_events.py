@@ -1,4 +1,4 @@
-"""Events for the parts of an answer (text, reasoning, tool call) while a provider's stream is decoded."""
+"""Events for the parts of a response (text, reasoning, tool call) while a provider's stream is decoded."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 
 class PartEvents:
-    """Factory of the canonical events for the parts of one candidate (one of several alternative answers); it numbers
+    """Factory of the canonical events for the parts of one candidate (one of several alternative responses); it numbers
     the parts in the order of their start.
     """
 

@@ -1,4 +1,4 @@
-"""The required format of an answer (JSON, or JSON by a schema) as a vendor accepts it: enforced by the vendor, or by
+"""Required format of a response (JSON, or JSON by a schema) as a vendor accepts it: enforced by the vendor, or by
 instructions in the prompt.
 """
 
@@ -23,7 +23,7 @@ _BY_SCHEMA = "Answer with JSON that is valid for this JSON schema, and nothing e
 
 
 class FittedFormat(NamedTuple):
-    """Format of the answer as a provider gets it."""
+    """Format of the response as a provider gets it."""
 
     form: Literal["json_schema", "json_object", ""]
     """Format that the provider enforces; "" for none."""
@@ -35,12 +35,12 @@ class FittedFormat(NamedTuple):
 
 
 def requires_json(chosen: pb.ResponseFormat) -> bool:
-    """Return whether the answer must be JSON, by a schema or any."""
+    """Return whether the response must be JSON, by a schema or any."""
     return chosen.WhichOneof("kind") in {"json", "json_schema"}
 
 
 def fit_format(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> FittedFormat:
-    """Return the format of an answer that must be JSON, as the vendor accepts it.
+    """Return the format of a response that must be JSON, as the vendor accepts it.
 
     `report`: collects the constraints that the vendor does not enforce. Raise UmgError(INVALID_FIELD) for a schema that
     is not JSON.
@@ -84,7 +84,7 @@ def _instruction(described: pb.JsonSchemaFormat) -> str:
 
 
 def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> FittedFormat | None:
-    """Return the format of the answer for a body in the provider's own format, if it must change; else None. All
+    """Return the format of the response for a body in the provider's own format, if it must change; else None. All
     changes are reported.
     """
     chosen, dialect = request.response_format, quirks.schema_dialect

@@ -144,7 +144,7 @@ class StopCutter:
         self._expected = max(1, candidate_count)
         self._candidates: dict[int, _Candidate] = {}
         self._usage: pb.Usage | None = None
-        self._is_complete = False  # whether the provider's answer ended within the last read
+        self._is_complete = False  # whether the provider's response ended within the last read
         self.stopped = False
         """Whether each candidate has ended, at least one at a stop sequence, so that the provider need not go on."""
 
@@ -249,7 +249,7 @@ def _rest(candidate: _Candidate, index: int, part: int) -> Iterator[pb.GenerateE
 
 
 class StoppingDecoder:
-    """Decoder of a provider's stream that ends the answer at local stop sequences. One instance per stream."""
+    """Decoder of a provider's stream that ends the response at local stop sequences. One instance per stream."""
 
     def __init__(self, decoder: StreamDecoder, sequences: tuple[str, ...], candidate_count: int) -> None:
         self._decoder = decoder
@@ -257,7 +257,7 @@ class StoppingDecoder:
 
     @property
     def stopped(self) -> bool:
-        """Whether the answer ended at a stop sequence, although the provider's stream goes on."""
+        """Whether the response ended at a stop sequence, although the provider's stream goes on."""
         return self._cutter.stopped
 
     @property

@@ -261,7 +261,7 @@ def _apply_start(response: pb.GenerateResponse, started: pb.GenerationStarted) -
 
 
 class _Candidate:
-    """Candidate (one of several alternative answers) of a response that is being collected."""
+    """Candidate (one of several alternative responses) of a response that is being collected."""
 
     def __init__(self) -> None:
         self._parts: dict[int, _Part] = {}

@@ -26,12 +26,12 @@ DECODED = b"", 0
 
 
 class _Decoder:
-    """State of the decoder of one provider's stream: the request, the splitter of events, the end of the answer, and an
-    error that the next call raises because there was output before it in the same read.
+    """State of the decoder of one provider's stream: the request, the splitter of events, the end of the response, and
+    an error that the next call raises because there was output before it in the same read.
     """
 
-    done = False  # whether the end of the answer was received
-    _started = False  # whether the event or frame that starts the answer was decoded
+    done = False  # whether the end of the response was received
+    _started = False  # whether the event or frame that starts the response was decoded
     _failure: UmgError | None = None
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -58,7 +58,7 @@ class EventDecoder(_Decoder, ABC):
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return a message with the remaining events at the end of the stream; None if there are none. Raise
-        UmgError(UPSTREAM_CUT) for an incomplete answer.
+        UmgError(UPSTREAM_CUT) for an incomplete response.
         """
         message = (None if self.done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
         if self._failure is not None:
@@ -107,13 +107,13 @@ class EventDecoder(_Decoder, ABC):
     @abstractmethod
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         """Return the canonical events for one event of the provider, whose data is not None. An implementation sets
-        `done` at the last event of the answer, and raises UmgError for an error event.
+        `done` at the last event of the response, and raises UmgError for an error event.
         """
 
     @abstractmethod
     def _finish(self) -> Iterator[pb.GenerateEvent]:
         """Yield the last events of a stream that ended without an end marker. An implementation raises
-        UmgError(UPSTREAM_CUT) for an incomplete answer.
+        UmgError(UPSTREAM_CUT) for an incomplete response.
         """
 
 
@@ -122,7 +122,7 @@ class FrameDecoder(_Decoder, ABC):
     that the service needs, for example the usage. Each format has a subclass; one instance per stream.
     """
 
-    _early: list[bytes] | None = None  # frames that are held back until the answer has started
+    _early: list[bytes] | None = None  # frames that are held back until the response has started
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """Return a message with the frames that are complete with the bytes of one read; None if there are none. Raise
@@ -140,7 +140,7 @@ class FrameDecoder(_Decoder, ABC):
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return a message with the remaining frames at the end of the stream, and the end marker if the provider left
-        it out; None if there are none. Raise UmgError(UPSTREAM_CUT) for an incomplete answer.
+        it out; None if there are none. Raise UmgError(UPSTREAM_CUT) for an incomplete response.
         """
         message = None
         if self._failure is None and not self.done and (rest := self._splitter.rest()):
@@ -208,7 +208,7 @@ class FrameDecoder(_Decoder, ABC):
 
     def _comment(self, frame: bytes) -> bytes:
         """Return a frame without data in the form to be passed through: a comment, which keeps the connection alive,
-        unchanged; b"" for any other, since it breaks clients, and before the answer has started.
+        unchanged; b"" for any other, since it breaks clients, and before the response has started.
         """
         return frame if self._started and frame.startswith(b":") else b""
 
@@ -223,13 +223,13 @@ class FrameDecoder(_Decoder, ABC):
     @abstractmethod
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """Return a frame with data in the form to be passed through, b"" to omit it; append the canonical events that
-        the service needs to `events`. Set `done` at the last frame of the answer; raise UmgError for an error event.
+        the service needs to `events`. Set `done` at the last frame of the response; raise UmgError for an error event.
         """
 
     @abstractmethod
     def _end(self) -> bytes:
         """Return the end marker that the provider left out, b"" for a format without one. An implementation raises
-        UmgError(UPSTREAM_CUT) for an incomplete answer.
+        UmgError(UPSTREAM_CUT) for an incomplete response.
         """
 
 

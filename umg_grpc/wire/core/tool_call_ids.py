@@ -1,6 +1,6 @@
 """Ids of tool calls, which pair calls with their results.
 
-Clients expect each id once in a conversation, but some providers count from `call_0` again in every answer. A
+Clients expect each id once in a conversation, but some providers count from `call_0` again in every response. A
 repeated id gets an end for the client (`call_0_umg_repeat2`), which requests to providers do not have. The end is the
 only record of the renaming, so that any process can undo it.
 """
@@ -56,14 +56,14 @@ class CallIdPlaces:
     mark: bytes
     """Bytes that every body and event with a tool call contains."""
     answers: tuple[Path, ...]
-    """In the body of an answer, and in the data of an event of a stream."""
+    """In the body of a response, and in the data of an event of a stream."""
     requests: tuple[Path, ...] = ()
     """In the body of a request; empty for a format whose providers require different ids for all calls of a request,
     so that they are sent the renamed ids.
     """
 
     def renamed_body(self, body: bytes, names: Mapping[str, str]) -> bytes:
-        """Return the body of an answer, or the data of an event, with the ids in `names` (old id -> new id)
+        """Return the body of a response, or the data of an event, with the ids in `names` (old id -> new id)
         replaced.
         """
         return bytes(edit_texts(Raw(body), self.answers, lambda call_id: names.get(call_id, call_id)))

@@ -37,7 +37,7 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
     """Record the top-level fields of a body that the gateway does not know in `notes`. `unknown`: their names.
-    `harmless`: names of fields without which the answer is the same.
+    `harmless`: names of fields without which the response is the same.
 
     If the request is translated to another format, harmless fields are left out and reported. Any other field may
     change the meaning, so that the request is rejected instead.

@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
 
     reason: "pb.ErrorReason.ValueType"
     status: int = 0
-    """HTTP status; of an error inside an answer with status 200, the status that the error states."""
+    """HTTP status; of an error inside a response with status 200, the status that the error states."""
     error: ProviderError = ProviderError()
     fault: str = ""
     """Part that failed when a connection was opened: PROXY, DNS or TLS; "" for any other failure."""

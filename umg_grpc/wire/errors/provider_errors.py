@@ -43,7 +43,7 @@ def is_error(raw: Raw) -> bool:
 
 
 def is_ok(code: object) -> bool:
-    """Return whether the code of an answer means success, or is absent."""
+    """Return whether the code of a response means success, or is absent."""
     return code is None or str(code).strip().lower() in OK_CODES
 
 
@@ -59,14 +59,14 @@ def unreadable(why: str = "") -> UmgError:
 
 
 def no_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError:
-    """Return the error for a response with status 200 that holds no answer: the one that it states, as some providers
+    """Return the error for a response with status 200 that holds no output: the one that it states, as some providers
     do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
     """
     return failure_in_response(body, table, too_long=too_long) or unreadable(NO_RESPONSE)
 
 
 def failure_in_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
-    """Return the error that a body or an event without an answer states by a code and a message; None if it states
+    """Return the error that a body or an event without a response states by a code and a message; None if it states
     none.
     """
     if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either

@@ -8,7 +8,7 @@ from umg_grpc.wire.errors.http_status import http_status
 
 
 def stream_error_hints(error: UmgError, face: str = "", *, has_begun: bool) -> JsonObject:
-    """Return the members `status`, the HTTP status that the call would have had if no part of the answer was sent
+    """Return the members `status`, the HTTP status that the call would have had if no part of the response was sent
     (`has_begun` is false), and `retry_after`, the whole seconds to wait before a retry, if they are known.
     `face`: wire format of the caller, "" for any format.
     """

@@ -31,7 +31,7 @@ class ImageStreamDecoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the end of the stream was received, so that later bytes do not belong to the answer."""
+        """Whether the end of the stream was received, so that later bytes do not belong to the response."""
         ...
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
@@ -75,7 +75,7 @@ class ImageProtocol:
     encode_request: ImageRequestEncoder
     """All files are inline, or addresses that the provider fetches: `HttpImages` fetches the others before."""
     decode_response: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse]
-    """(body, request). Raises UmgError for an error with status 200, an answer without images, or one that cannot be
+    """(body, request). Raises UmgError for an error with status 200, a response without images, or one that cannot be
     decoded.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]

@@ -46,7 +46,7 @@ def returned_state(text: str) -> pb.ReasoningState:
 
 
 def provider_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (data of a provider that belongs to its reasoning) in an answer of a provider of this
+    """Return the reasoning state (data of a provider that belongs to its reasoning) in a response of a provider of this
     format.
     """
     return pb.ReasoningState(format="messages", data=text)
@@ -92,7 +92,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
-    """Decode the content blocks of a provider's answer into `message.parts`.
+    """Decode the content blocks of a provider's response into `message.parts`.
     Raise UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
     """
     try:
@@ -299,7 +299,7 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return a function that decodes the tool calls in a provider's answer: like `read_block`, but a call without
+    """Return a function that decodes the tool calls in a provider's response: like `read_block`, but a call without
     `input` has an empty object as its input.
     """
 

@@ -54,10 +54,10 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `output_config` with the JSON schema that the request requires of the answer; {} if it requires none.
+    """Return `output_config` with the JSON schema that the request requires of the response; {} if it requires none.
 
     Any JSON without a schema, and a schema that the provider cannot enforce, is required by a line at the end of the
-    system prompt of `turns`. Raise UmgError(UNTRANSLATABLE) for a format of the answer that is an enumeration.
+    system prompt of `turns`. Raise UmgError(UNTRANSLATABLE) for a format of the response that is an enumeration.
     `report`: collects the settings that are left out or changed.
     """
     form = request.response_format
@@ -77,10 +77,10 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 
 
 def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
-    """Return `max_tokens` for the answer, and the reasoning options `planned`, with fewer reasoning tokens if the
+    """Return `max_tokens` for the response, and the reasoning options `planned`, with fewer reasoning tokens if the
     model's own limit requires that.
 
-    Reasoning tokens count as part of the answer: a limit of the caller below the reasoning budget is raised, and
+    Reasoning tokens count as part of the response: a limit of the caller below the reasoning budget is raised, and
     reported.
     `quirks`: restrictions of the provider's model.
     """

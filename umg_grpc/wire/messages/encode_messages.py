@@ -111,7 +111,7 @@ class MessageEncoder:
 
     def _keeps_place(self, message: pb.Message, index: int) -> bool:
         """Return whether instructions are a turn of their own: those of a caller of this format, and those between a
-        turn of the user and the model's answer to it, where newer models take them. `index`: of the message.
+        turn of the user and the model's response to it, where newer models take them. `index`: of the message.
         """
         if self._quirks.system_place is None:
             return message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"

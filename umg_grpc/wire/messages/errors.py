@@ -80,7 +80,7 @@ decode_error = partial(provider_errors.decode_error, table=TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the error that the caller gets for an error object that a provider sent in an answer with status 200, or
+    """Return the error that the caller gets for an error object that a provider sent in a response with status 200, or
     in an event of a stream. Raise ValueError or RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

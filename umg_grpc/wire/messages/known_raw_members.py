@@ -18,12 +18,12 @@ HARMLESS = frozenset(
         "workspace_id",
     }
 )
-"""Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""
+"""Top-level fields without canonical form that change no response: left out and reported when a body is translated."""
 
 REFUSED = frozenset(
     {
         "billing_policy",  # the account to bill
-        "compaction",  # the answer is a summary of the conversation
+        "compaction",  # the response is a summary of the conversation
         "inference_geo",  # the places where the data may go
     }
 )

@@ -2,7 +2,7 @@
 messages format.
 
 A stored conversation is the body that a caller without threads would send: `system`, `tools`, and the turns followed by
-the answer.
+the response.
 """
 
 import msgspec
@@ -91,7 +91,7 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 def stored_conversation(body: bytes, response: bytes) -> bytes:
     """Return a conversation as JSON, to be stored: the messages, tools and system prompt of `body`, and the model's
-    answer.
+    response.
     `body`: request with all messages of the conversation. Cache marks of messages are removed, since a later request
     may have only four.
     """

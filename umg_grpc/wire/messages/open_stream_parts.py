@@ -1,4 +1,4 @@
-"""State of the parts of a streamed answer while they are encoded as content blocks."""
+"""State of the parts of a streamed response while they are encoded as content blocks."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from umg_grpc.wire.core.tool_arguments import BLANK
 
 
 class OpenPart:
-    """Part of a streamed answer of which content blocks are being written: its index, its content so far, its open
+    """Part of a streamed response of which content blocks are being written: its index, its content so far, its open
     block, and arguments that are kept until they are known to be a JSON object.
     """
 

@@ -1,4 +1,4 @@
-"""Repair of defects in passed-through messages answers: blocks with the same index or without an end, and no stop
+"""Repair of defects in passed-through messages responses: blocks with the same index or without an end, and no stop
 reason.
 """
 
@@ -79,14 +79,14 @@ class PassedBlocks:
 
 
 def stop_frame(reason: str, output_tokens: int) -> bytes:
-    """Return the frame with the stop reason that a provider left out. `output_tokens`: those of the answer so far."""
+    """Return the frame with the stop reason that a provider left out. `output_tokens`: those of the response so far."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     event = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": output_tokens}}
     return sse.named_frame(b"message_delta", msgspec.json.encode(event))
 
 
 def with_stop_reason(body: bytes) -> bytes:
-    """Return a complete answer without a stop reason with the one that its content has."""
+    """Return a complete response without a stop reason with the one that its content has."""
     reason = stop_reason(any(block.type == "tool_use" for block in _BODY.decode(body).content or ()))
     members = msgspec.json.decode(body, type=dict[str, Raw])
     members["stop_reason"] = Raw(msgspec.json.encode(reason))
@@ -94,7 +94,7 @@ def with_stop_reason(body: bytes) -> bytes:
 
 
 def stop_reason(calls: bool) -> str:
-    """Return the stop reason of a complete answer. `calls`: whether it calls a tool of the caller."""
+    """Return the stop reason of a complete response. `calls`: whether it calls a tool of the caller."""
     return "tool_use" if calls else "end_turn"
 
 

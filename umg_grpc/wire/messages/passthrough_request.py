@@ -45,7 +45,7 @@ EDITS = {
 
 RULED_OUT = ("temperature", "top_p", "top_k", "max_output_tokens")  # fields that thinking rules out in part
 
-# Prefixes in content that a translated answer made the caller return.
+# Prefixes in content that a translated response made the caller return.
 _GATEWAY_PREFIXES = (b'"' + PREFIX.encode(), b'"' + OUR_CALL.encode())
 _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
@@ -165,15 +165,15 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
     return is_present(raw) and parse(_Thinking, raw, "thinking").type in {"enabled", "adaptive"}
 
 
-# --- content from translated answers of other formats
+# --- content from translated responses of other formats
 
 
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
     """Remove the blocks of `messages` that a provider rejects: reasoning state of other formats, unsigned reasoning,
     and searches that providers of other formats ran.
 
-    If the last answer loses its reasoning by that, thinking is disabled too: the provider would reject its tool calls.
-    `report`: collects the content that is removed.
+    If the last response loses its reasoning by that, thinking is disabled too: the provider would reject its tool
+    calls. `report`: collects the content that is removed.
     """
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False

@@ -118,7 +118,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
         """Append the canonical events for the stop reason (once per stream) and the usage in a `message_delta` event to
-        `events`. Raise UmgError for the reason of an answer that failed, which is no word of this format.
+        `events`. Raise UmgError for the reason of a response that failed, which is no word of this format.
         """
         ending = decoded.delta or Ending()
         is_known = ending.stop_reason in FINISH_REASONS

@@ -21,7 +21,7 @@ MODES = {
 MIN_BUDGET = 1025  # "greater than 1024" (text document, Limits); the vendor takes 1024 too
 DEFAULT_BUDGET = 8192
 
-# Effort -> (reasoning tokens, maximum share of the answer): tokens as other gateways set them, shares as the document
+# Effort -> (reasoning tokens, maximum share of the response): tokens as other gateways set them, shares as the document
 # does (chat, `reasoning_effort`).
 BUDGETS = {
     "minimal": (MIN_BUDGET, 0.1),
@@ -197,7 +197,7 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
     """Return the reasoning options `planned`, or disabled thinking (reported) if the provider would reject them.
-    `forced`: whether the model must call a tool. `lacks_reasoning`: whether the answer that the model continues has
+    `forced`: whether the model must call a tool. `lacks_reasoning`: whether the response that the model continues has
     called a tool, and the reasoning before the call is missing.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):

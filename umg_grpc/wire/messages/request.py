@@ -32,7 +32,7 @@ PATH = "/messages"
 
 KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
-# Fields that no provider of the format has. Without the indispensable ones the answer would be another.
+# Fields that no provider of the format has. Without the indispensable ones the response would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
 UNSUPPORTED = (
     "seed",
@@ -208,13 +208,13 @@ def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateReques
 
 
 def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field of another format without which the answer would be
-    different; report the other fields that this format does not have in `report`.
-    `notes`: facts that the decoder recorded about the caller's body.
+    """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field of another format without which the response would
+    be different; report the other fields that this format does not have in `report`. `notes`: facts that the decoder
+    recorded about the caller's body.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     reject_several_candidates(request)
-    # the gateway itself stores answers of the responses format
+    # the gateway itself stores responses of the responses format
     if request.store and request.source.format != "responses":
         report.drop("store")
     if set(request.output_modalities) - {"text"}:

@@ -31,7 +31,7 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usa
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
     """Encode a response for a caller; return the provider's own body if it has this format.
-    Of several candidates only the first is encoded: this format has one answer. `request` is not used.
+    Of several candidates only the first is encoded: this format has one response. `request` is not used.
     """
     if response.source.format == "messages":
         return response.source.body
@@ -53,7 +53,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain a part. True for media, which a text replaces."""
+    """Return whether a response of this format can contain a part. True for media, which a text replaces."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return encode_server_call(part.server_tool_call, "") is not None
@@ -68,7 +68,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """Return the body of the answer to a token counting call."""
+    """Return the body of the response to a token counting call."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 
@@ -76,7 +76,7 @@ def encode_count(input_tokens: int) -> bytes:
 
 
 class ProviderMessage(Head, kw_only=True):
-    """Body of a provider's answer, with the fields that are decoded."""
+    """Body of a provider's response, with the fields that are decoded."""
 
     content: list[Raw] | None = None
 
@@ -86,7 +86,7 @@ MESSAGE = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete answer of a provider into a canonical response.
+    """Decode a complete response of a provider into a canonical response.
     `pass_`: whether its body is passed through, so that the content is not decoded. Raise UmgError(UPSTREAM_FAILED) for
     a body that cannot be decoded; the provider's error for a body that is one in spite of its HTTP status.
     """

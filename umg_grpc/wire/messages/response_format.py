@@ -1,4 +1,4 @@
-"""The required format of an answer (`output_config.format`) in requests to a messages provider, or its instructions."""
+"""Required format of a response (`output_config.format`) in requests to a messages provider, or its instructions."""
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +10,7 @@ from umg_grpc.wire.core.response_formats import ANY_JSON, FIELD, FittedFormat, f
 from umg_grpc.wire.dropped_fields_report import Report
 
 VENDOR_DIALECT: SchemaDialect = "claude"
-"""Dialect for providers of unknown dialect: only this vendor defines schemas of answers in the format, and all other
+"""Dialect for providers of unknown dialect: only this vendor defines schemas of responses in the format, and all other
 providers accept its subset.
 """
 
@@ -23,7 +23,7 @@ def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | N
 
 
 def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> tuple[JsonObject, str]:
-    """Return (`output_config`, instruction) for an answer that must be JSON: {} where only an instruction requires it,
+    """Return (`output_config`, instruction) for a response that must be JSON: {} where only an instruction requires it,
     and "" where none is needed. `report`: collects the settings that are left out or changed.
     """
     described = request.response_format.json_schema
@@ -43,8 +43,8 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
-    `report`: collects all changes.
+    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
+    byte. `report`: collects all changes.
     """
     if (fitted := fit_own_response(request, quirks, report)) is None:
         return

@@ -166,7 +166,7 @@ def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObjec
 
 
 def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Return the result of a tool that a provider ran as a block of an answer; None for a result that this format
+    """Return the result of a tool that a provider ran as a block of a response; None for a result that this format
     cannot express. `response_id`: part of the id that a search by a provider of another format gets.
     """
     from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)

@@ -21,7 +21,7 @@ FINISH_REASONS = own_reasons("messages")
 FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
     pb.FINISH_REASON_CONTENT_FILTER: "refusal",
     pb.FINISH_REASON_RECITATION: "refusal",
-    # reasons without a name in this format: the answer must not look complete
+    # reasons without a name in this format: the response must not look complete
     pb.FINISH_REASON_OTHER: "max_tokens",
     pb.FINISH_REASON_MALFORMED_CALL: "max_tokens",
 }  # any other reason becomes `end_turn`
@@ -33,14 +33,14 @@ REASONING_SEPARATOR = "\n\n"
 
 
 class StopDetails(Struct):
-    """Member `stop_details` of an answer."""
+    """Member `stop_details` of a response."""
 
     category: str | None = None
     explanation: str | None = None
 
 
 class Ending(Struct, kw_only=True):
-    """Reason why an answer stopped: members of an answer, and of the `delta` of a `message_delta`."""
+    """Reason why a response stopped: members of a response, and of the `delta` of a `message_delta`."""
 
     stop_reason: str | None = None
     stop_sequence: str | None = None
@@ -49,7 +49,7 @@ class Ending(Struct, kw_only=True):
 
 
 class Head(Ending, kw_only=True):
-    """Members of an answer other than its content."""
+    """Members of a response other than its content."""
 
     type: str | None = None
     id: str | None = None
@@ -62,7 +62,7 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str) -> JsonObject:
-    """Return the members that state why an answer ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there
+    """Return the members that state why a response ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there
     is one, `container`.
     `calls`: whether the model called a tool: the reason is then `tool_use`, unless it states another cause.
     `block_reason`: reason why the prompt was blocked, "" if it was not.
@@ -96,7 +96,7 @@ def reasoning_text(reasoning: pb.ReasoningPart) -> str:
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield a part of an answer as content blocks: several for a text with citations, none for an empty part and for
+    """Yield a part of a response as content blocks: several for a text with citations, none for an empty part and for
     one that this format cannot express.
     `response_id` and `index` (position of the part) make the ids of calls without one.
     """
@@ -160,8 +160,8 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media in an answer, since answers of this format are texts: the transcript, else a
-    note with the kind and the address or size. `size`: number of bytes.
+    """Return the text that replaces media in a response, since responses of this format are texts: the transcript, else
+    a note with the kind and the address or size. `size`: number of bytes.
     """
     if media.transcript:
         return media.transcript
@@ -174,7 +174,7 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the reason why an answer ended into `target`, with the stop sequence and the details of a refusal. A
+    """Decode the reason why a response ended into `target`, with the stop sequence and the details of a refusal. A
     reason without a canonical equivalent becomes OTHER, with the provider's name of it beside.
     """
     reason = ending.stop_reason

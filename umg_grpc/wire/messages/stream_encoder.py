@@ -84,12 +84,12 @@ class StreamEncoder:
             ):
                 data = b"%b%b}}" % (self._text_head, _encode(event.text_delta))
                 frames.append(named_frame(b"content_block_delta", data))
-            elif not event.candidate_index:  # this format has one answer
+            elif not event.candidate_index:  # this format has one response
                 frames += self._event(event, events)
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """Return the frames that end a complete answer: the ends of open blocks, the stop reason, the usage, the end
+        """Return the frames that end a complete response: the ends of open blocks, the stop reason, the usage, the end
         marker.
         """
         if self._passes_through or self._closed:

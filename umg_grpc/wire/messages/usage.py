@@ -32,7 +32,7 @@ class ServerToolUse(Struct):
 
 
 class ProviderUsage(Struct):
-    """Member `usage` of an answer, of `message_start` and of `message_delta`."""
+    """Member `usage` of a response, of `message_start` and of `message_delta`."""
 
     input_tokens: Count = None
     output_tokens: Count = None

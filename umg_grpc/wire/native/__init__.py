@@ -18,7 +18,7 @@ from umg_grpc.wire.text_format import TextFormat
 
 
 def encode_count(tokens: int) -> bytes:
-    """Return the body of the answer to a call of `:countTokens`. `tokens`: number of tokens of the request."""
+    """Return the body of the response to a call of `:countTokens`. `tokens`: number of tokens of the request."""
     return msgspec.json.encode({"totalTokens": tokens})
 
 

@@ -23,7 +23,7 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
     """Decode `contents` into `request.messages`, one message for each; a message with an unknown role becomes raw JSON.
 
     Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. Only messages of the model may have no
-    parts: its answers may lack them, and clients send them back. `notes`: receives the members without a canonical
+    parts: its responses may lack them, and clients send them back. `notes`: receives the members without a canonical
     form.
     """
     raw_turns: RawTurns | None = None

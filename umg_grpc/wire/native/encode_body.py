@@ -21,7 +21,7 @@ from umg_grpc.wire.unsupported_fields import report_unsupported
 LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
 SERVICE_TIERS = ("standard", "flex", "priority")
 
-# Fields that no native provider has. Without the indispensable ones the answer would be another.
+# Fields that no native provider has. Without the indispensable ones the response would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "thread")
 UNSUPPORTED = (
     "logit_bias",

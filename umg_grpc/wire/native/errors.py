@@ -86,13 +86,13 @@ TABLE = table_for("native")
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
     """Return the error that the caller gets for a failed call of a provider. `status`, `headers`, `body`: of its
-    answer. `too_long`: field to which an error about the length of the input is attributed.
+    response. `too_long`: field to which an error about the length of the input is attributed.
     """
     return provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for an error object in a chunk, or in an answer with status 200. Raise
+    """Return the error that the caller gets for an error object in a chunk, or in a response with status 200. Raise
     ValueError or RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

@@ -123,7 +123,7 @@ def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
 
     There is one citation for each support and each page that it names; without supports, one of the whole first text
     for each page. `texts`: text parts of the candidate. An object with members of unexpected types has no citations and
-    is kept as raw JSON, so that the answer is not lost.
+    is kept as raw JSON, so that the response is not lost.
     """
     document = replace_halves(bytes(raw))
     try:
@@ -197,7 +197,7 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part of an answer with its citations, to be encoded for a caller, and its position: index among the encoded
+    """Text part of a response with its citations, to be encoded for a caller, and its position: index among the encoded
     parts, and the number of bytes of text before it in that part.
     """
 
@@ -208,7 +208,7 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Return `groundingMetadata` for the text parts of an answer with citations (`cited`) and its search queries; {}
+    """Return `groundingMetadata` for the text parts of a response with citations (`cited`) and its search queries; {}
     without either. A page is one chunk however often it is cited.
 
     `rest`: the provider's own JSON, "" without one: it is returned unchanged if it still has the same citations.

@@ -41,9 +41,9 @@ class PassthroughDecoder(FrameDecoder):
         self._blocked = False
         self._called: set[int] = set()  # candidates that call a tool, which overrides their finish reason
         self._usage: UsageMetadata | None = None
-        self._stated_usage: UsageMetadata | None = None  # the last one, for the error of an answer that failed
+        self._stated_usage: UsageMetadata | None = None  # the last one, for the error of a response that failed
         self._has_content = False
-        self._failed: UmgError | None = None  # error of an answer without content, raised at the end
+        self._failed: UmgError | None = None  # error of a response without content, raised at the end
         self._unfinished: list[Ending] = []  # ends without a reason (FINISH_REASON_UNSPECIFIED)
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
@@ -54,7 +54,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def close(self) -> pb.StreamGenerateResponse | None:
         """Return a message with the remaining frames at the end of the stream; None if there are none. Raise
-        UmgError(UPSTREAM_CUT) if the answer is incomplete.
+        UmgError(UPSTREAM_CUT) if the response is incomplete.
         """
         return self._with_usage(super().close())
 
@@ -65,7 +65,7 @@ class PassthroughDecoder(FrameDecoder):
         return message
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that only continue the answer, with the caller's model id; their length in bytes as
+        """Return (leading frames that only continue the response, with the caller's model id; their length in bytes as
         received). Return `DECODED` (no bytes, length 0) if they have to be decoded.
         """
         if not self._started:
@@ -119,7 +119,7 @@ class PassthroughDecoder(FrameDecoder):
         return self._hold(frame) if self._unfinished and not self._has_content else frame
 
     def _read_reason(self, index: int, ending: Ending, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event for the end of a candidate to `events`. Keep the error of an answer that failed
+        """Append the canonical event for the end of a candidate to `events`. Keep the error of a response that failed
         before any content; one with content is passed through, since its reason is a word of this format.
         """
         if ending.finish_reason in NO_REASON:

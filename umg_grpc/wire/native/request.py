@@ -30,7 +30,9 @@ STREAM = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
 HARMLESS = frozenset({"stream"})
-"""Top-level fields without canonical form that change no answer: the path determines whether the answer is streamed."""
+"""Top-level fields without canonical form that change no response: the path determines whether the response is
+streamed.
+"""
 
 
 # --- caller -> canonical

@@ -73,8 +73,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can contain a part. True for a web search of the provider, which the
-    answer contains as its sources.
+    """Return whether a response of this format can contain a part. True for a web search of the provider, which the
+    response contains as its sources.
     """
     match part.WhichOneof("kind"):
         case "media":
@@ -124,11 +124,11 @@ _PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete answer of a provider into a canonical response. `pass_`: whether its body is passed through, so
-    that its parts are not decoded.
+    """Decode a complete response of a provider into a canonical response. `pass_`: whether its body is passed through,
+    so that its parts are not decoded.
 
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no answer; the provider's error for a body
-    that is one in spite of its HTTP status.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no output; the provider's error for a
+    body that is one in spite of its HTTP status.
     """
     try:
         answer = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
@@ -164,7 +164,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _failure(answer: ProviderResponse | PassedResponse) -> UmgError | None:
-    """Return the error of an answer whose candidates all failed; None for any other answer, and for a passed-through
+    """Return the error of a response whose candidates all failed; None for any other response, and for a passed-through
     one with content, since its reason is a word of the caller's own format.
     """
     if all(each.finish_reason == "STOP" for each in answer.candidates or ()):
@@ -178,7 +178,7 @@ def _failure(answer: ProviderResponse | PassedResponse) -> UmgError | None:
 
 
 def _with_finish_reasons(body: bytes) -> bytes:
-    """Return a complete answer in which each candidate with content has a finish reason."""
+    """Return a complete response in which each candidate with content has a finish reason."""
     return bytes(edit_values(Raw(body), ("candidates", EACH), _finished))
 
 

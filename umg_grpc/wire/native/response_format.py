@@ -1,4 +1,4 @@
-"""The required format of an answer (`responseMimeType`, `responseJsonSchema`) in requests to a native provider, or its
+"""Required format of a response (`responseMimeType`, `responseJsonSchema`) in requests to a native provider, or its
 instructions.
 """
 
@@ -17,7 +17,7 @@ JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
 
 
 def encode_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the format of the answer as members of `generationConfig`; {} for none. `report`: collects the settings
+    """Return the format of the response as members of `generationConfig`; {} for none. `report`: collects the settings
     that are left out or changed.
     """
     chosen = request.response_format
@@ -60,7 +60,7 @@ def _report_names(described: pb.JsonSchemaFormat, at: str, report: Report) -> No
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the format of the answer to the system instruction of an encoded body, in place."""
+    """Add the instructions for the format of the response to the system instruction of an encoded body, in place."""
     if not requires_json(request.response_format):
         return
     if instruction := fit_format(request.response_format, quirks.schema_dialect, Report()).instruction:
@@ -71,8 +71,8 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
-    `report`: collects all changes.
+    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
+    byte. `report`: collects all changes.
     """
     native = request.response_format.json_schema.native_schema
     if native and quirks.schema_dialect not in {"json_object", "none"}:

@@ -1,7 +1,7 @@
 """Body of `POST /v1beta/models/{model}:generateContent` as typed structs: the text document's fields, and those of
 current SDK types.
 
-Base classes ignore unknown fields, as providers' answers need. Requests are decoded by subclasses that reject unknown
+Base classes ignore unknown fields, as providers' responses need. Requests are decoded by subclasses that reject unknown
 fields, so that `proto_json.read` normalizes a body in another spelling. Tools and the caller's own JSON (arguments,
 results, schemas) stay raw. `None` means absent.
 """
@@ -96,7 +96,7 @@ class ServerTool(Struct, rename="camel"):
 
 
 class ProviderPart(Struct, rename="camel"):
-    """Part of a provider's answer: one member for its kind, and members that all kinds may have."""
+    """Part of a provider's response: one member for its kind, and members that all kinds may have."""
 
     text: str | None = None
     thought: bool | None = None

@@ -1,6 +1,6 @@
 """Fields and parts that complete native responses and streamed chunks have in common, in both directions.
 
-The structs accept the answers of all providers, which differ: every member that is not needed may be absent or null.
+The structs accept the responses of all providers, which differ: every member that is not needed may be absent or null.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
 
 
 class ProviderRating(Struct):
-    """Element of `safetyRatings`: the rating of an answer by one safety filter."""
+    """Element of `safetyRatings`: the rating of a response by one safety filter."""
 
     category: str | None = None
     probability: str | None = None
@@ -106,7 +106,7 @@ class Ending(Struct, rename="camel"):
 
 
 class ProviderCandidate(Struct, rename="camel"):
-    """Element of `candidates` in a provider's answer."""
+    """Element of `candidates` in a provider's response."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -124,7 +124,7 @@ class RawCandidate(Struct):
 
 
 class PromptFeedback(Struct, rename="camel"):
-    """Member `promptFeedback` of an answer."""
+    """Member `promptFeedback` of a response."""
 
     block_reason: str | None = None
     safety_ratings: list[ProviderRating] | None = None
@@ -142,7 +142,7 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderResponse(Head, kw_only=True, rename="camel"):
-    """Body of a provider's answer, or one chunk of a streamed answer."""
+    """Body of a provider's response, or one chunk of a streamed response."""
 
     candidates: list[ProviderCandidate] | None = None
 
@@ -210,7 +210,7 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool)
 
 
 def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRating]:
-    """Return the ratings of an answer by the provider's safety filters; [] for None."""
+    """Return the ratings of a response by the provider's safety filters; [] for None."""
     return [
         pb.SafetyRating(
             category=rating.category or "", probability=rating.probability or "", blocked=rating.blocked or False
@@ -220,7 +220,7 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_response_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """Return a part of a provider's answer as a canonical part. `raw`: JSON of the part if its kind is unknown, else
+    """Return a part of a provider's response as a canonical part. `raw`: JSON of the part if its kind is unknown, else
     None. `names`: the caller's tool names -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be
     decoded.
     """
@@ -333,7 +333,7 @@ def encode_time(time: Timestamp) -> str:
 
 
 def encode_response_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
-    """Return a part of an answer; None for an empty part, and for a part that native cannot express."""
+    """Return a part of a response; None for an empty part, and for a part that native cannot express."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):
         case "text":
@@ -369,7 +369,7 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
     try:
         return encode_server_tool(part, "")
     except UmgError:
-        return None  # no JSON: the mistake of a gRPC upstream costs the part, not the answer
+        return None  # no JSON: the mistake of a gRPC upstream costs the part, not the response
 
 
 def _raw(text: str) -> Raw | None:
@@ -382,7 +382,7 @@ def _raw(text: str) -> Raw | None:
 
 def queries_of(part: pb.Part) -> Sequence[str]:
     """Return the search queries of a web search that the provider ran; () for any other part. In this format the
-    queries are beside the parts of an answer.
+    queries are beside the parts of a response.
     """
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()

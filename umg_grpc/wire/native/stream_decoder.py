@@ -64,7 +64,7 @@ def stated_usage(usage: UsageMetadata | None) -> pb.Usage | None:
 
 
 def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
-    """Return the canonical event that ends the answer to a blocked prompt, with the reason and the safety ratings."""
+    """Return the canonical event that ends the response to a blocked prompt, with the reason and the safety ratings."""
     event = pb.GenerateEvent()
     event.finished.finish_reason = pb.FINISH_REASON_CONTENT_FILTER
     event.finished.block_reason = feedback.block_reason or ""
@@ -82,9 +82,9 @@ def chunk_error(head: Head) -> UmgError | None:
 
 
 class _Candidate(PartEmitter):
-    """Decoder of the chunks of one candidate (one of several alternative answers).
+    """Decoder of the chunks of one candidate (one of several alternative responses).
 
-    If citations are expected, texts stay open until the end of the answer, since citations come last; otherwise until
+    If citations are expected, texts stay open until the end of the response, since citations come last; otherwise until
     the next text. A part ends when its reasoning state is received.
     """
 
@@ -205,8 +205,8 @@ class _Candidate(PartEmitter):
 class TranslatingDecoder(EventDecoder):
     """Decoder of a native stream that is translated: chunks become canonical events. One instance per stream.
 
-    The format has no end marker: the answer is complete if the stream ends and each candidate has a finish reason. The
-    usage of a chunk is the total up to the chunk.
+    The format has no end marker: the response is complete if the stream ends and each candidate has a finish reason.
+    The usage of a chunk is the total up to the chunk.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

@@ -67,7 +67,7 @@ class _Held:
 
 
 class _Candidate:
-    """State of one candidate (one of several alternative answers) that is being sent: its texts with citations, the
+    """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
     reasoning sent, and the parts that are kept until they are complete.
     """
 
@@ -83,7 +83,7 @@ class _Candidate:
 class StreamEncoder:
     """Encoder of canonical events as native `data:` lines. One instance per stream.
 
-    Every line is a complete answer, with the candidate's parts, the usage so far, model, time and id. Calls and media
+    Every line is a complete response, with the candidate's parts, the usage so far, model, time and id. Calls and media
     are encoded when they are complete. Citations, the finish reason and the final usage are in the last line; there is
     no end marker. Lines end in LF, which every client accepts, also clients that look for two of them.
     """
@@ -110,7 +110,7 @@ class StreamEncoder:
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """Return the lines that end a complete answer: the parts that were kept until they are complete, then the
+        """Return the lines that end a complete response: the parts that were kept until they are complete, then the
         finish reason of each candidate.
         """
         if self._passes_through or self._closed:
@@ -129,7 +129,7 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the server-sent event with an error that ends a failed answer; later calls of `feed`
+        """Return the server-sent event with an error that ends a failed response; later calls of `feed`
         return no bytes.
         """
         self._closed = True

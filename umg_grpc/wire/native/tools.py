@@ -221,7 +221,7 @@ def _encode_function(
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
     """Return a custom tool, which takes free text, as a function with one text as its argument; the decoder of the
-    answer turns the argument into the text again.
+    response turns the argument into the text again.
     `names`: the caller's tool names -> the provider's. `report`: collects the tool, as changed.
     """
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}

@@ -7,7 +7,7 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, as_number, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
-# Kind of token -> its canonical field, in the prompt and in the answer.
+# Kind of token -> its canonical field, in the prompt and in the response.
 PROMPT_KINDS = {
     "AUDIO": "audio_input_tokens",
     "IMAGE": "image_input_tokens",
@@ -29,7 +29,7 @@ class ModalityCount(Struct, rename="camel"):
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """Member `usageMetadata` of an answer; counts of 0 are left out."""
+    """Member `usageMetadata` of a response; counts of 0 are left out."""
 
     prompt_token_count: Count = None
     candidates_token_count: Count = None

@@ -238,7 +238,7 @@ def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) 
 
     `shown`: whether a caller sent the item, which this gateway encoded: its reasoning state (opaque data of a provider)
     may then be of any format, and reasoning of another format is in the summary, since clients display that. False for
-    an item in the answer of a provider.
+    an item in the response of a provider.
     """
     thoughts = part.reasoning
     thoughts.SetInParent()

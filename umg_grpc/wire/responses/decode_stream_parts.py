@@ -17,7 +17,7 @@ TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """State of one part of a streamed answer: its index, the texts of which deltas were emitted, and characters that
+    """State of one part of a streamed response: its index, the texts of which deltas were emitted, and characters that
     are still incomplete.
     """
 

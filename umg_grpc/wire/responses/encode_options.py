@@ -153,8 +153,8 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return the member `text` (format and verbosity of the answer); {} if the request sets neither.
-    Raises UmgError(UNTRANSLATABLE) for an answer that has to be one word of an enumeration. `report`: collects the
+    """Return the member `text` (format and verbosity of the response); {} if the request sets neither.
+    Raises UmgError(UNTRANSLATABLE) for a response that has to be one word of an enumeration. `report`: collects the
     constraints that the provider does not enforce.
     """
     fields = JsonObject()

@@ -155,7 +155,7 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
 
 @dataclass(frozen=True)
 class _OpenMessage:
-    """Item of type `message` to which the next parts of the answer are added if they have the same message id."""
+    """Item of type `message` to which the next parts of the response are added if they have the same message id."""
 
     message_id: str
     item: JsonObject
@@ -165,7 +165,7 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Return the parts of an answer as the items of `output`: consecutive texts of one message become one item, parts
+    """Return the parts of a response as the items of `output`: consecutive texts of one message become one item, parts
     that the format cannot express are left out.
     `incomplete`: whether the response broke off, in its last item.
     """
@@ -214,7 +214,7 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Return one part of an answer, other than text, as an item. `kind`: result of `kind_of`. `index`: position of the
+    """Return one part of a response, other than text, as an item. `kind`: result of `kind_of`. `index`: position of the
     item. `results`: id of a call of a provider's tool -> its result.
     `ids`: ids of the items of the response. `status`: `completed` or `incomplete`. `shown`: optional content that the
     caller gets.

@@ -128,6 +128,6 @@ def mark_states(document: bytes) -> bytes:
 
 
 def encode_count(tokens: int) -> bytes:
-    """Return the body of the answer to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens."""
+    """Return the body of the response to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens."""
     body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
     return msgspec.json.encode(body)

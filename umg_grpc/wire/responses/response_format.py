@@ -1,4 +1,4 @@
-"""The required format of an answer (`text.format`) in responses requests to a provider, with its instructions."""
+"""Required format of a response (`text.format`) in responses requests to a provider, with its instructions."""
 
 import msgspec
 from msgspec import Raw
@@ -20,7 +20,7 @@ JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless th
 
 
 def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `text.format` for an answer that must be JSON; {} where only instructions require it. `report`: collects
+    """Return `text.format` for a response that must be JSON; {} where only instructions require it. `report`: collects
     the constraints that the provider does not enforce.
     """
     fitted = fit_format(chosen, quirks.schema_dialect, report)
@@ -37,7 +37,7 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the format of the answer to the input of an encoded body, in place; the word JSON only
+    """Add the instructions for the format of the response to the input of an encoded body, in place; the word JSON only
     for callers of another format, which do not know that providers require it.
     """
     items = fields["input"]
@@ -51,8 +51,8 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the answer that the provider refuses; all else stays byte for byte.
-    `report`: collects all changes.
+    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
+    byte. `report`: collects all changes.
     """
     if not requires_json(request.response_format):
         return

@@ -87,8 +87,8 @@ def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
 
 
 def _items(message: pb.Message) -> list[object]:
-    """Return a message of a stored conversation as items: one, or several for an answer that came in another format and
-    for tool results.
+    """Return a message of a stored conversation as items: one, or several for a response that came in another format
+    and for tool results.
     """
     if message.role == pb.ROLE_ASSISTANT:
         return _assistant_items(message)

@@ -68,7 +68,7 @@ def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
 
 
 def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
-    """Replace the provider's tool names in the calls of an answer by the names that the caller's `request` declares."""
+    """Replace the provider's tool names in the calls of a response by the names that `request` declares."""
     if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
         names = tool_names(request)
         for call in calls:

@@ -36,7 +36,7 @@ class EntryFormat:
     Raises UmgError with the text of the specification and the path of the field in the body.
     """
     encode_created: TaskEncoder
-    """Task -> JSON body of the answer to its submission."""
+    """Task -> JSON body of the response to its submission."""
     encode_task: TaskEncoder
     """Task -> JSON body of a query. Also the body of the notification of the caller's `callback_url`."""
     encode_error: Callable[[UmgError, int], bytes]

@@ -76,7 +76,7 @@ class ProviderStatus:
     state: "pb.VideoTaskState.ValueType"
     progress_percent: int | None = None
     results: Sequence[ProviderResult] = ()
-    """Files of a task that succeeded; those in an answer with an unknown state, too."""
+    """Files of a task that succeeded; those in a response with an unknown state, too."""
     error: pb.VideoTaskError | None = None
     """Reason why the task failed or was cancelled, without the provider's hosts, keys and account ids; None in other
     states.

@@ -172,7 +172,7 @@ class Message(Struct):
 
 
 class Choice(Struct):
-    """Choice of an answer."""
+    """Choice of a response."""
 
     message: Message | None = None
 
@@ -187,7 +187,7 @@ class TaskImage(Struct):
 
 
 class Output(Struct):
-    """Member `output` of an answer or of a task."""
+    """Member `output` of a response or of a task."""
 
     choices: list[Choice] | None = None
     results: list[TaskImage] | None = None
@@ -207,7 +207,7 @@ class Usage(Struct):
 
 
 class ResponseBody(Struct):
-    """Body of an answer: output and usage, or the code and message of an error."""
+    """Body of a response: output and usage, or the code and message of an error."""
 
     output: Output | None = None
     usage: Usage | None = None
@@ -238,8 +238,8 @@ def _read(body: bytes) -> tuple[Output, ResponseBody]:
 
 
 def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
-    """Decode a body about a task, as `_read` does; (an empty `Output`, an empty `Answer`) for the body of a relay with
-    another shape.
+    """Decode a body about a task, as `_read` does; (an empty `Output`, an empty `ResponseBody`) for the body of a relay
+    with another shape.
     """
     try:
         answer = decode(_BODY_DECODER, body)

@@ -117,7 +117,7 @@ class Blob(Struct, rename="camel"):
 
 
 class Part(Struct, rename="camel"):
-    """Part of an answer."""
+    """Part of a response."""
 
     text: str | None = None
     inline_data: Blob | None = None
@@ -131,7 +131,7 @@ class Content(Struct):
 
 
 class Candidate(Struct, rename="camel"):
-    """Candidate of an answer."""
+    """Candidate of a response."""
 
     content: Content | None = None
     finish_reason: str | None = None

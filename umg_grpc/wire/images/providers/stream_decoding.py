@@ -27,7 +27,7 @@ class EventDecoder(ABC):
         self.result = pb.ImageResult(model=request.model)
         self.images = 0  # finished images
         self.failures: list[UmgError] = []  # of images of a group
-        self.ended = False  # all events that belong to the answer were received
+        self.ended = False  # all events that belong to the response were received
         self.ends_with_body = False  # the end of the body is the end of the stream
         self._started = False
         self._has_marker = False

@@ -113,7 +113,7 @@ def progressing(state: State, percent: float | None = None) -> ProviderStatus:
 
 def unknown_state(word: str, percent: float | None = None, results: Sequence[ProviderResult] = ()) -> ProviderStatus:
     """Return the status of a task whose state the gateway does not recognize, which counts as RUNNING. `word`: the
-    state in the provider's words, which is kept for the log; `results`: files that the answer has nevertheless.
+    state in the provider's words, which is kept for the log; `results`: files that the response has nevertheless.
     """
     unknown = _WORD.sub("?", without_secrets(word))[:MAX_WORD_CHARACTERS] or "none"
     progress = _progress(percent)

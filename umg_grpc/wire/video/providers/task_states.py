@@ -1,4 +1,4 @@
-"""State of a task from the answer to its query: by the members of the protocol's own maker, and where these do not
+"""State of a task from the response to its query: by the members of the protocol's own maker, and where these do not
 suffice, by members of other makers, which relays pass on.
 """
 
@@ -55,7 +55,7 @@ _NEEDS_KEY = re.compile(r"/videos/[^/?#]+/content(?:[?#]|$)")
 
 
 def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_OWN) -> ProviderStatus | UmgError:
-    """Return the status of a task, or the error of its query. `body`: the answer to the query, or the task's item of
+    """Return the status of a task, or the error of its query. `body`: the response to the query, or the task's item of
     it. A relay's word of another maker has that maker's meaning, and a file or a reason is taken from wherever it is.
     """
     meaning = own_meaning(own.word, protocol)
@@ -71,7 +71,7 @@ def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_O
 
 
 def _is_complete(own: OwnTask, meaning: Meaning | None) -> bool:
-    """Return whether the members of the own maker suffice: a file or a reason may be elsewhere in the answer."""
+    """Return whether the members of the own maker suffice: a file or a reason may be elsewhere in the response."""
     if meaning == "done":
         return bool(own.results)
     if meaning in ("failed", "cancelled", "expired"):
@@ -104,7 +104,7 @@ def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTa
 
 
 def files_of(relayed: RelayedTask) -> list[ProviderResult]:
-    """Return the files whose addresses or bytes an answer has, except for files that cannot be decoded."""
+    """Return the files whose addresses or bytes a response has, except for files that cannot be decoded."""
     seconds = number(relayed.seconds)
     found = [_file_at(address, seconds) for address in relayed.addresses]
     found += [_file_of(text, seconds) for text in relayed.encoded]
@@ -137,11 +137,12 @@ def percent_of(written: Text) -> float | None:
 
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
-    """Return the provider's id of a task from the answer to its submission, which has a successful HTTP status. `own`:
-    the id in the member of the protocol's own maker, "" for none; `table`: rows for the classification of an error.
+    """Return the provider's id of a task from the response to its submission, which has a successful HTTP status.
+    `own`: the id in the member of the protocol's own maker, "" for none; `table`: rows for the classification of an
+    error.
 
-    Raise UmgError for a task that has failed already, and for an answer without an id; its `failure` is AMBIGUOUS
-    unless the answer states a failure or an error.
+    Raise UmgError for a task that has failed already, and for a response without an id; its `failure` is AMBIGUOUS
+    unless the response states a failure or an error.
     """
     refuse_failed(protocol, body, headers, table)
     if own:
@@ -157,7 +158,7 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
 
 
 def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table: Table) -> None:
-    """Raise UmgError for the answer to a submission, with a successful HTTP status, that has a word of failure.
+    """Raise UmgError for the response to a submission, with a successful HTTP status, that has a word of failure.
 
     Protocols whose makers state errors with that status call this first: an error alone may leave the outcome open.
     """
@@ -169,14 +170,14 @@ def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table:
 
 
 def is_failure(word: str) -> bool:
-    """Return whether a word, of any maker, in the answer to a submission means that the task has ended without a
+    """Return whether a word, of any maker, in the response to a submission means that the task has ended without a
     video. `unknown` does not, which the maker of `vidC` uses for tasks of long ago.
     """
     return meaning_of(word, SHARED) in ("failed", "cancelled", "expired")
 
 
 def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a submission whose answer, with a successful HTTP status, states that the task has failed:
+    """Return the error of a submission whose response, with a successful HTTP status, states that the task has failed:
     a refusal, unless its words are those of a failed server. The task does not run, so that another channel may get it.
     """
     error.message = error.message or "the task failed at its creation, without a reason"
@@ -185,7 +186,7 @@ def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: 
 
 
 def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether the answer to a query means that the provider does not have the task: status 404, or a code of a
+    """Return whether the response to a query means that the provider does not have the task: status 404, or a code of a
     relay with another status.
     """
     return is_unknown(status, headers, body) or is_lost_code(protocol, status, body)
@@ -197,7 +198,7 @@ def is_lost_code(protocol: str, status: int, body: bytes) -> bool:
 
 
 def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> UmgError:
-    """Return the error of an answer with a successful HTTP status that states an error and no state: a refusal, unless
+    """Return the error of a response with a successful HTTP status that states an error and no state: a refusal, unless
     its words are those of a failed server.
     """
     if meaning_of(relayed.code, protocol) == "lost":
@@ -207,14 +208,14 @@ def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> Um
 
 
 def _status_of_words(error: ProviderError) -> int:
-    """Return the HTTP status of an error in an answer with a successful one: 400 if nothing means a failed server."""
+    """Return the HTTP status of an error in a response with a successful one: 400 if nothing means a failed server."""
     status = stated_status(error)
     is_refusal = status == 500 and not _OF_SERVER.search(f"{error.codes} {error.message}")
     return 400 if is_refusal else status
 
 
 def _error_of(body: bytes, relayed: RelayedTask) -> ProviderError:
-    """Return the error that an answer with a successful HTTP status states, in whichever member."""
+    """Return the error that a response with a successful HTTP status states, in whichever member."""
     error = read_error(body)
     error.message = error.message or relayed.reason
     error.code = relayed.code if error.code is None or is_ok(error.code) else error.code

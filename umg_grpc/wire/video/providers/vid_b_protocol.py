@@ -141,14 +141,14 @@ class Created(Struct):
 
 
 class Video(Struct, rename="camel"):
-    """Video in an answer of the Vertex API: its bytes."""
+    """Video in a response of the Vertex API: its bytes."""
 
     bytes_base64_encoded: bytes | None = None
     mime_type: str | None = None
 
 
 class File(Struct, rename="camel"):
-    """Video in an answer of the Gemini API: the address of its file, or in older versions of the API the bytes."""
+    """Video in a response of the Gemini API: the address of its file, or in older versions of the API the bytes."""
 
     uri: str | None = None
     encoded_video: bytes | None = None

@@ -171,7 +171,7 @@ class Task(Struct):
 
 
 class BaseResponse(Struct):
-    """Member `base_resp` of the answers of v1."""
+    """Member `base_resp` of the responses of v1."""
 
     status_code: Text = None
     status_msg: str | None = None
