@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Literal, NamedTuple, assert_never
+from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
@@ -95,21 +95,14 @@ class PageHandlers:
             raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
         return _respond(exchange, file)
 
-    def handler(
-        self, shape: Literal[Shape.HOME, Shape.DOCS, Shape.ASSET, Shape.OPENAPI]
-    ) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for a web page, an asset or the OpenAPI document."""
-        match shape:
-            case Shape.HOME:
-                return self.home
-            case Shape.DOCS:
-                return self.docs
-            case Shape.ASSET:
-                return self.asset
-            case Shape.OPENAPI:
-                return self.openapi
-            case unhandled:
-                assert_never(unhandled)
+        return {
+            Shape.HOME: self.home,
+            Shape.DOCS: self.docs,
+            Shape.ASSET: self.asset,
+            Shape.OPENAPI: self.openapi,
+        }[shape]
 
 
 def _respond(exchange: Exchange, file: File) -> web.Response:

@@ -260,7 +260,6 @@ class DroppedField:
     header: str = ""  # empty: rejected
 
 
-BATCH = {"requests": [CONTENT, CONTENT]}
 DROPPED_FIELDS = [
     DroppedField("taskType", "native_embedding", "embeddings", {**CONTENT, "taskType": "CLUSTERING"}, "taskType"),
     DroppedField("title", "native_embedding", "embeddings", {**CONTENT, "title": "T"}, "title"),

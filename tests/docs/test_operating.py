@@ -36,7 +36,6 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_sandbox import simulated_faults
 
 PAGE = (DOCS / "operating.md").read_text(encoding="utf-8")
-STREAMED = {"native": "/models/{id}:streamGenerateContent?alt=sse"}  # elsewhere the path is the same
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -80,13 +80,3 @@ def disk_at(directory: Path, size: str) -> Iterator[Disk]:
         yield SmallDisk(directory)
     finally:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
-
-
-@contextmanager
-def no_space() -> Iterator[None]:
-    """Let this process write no large files for the time of the block."""
-    LimitedFiles().fill(os.getpid())
-    try:
-        yield
-    finally:
-        LimitedFiles().empty(os.getpid())

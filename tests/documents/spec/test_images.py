@@ -34,8 +34,6 @@ from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FLAT = [model for model in MODELS if not model.startswith("imgD")]
-TEXT_MODELS = [model for model in FLAT if model != B]
-BIG = picture("GIF", (8, 8))
 OVER = 10 * 2**20
 
 

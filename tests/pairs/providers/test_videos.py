@@ -55,7 +55,6 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the provider."""
     signer: Signer | None = None
-    takes_images: bool = True
     moderation: str = ""
     """Code of a failure by the content; "" for the words of a message."""
 

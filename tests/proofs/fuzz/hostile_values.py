@@ -2,11 +2,6 @@
 texts and URLs.
 """
 
-from typing import TypeAlias
-
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
-
 SURROGATE = rb'"\ud800"'
 """JSON string with half of a surrogate pair."""
 JSON_STRINGS = (
@@ -61,5 +56,4 @@ URLS = (
 )
 SECONDS = (0, -1, 1, 253_402_300_799, 253_402_300_800, -62_135_596_800, -62_135_596_801, 2**62, -(2**62), 2**63 - 1)
 NANOS = (0, -1, 999_999_999, 10**9, 2**31 - 1, -(2**31))
-Time: TypeAlias = Timestamp | Duration
 TIMES = tuple((seconds, nanos) for seconds in SECONDS for nanos in NANOS)

@@ -22,7 +22,6 @@ class Tally:
     by_question: dict[str, Counter[Outcome]] = field(default_factory=dict)
     seconds: dict[Outcome, list[float]] = field(default_factory=dict)
     shown: dict[Outcome, Counter[str]] = field(default_factory=dict)
-    unpromising: int = 0  # rejections without a retry time
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0  # when the last call was answered
 

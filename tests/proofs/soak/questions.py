@@ -47,7 +47,6 @@ QUESTIONS = (
     Question(GRPC, EMBED),
     Question(GRPC, RERANK),
 )
-STREAMS = tuple(question for question in QUESTIONS if question.stream)
 
 
 def nonce(chance: random.Random) -> str:

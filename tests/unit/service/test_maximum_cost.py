@@ -16,7 +16,6 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 MILLION = 1_000_000
-UNIT = pb.BillableUnit
 
 
 def prices(**credits_: int) -> list[pb.Price]:

@@ -44,7 +44,6 @@ LONG = b"x" * (MAX_ERROR_BODY_BYTES + 1)
 GZIP = LINE + b"Content-Encoding: gzip\r\n"
 DEFLATE = LINE + b"Content-Encoding: deflate\r\n"
 SORRY = b"HTTP/1.1 500 Oh\r\n"
-HEADER = {"x-a": "1"}
 
 ANSWERS = [
     Answered("with a length", HELLO),

@@ -22,7 +22,6 @@ class Exchange:
     headers: dict[str, str]  # of the request, names in lower case
     body: bytes
     status: int = 0  # 0: none, the agent closed the connection before
-    answer_headers: dict[str, str] = field(default_factory=dict)  # names in lower case
     answer: bytes = b""
 
 
@@ -49,7 +48,6 @@ async def _forward(
         request.method, target + request.raw_path, headers=sent, data=exchange.body or None, allow_redirects=False
     ) as answer:
         exchange.status = answer.status
-        exchange.answer_headers = {name.lower(): value for name, value in answer.headers.items()}
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
         response = web.StreamResponse(status=answer.status, headers=kept)
         await response.prepare(request)

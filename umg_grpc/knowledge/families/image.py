@@ -124,7 +124,6 @@ class ImageRules:
     """Size without `size`; "" where the input images decide it."""
     default_quality: str = ""
     default_watermark: bool = False
-    default_guidance_scale: float | None = None
     max_n: int = 1
     min_inputs: int = 0
     max_inputs: int = 0
@@ -171,7 +170,6 @@ _IMG_A_3 = ImageRules(
     _A_FIELDS | {"guidance_scale"},
     _A_3_SIZES,
     default_size="1024x1024",
-    default_guidance_scale=2.5,
 )
 _IMG_A_4_5 = ImageRules(
     "imgA",

@@ -11,9 +11,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
-import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
 from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids, state_digest
@@ -36,7 +34,6 @@ MAX_ABSENT = 65_536
 MAX_INLINE_ENTRIES = 50  # entries that are restored in half a millisecond; more are restored in a thread
 RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
 
-logger: FilteringBoundLogger = structlog.get_logger(__name__)
 log_lines = RepeatedLines(__name__)
 _Key = tuple[str, str]  # owner, digest
 

@@ -4,9 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.repeated_log_lines import RepeatedLines
@@ -16,7 +14,6 @@ from umg_grpc.v1 import pb
 P = ParamSpec("P")
 T = TypeVar("T")
 
-logger: FilteringBoundLogger = structlog.get_logger(__name__)
 log_lines = RepeatedLines(__name__)
 
 

@@ -89,7 +89,6 @@ class ProviderMessage(Struct):
 MESSAGE = msgspec.json.Decoder(ProviderMessage)
 REASONING = msgspec.json.Decoder(schema.ReasoningItem)
 KIND = msgspec.json.Decoder(schema.Kind)
-SEEN = msgspec.json.Decoder(SeenItem)
 
 
 def check_status(head: Head) -> None:

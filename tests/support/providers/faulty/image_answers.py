@@ -13,7 +13,6 @@ from tests.support.providers.images.image_file_texts import png, text_of
 Json = dict[str, Any]
 IMAGE_FORMATS = protocols_of(Kind.IMAGE)
 STREAMED_FORMATS = ("images", "umg_images", "ark_images")
-WORD = "provider fell over"
 COUNT = 4
 """Images of a stream."""
 

@@ -253,7 +253,6 @@ ratings = st.builds(
     probability=st.sampled_from(["LOW", "HIGH"]),
     blocked=flags,
 )
-ENTRY = '{"searchEntryPoint":{"renderedContent":"<div>é</div>"}}'
 FINISHES = [
     (pb.FINISH_REASON_STOP, ""),
     (pb.FINISH_REASON_LENGTH, ""),

@@ -70,13 +70,6 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     assert passed == stream.replace(b'"modelVersion":"theirs"', b'"modelVersion":"m"')
 
 
-SNAKE = {
-    "generationConfig": "generation_config",
-    "systemInstruction": "system_instruction",
-    "toolConfig": "tool_config",
-}
-
-
 def snaked(value: object, own: bool = False) -> object:
     """Return the document with snake_case keys, numbers as text, lower-case enums, and the caller's own JSON unchanged."""
     if own or isinstance(value, list):

@@ -475,7 +475,7 @@ def test_blank_turns_and_parts_are_left_out() -> None:
     assert encoded == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
 
 
-OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningState(data="x", format="messages")
+OWN = pb.ReasoningState(data="AAAA", format="native")
 
 
 @pytest.mark.parametrize(

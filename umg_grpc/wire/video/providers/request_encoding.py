@@ -23,7 +23,6 @@ OF_THE_GATEWAY = frozenset(
 )
 """Fields of a provider's body that callers cannot set: they name objects or servers, or belong to the gateway."""
 MEDIA_FIELDS = frozenset({"media"})
-IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
 
 
 def json_request(path: str, body: JsonObject, report: Report | None = None) -> ProviderRequest:
