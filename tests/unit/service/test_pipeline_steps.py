@@ -7,8 +7,11 @@ from pathlib import Path
 
 import grpc
 import pytest
+from aiohttp import web
 
 from tests.support.gateways import KEY, running
+from tests.support.gateways import channel as channel_of
+from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline, TextStep
@@ -119,3 +122,26 @@ async def test_a_response_is_stored_as_its_guard_leaves_it(tmp_path: Path) -> No
         wanted = pb.GetStoredResponseRequest(response_id=answered.response_id)
         stored = (await stub.GetStoredResponse(wanted, metadata=metadata)).response.response
     assert [part.text.text for part in stored.candidates[0].message.parts] == ["[guarded]"]
+
+
+async def test_a_response_without_usage_is_charged_for_the_output_that_its_guard_saw(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": "word " * 100}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    body["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+
+    async def respond(request: web.Request) -> web.Response:
+        return web.json_response(body)
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", respond)
+    async with serving(app) as url, running("channels:\n" + channel_of("main", "chat", url, "m"), tmp_path) as gateway:
+        servicer = gateway.service._generation
+        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        prompt = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
+        stub = rpc.GenerationServiceStub(gateway.service.channel())
+        request = pb.GenerateRequest(model="m", messages=[prompt])
+        answered = await stub.Generate(request, metadata=[("authorization", f"Bearer {KEY}")])
+        counted = gateway.service.metrics.exposition().decode()
+    assert answered.candidates[0].message.parts[0].text.text == "[guarded]"
+    assert answered.usage.output_tokens > 90
+    assert f'direction="output",model="m"}} {answered.usage.output_tokens}.0' in counted

@@ -1,4 +1,4 @@
-"""Base of the pipelines of all operations: runs the steps of a call up to its attempts, in the order of `STEPS`."""
+"""Base of the pipelines of all operations: the steps of a call up to its attempts, in the order of `STEPS`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

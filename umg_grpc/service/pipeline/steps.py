@@ -29,10 +29,10 @@ STEPS = (
     CACHE := Step("cache", needs=(BUDGET,)),
     PLAN := Step("plan", needs=(BUDGET,)),  # the order of the channels, and the encoder of the request
     ATTEMPTS := Step("attempts", needs=(PLAN,)),
-    COMPLETE := Step("complete", needs=(ATTEMPTS,)),  # ids, names and form of the response
+    COMPLETE := Step("complete", needs=(ATTEMPTS,)),  # ids, names and form of the response, and the usage of a text
     GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),
     GUARD_STREAM := Step("stream guards", needs=(COMPLETE,)),  # of a streamed response, window by window
-    SETTLE := Step("settle", needs=(ATTEMPTS,)),  # usage, by which the call is charged; storage of the response
+    SETTLE := Step("settle", needs=(ATTEMPTS,)),  # other usage, by which the call is charged; storage of a text
 )
 """All steps in the order in which a call takes them. An operation takes some of them.
 

@@ -110,8 +110,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             self.stores_reasoning = self.stores_any = True
             self.has_reasoning = None
 
-    def complete_whole(self, response: pb.GenerateResponse) -> None:
-        """Complete a response that is not streamed, and record the usage that the provider reported."""
+    def complete_whole(self, response: pb.GenerateResponse) -> Awaitable[None] | None:
+        """Complete a response that is not streamed, and record its usage."""
         self.begin(passthrough=response.HasField("source"))
         self.complete(response)
         if not response.HasField("complete_time"):
@@ -129,21 +129,21 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             facts.usage = response.usage
         if response.candidates and (word := response.candidates[0].provider_reason):
             facts.finish_reason = unknown_word(word)
+        return self._estimate_whole(response) if facts.usage is None or facts.usage.estimated else None
 
-    def settle_whole(self, response: pb.GenerateResponse) -> Awaitable[None] | None:
-        """Estimate a usage that the provider did not report, and store a completed response that is not streamed.
-        Return None if there is neither to do.
-        """
-        usage = self.admitted.call.facts.usage
-        return self._settle_whole(response) if usage is None or usage.estimated or self.stores_any else None
+    async def _estimate_whole(self, response: pb.GenerateResponse) -> None:
+        """Estimate the usage that the provider did not report, also of a response that a guard refuses afterwards."""
+        facts = self.admitted.call.facts
+        facts.usage = with_reported(await self.estimate(await self._read(response)), facts.usage)
+        if not self.passthrough:  # the body of a passthrough stays unchanged
+            response.usage.CopyFrom(facts.usage)
 
-    async def _settle_whole(self, response: pb.GenerateResponse) -> None:
-        facts, read = self.admitted.call.facts, await self._read(response)
-        if facts.usage is None or facts.usage.estimated:
-            facts.usage = with_reported(await self.estimate(read), facts.usage)
-            if not self.passthrough:  # the body of a passthrough stays unchanged
-                response.usage.CopyFrom(facts.usage)
-        await self.retain(read, streamed=False)
+    def store_whole(self, response: pb.GenerateResponse) -> Awaitable[None] | None:
+        """Store the parts of a completed response that later calls need. Return None if they need none."""
+        return self._store_whole(response) if self.stores_any else None
+
+    async def _store_whole(self, response: pb.GenerateResponse) -> None:
+        await self.retain(await self._read(response), streamed=False)
 
     def _complete_calls(self, response: pb.GenerateResponse) -> None:
         """Set the ids that are missing in the tool calls of the response."""

@@ -179,12 +179,14 @@ class GenerationPipeline(
     def _response_steps(self) -> Mapping[Step, TextStep]:
         return {COMPLETE: self._complete, SETTLE: self._settle}
 
-    def _complete(self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse) -> None:
+    def _complete(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> Awaitable[None] | None:
         if admitted.beginning is not None:
             self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
         completion = ResponseCompletion(admitted, attempt, self._memory)
-        completion.complete_whole(response)
-        admitted.settle = completion.settle_whole
+        admitted.settle = completion.store_whole
+        return completion.complete_whole(response)
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
