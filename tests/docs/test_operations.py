@@ -78,6 +78,7 @@ def defaults() -> Iterator[tuple[str, object]]:
     yield "egress.http", usual.egress.http
     yield "egress.max_bytes", usual.egress.max_bytes
     yield "egress.timeout", usual.egress.timeout
+    yield "egress.proxy", usual.egress.proxies.https
 
 
 DEFAULTS = dict(defaults())

@@ -5,11 +5,12 @@ another host in it. Nothing here does I/O: `umg_grpc/upstream/caller_url_fetch.p
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.network_places import NUMBER, PORTS, IpAddress, NetworkPlace, ascii_host
+from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
 from umg_grpc.v1 import pb
 
 MAX_URL_CHARACTERS = 8192
@@ -83,6 +84,8 @@ class EgressRules:
     """Largest file that is fetched whole."""
     timeout: float = 30.0
     """Seconds of a whole fetch with its redirects, and of each wait for a part of a larger file."""
+    proxies: ProxyRules = field(default=NO_PROXIES, repr=False)
+    """Proxies of these URLs, which resolve the names themselves; none unless the operator names one."""
 
 
 @dataclass(frozen=True)

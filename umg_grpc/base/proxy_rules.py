@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from umg_grpc.base.network_places import PORTS, IpAddress, NetworkPlace, parse_place
 
@@ -56,9 +56,8 @@ class ProxyRules:
     def of_url(self, url: str) -> Proxy | None:
         """Return the proxy for a URL; None for a direct call."""
         parts = urlsplit(url)
-        host = (parts.hostname or "").removesuffix(".")
-        port = parts.port or PORTS.get(parts.scheme, 0)
-        return self.of(parts.scheme, host, port, _address(host))
+        host = _host(parts)
+        return self.of(parts.scheme, host, parts.port or PORTS.get(parts.scheme, 0), _address(host))
 
     def of(self, scheme: str, host: str, port: int, address: IpAddress | None) -> Proxy | None:
         """Return the proxy for a place; None for a direct call. `host`: name or address in lower case; `address`: the
@@ -103,6 +102,12 @@ def is_loopback(host: str, address: IpAddress | None) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def is_local(url: str) -> bool:
+    """Return whether the host of a URL is this machine."""
+    host = _host(urlsplit(url))
+    return is_loopback(host, _address(host))
+
+
 def _proxy(environment: Mapping[str, str], name: str) -> Proxy | None:
     """Return the proxy that the variable `name`, or else ALL_PROXY, contains. A URL may omit `http://`."""
     variable, value = _value(environment, name)
@@ -145,6 +150,10 @@ def _places(entry: str) -> Iterator[NetworkPlace]:
     yield place
     if place.host:
         yield replace(place, host=f".{place.host}")
+
+
+def _host(parts: SplitResult) -> str:
+    return (parts.hostname or "").removesuffix(".")
 
 
 def _address(host: str) -> IpAddress | None:

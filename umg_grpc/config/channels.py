@@ -15,7 +15,7 @@ from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import SIMULATED_PROTOCOL, Channel, ChannelModel
+from umg_grpc.config.values import DIRECT, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
@@ -85,6 +85,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     query: dict[str, str] = msgspec.field(default_factory=dict)
     proxy: str | None = None
+    """URL of an HTTP proxy, or `direct` for none; that of the environment if unset."""
     ca_file: str | None = None
     priority: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] = 0
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 1
@@ -328,7 +329,7 @@ def _http_channel(
         has_explicit_auth=entry.auth is not None,
         headers=MappingProxyType(entry.headers),
         query=MappingProxyType(entry.query),
-        proxy=url(document, (*path, "proxy"), entry.proxy, user=True) if entry.proxy is not None else None,
+        proxy=_proxy(document, (*path, "proxy"), entry.proxy),
         ca_file=str(directory / entry.ca_file) if entry.ca_file else None,
         priority=entry.priority,
         weight=entry.weight,
@@ -358,6 +359,10 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
         if (added := call_path(protocol, base)) is not None:
             document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
     return base
+
+
+def _proxy(document: Document, path: Path, written: str | None) -> str | None:
+    return written if written in {None, DIRECT} else url(document, path, written, user=True)
 
 
 def _timeout(written: float | Timeout) -> Timeout:

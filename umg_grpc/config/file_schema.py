@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated
@@ -10,6 +11,7 @@ import msgspec
 
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.network_places import NetworkPlace, parse_place
+from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config.built_in_config import BUILT_IN
 from umg_grpc.config.file_sections import Breaker, ConfigEntry, Cors, Limits, Log, Overload, Retries, Seconds, Tls
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
@@ -57,6 +59,8 @@ class _EgressEntry(ConfigEntry, frozen=True):
     http: bool = False
     max_bytes: str | None = None
     timeout: Seconds = 30
+    proxy: str | None = None
+    """URL of an HTTP proxy for all these URLs; they are called directly if unset."""
 
 
 class _TasksEntry(ConfigEntry, frozen=True):
@@ -154,6 +158,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     """
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
+    from umg_grpc.config.channel_proxies import environment_rules
     from umg_grpc.config.channels import channels
     from umg_grpc.config.model_index import ModelIndex
     from umg_grpc.config.model_settings import models
@@ -169,6 +174,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     if file is None:
         return None
     _check(document, file)
+    proxies = environment_rules(document, served_channels)
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
@@ -197,7 +203,8 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
-        egress=_egress(document, file.egress),
+        egress=_egress(document, file.egress, proxies),
+        proxies=proxies,
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         usage=_usage(document, file.usage, file.database),
@@ -266,7 +273,10 @@ def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
     )
 
 
-def _egress(document: Document, entry: _EgressEntry) -> EgressRules:
+def _egress(document: Document, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
+    """Return the rules for URLs of callers. Of the `proxies` that the environment names, only the places without one
+    apply.
+    """
     places = list[NetworkPlace]()
     for position, text in enumerate(entry.allow):
         try:
@@ -279,7 +289,11 @@ def _egress(document: Document, entry: _EgressEntry) -> EgressRules:
     max_bytes = EgressRules.max_bytes
     if entry.max_bytes is not None:
         max_bytes = body_size(document, ("egress", "max_bytes"), entry.max_bytes)
-    return EgressRules(tuple(places), entry.http, max_bytes, entry.timeout)
+    rules = EgressRules(tuple(places), entry.http, max_bytes, entry.timeout)
+    if entry.proxy is None:
+        return rules
+    path = ("egress", "proxy")
+    return replace(rules, proxies=proxies.with_proxy(url(document, path, entry.proxy, user=True), ".".join(path)))
 
 
 def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from umg_grpc.base.egress_rules import EgressRules
+from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
 from umg_grpc.config.address import Address
 from umg_grpc.config.file_sections import (
     Auth,
@@ -30,6 +31,8 @@ from umg_grpc.wire.provider_protocols import has_cache_marks
 
 SIMULATED_PROTOCOL = "sandbox"
 """Protocol of the channels that the simulated provider serves."""
+DIRECT = "direct"
+"""Value of `proxy` for a channel that uses none, also not that of the environment."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Channel:
     query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """Parameters that are added to the query of every URL; none of them is the key."""
     proxy: str | None = field(default=None, repr=False)
-    """URL of an HTTP proxy, optionally with credentials."""
+    """URL of an HTTP proxy, optionally with credentials, or `DIRECT`; None for that of the environment."""
     ca_file: str | None = None
     """PEM file of the trusted certificate authorities, instead of those of the system."""
     priority: int = 0
@@ -287,6 +290,8 @@ class Config:
     metrics: MetricsAccess = MetricsAccess()
     egress: EgressRules = field(default_factory=EgressRules)
     """Rules for URLs that callers name and the gateway itself calls."""
+    proxies: ProxyRules = field(default=NO_PROXIES, repr=False)
+    """Proxies that the environment names, for calls to providers. They belong to the machine and not to the file."""
     responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)
     """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)

@@ -72,7 +72,7 @@ class Document:
         recorded.
         """
         self._filename = filename
-        self._environment = environment
+        self.environment = environment
         self._lines: dict[Path, int] = {}
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
@@ -106,7 +106,7 @@ class Document:
 
     def variable(self, name: str) -> str | None:
         """Return the value of an environment variable; None if it is not set."""
-        return self._environment.get(name)
+        return self.environment.get(name)
 
     def _line(self, path: Path) -> int:
         """Return the line of the value at the path, else of the nearest value that contains it, else 1."""
@@ -179,10 +179,10 @@ class Document:
                     path, "expected ${NAME} with the name of an environment variable; $${ stands for ${ itself"
                 )
                 return ""
-            if name not in self._environment:
+            if name not in self.environment:
                 self.problem(path, f"expected the environment variable {name} to be set")
                 return ""
-            return self._environment[name]
+            return self.environment[name]
 
         return REFERENCE.sub(replace, text)
 

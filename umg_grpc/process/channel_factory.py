@@ -8,6 +8,7 @@ from typing import Protocol, assert_never
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.network_places import place_of
+from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config import (
     AccessKeyAuth,
     BearerAuth,
@@ -21,6 +22,8 @@ from umg_grpc.config import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.channel_auth import signature_scope
+from umg_grpc.config.channel_proxies import proxy_url
+from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.embedding_dialects import dialects_at
 from umg_grpc.operations import UNARY
 from umg_grpc.process.channel_file_checks import service_account, tls_context
@@ -113,7 +116,7 @@ class ChannelFactory:
             elif channel.is_simulated:
                 self._add_sandbox(channels, channel, config)
             else:
-                self._add_http(channels, channel)
+                self._add_http(channels, channel, config.proxies)
         return channels
 
     def _add_local(self, channels: Channels, channel: Channel, config: Config) -> None:
@@ -144,12 +147,12 @@ class ChannelFactory:
         )
         channels.videos[channel.name] = SandboxVideo(total_seconds=total, now=self._now)
 
-    def _add_http(self, channels: Channels, channel: Channel) -> None:
-        tls = tls_context(channel)
-        source = RotatingEndpoints(self._endpoints(channel, tls))
-        http = HttpChannel(self._client, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
+    def _add_http(self, channels: Channels, channel: Channel, proxies: ProxyRules) -> None:
+        tls, proxy = tls_context(channel), proxy_url(channel, proxies, channel.base_url)
+        source = RotatingEndpoints(self._endpoints(channel, tls, proxies))
+        http = HttpChannel(self._client, source, _deadlines(channel), proxy=proxy, tls=tls)
         channels.providers[channel.name] = http
-        route = _route(channel, tls)
+        route = _route(channel, tls, proxy)
         channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
@@ -159,23 +162,24 @@ class ChannelFactory:
                 upstream = unary_upstream(operation, http, codecs, channel.max_inputs, dialects_at(channel.base_url))
                 channels.unary.add(operation, channel.name, upstream)
         if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
-            slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=channel.proxy, tls=tls)
+            slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=proxy, tls=tls)
             channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
         if (video := next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)) is not None:
             protocol = video_protocol(video, channel.base_url)
             channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher, route, now=self._now)
 
-    def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None) -> list[Endpoint]:
+    def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[Endpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
         none.
 
-        `tls`: TLS context of the channel's connections, None for the default. Each format sends the key in its own
-        header unless the config sets `auth`.
+        `tls`: TLS context of the channel's connections, None for the default; `proxies`: those of the environment. Each
+        format sends the key in its own header unless the config sets `auth`.
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
                 account = service_account(channel, file)
-                signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=channel.proxy, tls=tls)
+                proxy = proxy_url(channel, proxies, account.token_uri)
+                signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=proxy, tls=tls)
                 return [_signed(channel, account.key_id, signer)]
             case CommandAuth(command=command, ttl=ttl, timeout=timeout, header=header):
                 program = CommandSigner(command, ttl=ttl, timeout_seconds=timeout, header=header, channel=channel.name)
@@ -192,12 +196,17 @@ class ChannelFactory:
                 assert_never(unhandled)
 
 
-def _route(channel: Channel, tls: ssl.SSLContext | None) -> ProviderRoute:
-    """Return the way to the files that a channel's provider returns as addresses. `tls`: TLS context of the channel."""
+def _route(channel: Channel, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
+    """Return the way to the files that a channel's provider returns as addresses. `tls`, `proxy`: TLS context and proxy
+    of the channel's calls. A proxy of the environment serves the provider's own place only, since it would resolve the
+    names of all others past the check of their addresses.
+    """
     both = tls_context(channel)
     if both is not None:
         both.load_default_certs()  # files may be on public hosts
-    return ProviderRoute(place_of(channel.base_url), channel.proxy, tls, both)
+    is_direct = channel.proxy == DIRECT
+    own = None if is_direct else channel.proxy
+    return ProviderRoute(place_of(channel.base_url), proxy, own, is_direct, tls, both)
 
 
 def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:

@@ -94,8 +94,14 @@ class ProviderRoute:
 
     own_place: NetworkPlace | None = None
     """Host and port of the provider's API, which are exempt from the rules for URLs; None for none."""
+    own_proxy: str | None = None
+    """URL of the HTTP proxy to the provider's own place, whose address is not checked; None for a direct call."""
     proxy: str | None = None
-    """URL of the HTTP proxy of the channel. It resolves the names, so that their addresses are not checked."""
+    """URL of the HTTP proxy that the channel's config names, for all other places. It resolves the names, so that their
+    addresses are not checked.
+    """
+    is_direct: bool = False
+    """Whether the channel's config forbids a proxy, also that of the rules."""
     own_tls: ssl.SSLContext | None = None
     """TLS context for the provider's own place; None for the system's authorities."""
     tls: ssl.SSLContext | None = None
@@ -309,7 +315,9 @@ class Fetcher:
         """
         target = check_url(url, rules, field)
         loop = asyncio.get_running_loop()
-        addresses = None if route.proxy else await self._checked_addresses(target, deadline, rules, field)
+        is_own = route.is_own(target)
+        proxy = route.own_proxy if is_own else route.proxy or _proxy_of(target, rules, route)
+        addresses = None if proxy else await self._checked_addresses(target, deadline, rules, field)
         left = max(deadline - loop.time(), MIN_SECONDS)
         step = min(left, rules.timeout)
         outgoing = Outgoing(
@@ -320,8 +328,8 @@ class Fetcher:
             repeatable=method == "GET",
             method=method,
             addresses=addresses,
-            proxy=route.proxy,
-            tls=route.own_tls if route.is_own(target) else route.tls,
+            proxy=proxy,
+            tls=route.own_tls if is_own else route.tls,
         )
         try:
             return await self._client.open(outgoing)
@@ -403,6 +411,12 @@ def _translated(field: str | None, error: UmgError) -> UmgError:
     failure = failed(field, why)
     failure.cause = f"{error.name}: {error.cause or error.message}"
     return failure
+
+
+def _proxy_of(target: Target, rules: EgressRules, route: ProviderRoute) -> str | None:
+    """Return the URL of the proxy that the rules name for a place which is not the provider's own; None for none."""
+    found = None if route.is_direct else rules.proxies.of(target.scheme, target.host, target.port, target.address)
+    return None if found is None else found.url
 
 
 def _address_of(found: AddrInfoType) -> IpAddress:

@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from tests.unit.upstream.test_proxies import Relay, trust
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.network_places import parse_place, place_of
+from umg_grpc.base.proxy_rules import NO_PROXIES, environment_proxies
 from umg_grpc.upstream.caller_url_dns import MAX_LOOKUPS
 from umg_grpc.upstream.caller_url_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup, ProviderRoute
 from umg_grpc.upstream.http1.dns_cache import Addresses
@@ -409,6 +410,51 @@ async def test_files_are_fetched_through_the_proxy_of_the_channel() -> None:
         route = ProviderRoute(None, proxy=proxy.url.removesuffix("/v1/x"), tls=ours)
         assert (await fetcher.fetch(made.url, field=None, route=route)).body == b"hello"
     assert relay.heads[0].startswith(f"CONNECT {place(made)} HTTP/1.1".encode())
+
+
+async def test_a_proxy_of_the_rules_serves_all_places_but_this_machine_and_those_without_one() -> None:
+    targets: list[str] = []
+
+    async def handle(link: Link) -> None:
+        while True:
+            head, _ = await link.request()
+            targets.append(head.decode().split(" ")[1])
+            await link.send(HELLO)
+
+    async with provider(handle) as made, provider(Relay().handle) as proxy:
+        port = int(made.url.split(":")[2].split("/")[0])
+        name = socket.gethostname()  # a name of loopback that no rule recognizes
+        url, through = f"http://{name}:{port}/v1/x", proxy.url.removesuffix("/v1/x")
+        rules = EgressRules((parse_place(name), parse_place("localhost")))
+        async with Fetcher.opened(rules) as fetcher:
+            fetcher.configure(replace(rules, proxies=NO_PROXIES.with_proxy(through, "egress.proxy")))
+            await fetcher.fetch(url, field="image")
+            assert (await fetcher.post(url, field="callback_url", body=b"{}", headers={})).status == 200
+            refused = await failure(fetcher, "https://10.0.0.1/x")
+            assert targets == [url, url]
+            await fetcher.fetch(url.replace(name, "localhost"), field="image")
+            await fetcher.fetch(url, field=None, route=ProviderRoute(place_of(url)))
+            await fetcher.fetch(url, field=None, route=ProviderRoute(is_direct=True))
+            direct = environment_proxies({"NO_PROXY": f"{name}:{port}"})
+            fetcher.configure(replace(rules, proxies=direct.with_proxy(through, "egress.proxy")))
+            await fetcher.fetch(url, field="image")
+    assert targets[2:] == ["/v1/x"] * 4
+    assert "names a host that is not on the public internet" in refused.message
+
+
+async def test_a_proxy_to_the_own_place_of_a_provider_serves_no_other_place() -> None:
+    relay = Relay()
+    rules = EgressRules((parse_place("localhost"),))
+    async with (
+        provider(answering(HELLO)) as made,
+        provider(relay.handle) as proxy,
+        Fetcher.opened(rules) as fetcher,
+    ):
+        route = ProviderRoute(place_of(made.url), proxy.url.removesuffix("/v1/x"))
+        assert (await fetcher.fetch(made.url, field=None, route=route)).body == b"hello"
+        other = made.url.replace("127.0.0.1", "localhost")
+        assert (await fetcher.fetch(other, field=None, route=route)).body == b"hello"
+    assert [head.split(b" ")[1] for head in relay.heads] == [made.url.encode()]
 
 
 async def test_a_private_place_is_not_reached_through_the_proxy_of_a_channel() -> None:

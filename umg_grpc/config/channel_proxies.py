@@ -1,0 +1,35 @@
+"""Proxies of channels: their own, or the proxies of the environment."""
+
+from collections.abc import Sequence
+
+from umg_grpc.base.proxy_rules import NONE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
+from umg_grpc.config.values import DIRECT, Channel
+from umg_grpc.config.yaml_document import Document
+
+
+def environment_rules(document: Document, channels: Sequence[Channel]) -> ProxyRules:
+    """Return the proxies that the environment names. Report a variable without the URL of a proxy, if a channel would
+    use it.
+    """
+    try:
+        return environment_proxies(document.environment)
+    except ProxyError as error:
+        if any(channel.base_url and channel.proxy is None and not is_local(channel.base_url) for channel in channels):
+            document.problem((), str(error))
+        places = {name: value for name, value in document.environment.items() if name.upper() == NONE}
+        return environment_proxies(places)
+
+
+def channel_proxy(channel: Channel, rules: ProxyRules, url: str) -> Proxy | None:
+    """Return the proxy by which a channel calls a URL of its provider; None for a direct call. `rules`: proxies that
+    the environment names, for a channel without a setting of its own.
+    """
+    if channel.proxy is None:
+        return rules.of_url(url)
+    return None if channel.proxy == DIRECT else Proxy(channel.proxy, "proxy of the channel")
+
+
+def proxy_url(channel: Channel, rules: ProxyRules, url: str) -> str | None:
+    """Return the URL of that proxy; None for a direct call."""
+    proxy = channel_proxy(channel, rules, url)
+    return None if proxy is None else proxy.url
