@@ -183,10 +183,11 @@ def check(
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.base.errors import UmgError
-    from umg_grpc.process.channel_file_checks import check_files
+    from umg_grpc.process.channel_file_checks import check_authorities, check_files
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.process.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.process.local_model_check import check_local_models
+    from umg_grpc.process.proxy_report import proxy_lines
     from umg_grpc.routing import REMEDY, Router, unpriced_models
     from umg_grpc.store import StoreError
 
@@ -194,6 +195,7 @@ def check(
     found = load(source, data)
     try:
         check_local_models(found)
+        check_authorities(os.environ)
         for channel in found.channels:
             check_files(channel)
         expired = _certificate_problem(found.tls) if found.tls is not None else ""
@@ -211,6 +213,8 @@ def check(
     for channel in found.channels:
         if (host := unencrypted_host(channel)) is not None:
             print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
+    for line in proxy_lines(found):
+        print(f"{source}: proxy {line}")
     router = Router(found)
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"

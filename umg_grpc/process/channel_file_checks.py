@@ -3,13 +3,18 @@
 They need none of the modules that call providers, so that commands can use them quickly.
 """
 
+import os
 import ssl
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from umg_grpc.config import Channel, CommandAuth, ServiceAccountAuth
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.signing.service_account import ServiceAccount
+
+AUTHORITY_FILE, AUTHORITY_FOLDERS = "SSL_CERT_FILE", "SSL_CERT_DIR"
+"""Variables that OpenSSL reads."""
 
 
 def check_files(channel: Channel) -> None:
@@ -24,6 +29,20 @@ def check_files(channel: Channel) -> None:
             find_program(channel.auth.command)
         except OSError as error:
             raise OSError(f"channel {channel.name}: auth.command: {error}") from None
+
+
+def check_authorities(environment: Mapping[str, str]) -> None:
+    """Check that the certificate authorities that the environment names can be used: OpenSSL ignores a file that it
+    cannot read, and each connection would fail. Raise OSError if they cannot.
+    """
+    if file := environment.get(AUTHORITY_FILE):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+        except OSError as error:  # ssl.SSLError is one
+            raise OSError(f"{AUTHORITY_FILE} {file}: {error.strerror or error}") from None
+    folders = environment.get(AUTHORITY_FOLDERS, "")
+    if folders and not any(map(os.path.isdir, folders.split(os.pathsep))):
+        raise OSError(f"{AUTHORITY_FOLDERS} {folders}: no such directory")
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:

@@ -24,9 +24,11 @@ from umg_grpc.base.printable_text import printable
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.importers.from_environment import unused_providers
 from umg_grpc.process.channel_factory import LocalSource
+from umg_grpc.process.channel_file_checks import check_authorities
 from umg_grpc.process.config_loading import read
 from umg_grpc.process.exposure_checks import check_exposure
 from umg_grpc.process.open_file_limit import raise_file_limit
+from umg_grpc.process.proxy_report import proxy_lines
 from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.process.reload_sockets import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.process.serve_options import GRPC, Options
@@ -59,6 +61,7 @@ def run(options: Options, config: Config) -> int:
         raise_file_limit()
         if WORKER not in os.environ:
             check_exposure(options, config, os.environ)
+            check_authorities(os.environ)
             if config.tls is not None:
                 load_certificate(config.tls)  # before a worker starts, which would be started again and again
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -312,6 +315,8 @@ def _print_start(state: Gateway, config: Config) -> None:
     models = [*(model.id for model in described), *dict.fromkeys(patterns)]
     shown = ", ".join(map(printable, models[:8])) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
+    for line in proxy_lines(config):
+        print(f"  proxy   {line}")
     if missing := missing_optimizations():
         print(f"  python  built without {' and '.join(missing)}: calls take up to 1.9 times as long; {REMEDY}")
     if unused := unused_providers(config, os.environ):

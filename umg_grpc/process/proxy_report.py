@@ -1,0 +1,32 @@
+"""Report of the proxies of a config for people: each proxy with its source and its calls."""
+
+from umg_grpc.base.printable_text import printable
+from umg_grpc.base.proxy_rules import Proxy
+from umg_grpc.config import Config
+from umg_grpc.config.channel_proxies import channel_proxy
+
+SHOWN_CHANNELS = 8
+OF_CALLERS = "URLs of callers, result files, callbacks"
+
+
+def proxy_lines(config: Config) -> list[str]:
+    """Return a line for each proxy: its URL without credentials, the setting or variable that names it, and the
+    channels that use it.
+    """
+    channels: dict[Proxy, list[str]] = {}
+    for channel in config.channels:
+        if channel.base_url and (proxy := channel_proxy(channel, config.proxies, channel.base_url)) is not None:
+            channels.setdefault(proxy, []).append(channel.name)
+    lines = [_line(proxy, _names(names)) for proxy, names in channels.items()]
+    if (proxy := config.egress.proxies.https) is not None:
+        lines.append(_line(proxy, OF_CALLERS))
+    return lines
+
+
+def _line(proxy: Proxy, calls: str) -> str:
+    return printable(f"{proxy.shown} ({proxy.source}): {calls}")
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - SHOWN_CHANNELS
+    return ", ".join(names[:SHOWN_CHANNELS]) + (f" and {more} more" if more > 0 else "")
