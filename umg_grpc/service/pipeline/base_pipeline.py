@@ -1,7 +1,7 @@
 """Base of the pipelines of all operations: the steps of a call up to its attempts, in the order of `STEPS`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -16,7 +16,7 @@ from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
-from umg_grpc.service.pipeline.steps import READING, Step, in_order
+from umg_grpc.service.pipeline.steps import Step, in_order
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -86,9 +86,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self._access = ModelAccess(context.channels, operation, note_unpriced)
         taken = self._request_steps()
         self.steps = in_order({*taken, *self._enclosing_steps()})
-        order = [step for step in self.steps if step in taken]
-        self._reading = tuple(taken[step] for step in order if step in READING)
-        self._entrance = tuple(taken[step] for step in order)
+        self._entrance = tuple(taken[step] for step in self.steps if step in taken)
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
@@ -97,12 +95,6 @@ class Pipeline(ABC, Generic[AdmittedT]):
     def _enclosing_steps(self) -> Collection[Step]:
         """Return the steps behind them, which enclose each other, so that the pipeline has a method for all of them."""
         return ()
-
-    async def _run(self, steps: Sequence[RequestStep[AdmittedT]], admitted: AdmittedT) -> None:
-        """Run steps of a call, one after the other. Raise UmgError, the failure of the first one that fails."""
-        for step in steps:
-            if (waiting := step(admitted)) is not None:
-                await waiting
 
     def _resolve(self, admitted: AdmittedT) -> None:
         """Find the model that the request names. Raise UmgError as `ModelAccess.resolve` does."""

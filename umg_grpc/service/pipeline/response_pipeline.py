@@ -91,7 +91,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         notes = call.arrival.notes or NO_NOTES
         admitted = self._call_type(call=call, message=message, request=request, notes=notes, stream=stream)
         try:
-            for step in self._entrance:  # as `_run` does, which costs a coroutine
+            for step in self._entrance:
                 if (waiting := step(admitted)) is not None:
                     await waiting
         except BaseException:  # cancellation too

@@ -34,7 +34,7 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, RULES, SETTLE, Step
+from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -54,6 +54,8 @@ class GenerationPipeline(
 
     def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
         super().__init__(context, GENERATE, pb.GenerateResponse, GenerationCall)
+        taken = self._request_steps()
+        self._reading = tuple(taken[step] for step in self.steps if step in READING)
         self._memory = memory
         self._prompt_cache_affinity = PromptCacheAffinity()
 
@@ -64,7 +66,9 @@ class GenerationPipeline(
         """
         notes = call.arrival.notes or NO_NOTES
         counted = GenerationCall(call=call, message=message, request=request, notes=notes, counted=True)
-        await self._run(self._reading, counted)
+        for step in self._reading:
+            if (waiting := step(counted)) is not None:
+                await waiting
         call.facts.model = counted.model.id
         counted.full_request = counted.request
         if counted.request.previous_response_id:
