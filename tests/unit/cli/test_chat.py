@@ -14,7 +14,7 @@ import pytest
 from tests.support.forked_umg_starts import Forked, Program, start_on_terminal, start_with_input
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
-from umg_grpc.cli.chat import Answer, Conversation, Piece
+from umg_grpc.cli.chat import Conversation, Piece, ShownResponse
 from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
 
@@ -349,7 +349,7 @@ async def test_bytes_that_are_no_text_are_replaced(served: Served) -> None:
 
 
 def test_a_summary_has_the_reason_of_an_answer_that_ended_early() -> None:
-    answer = Answer()
+    answer = ShownResponse()
     message = pb.StreamGenerateResponse(
         events=[
             pb.GenerateEvent(refusal_delta="I would rather not"),
