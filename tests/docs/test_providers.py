@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted
 from umg_grpc.config import parse
-from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
 ROWS = {
@@ -32,7 +32,7 @@ def test_the_table_has_each_preset() -> None:
 
 
 def keys(preset: Provider) -> list[str]:
-    return [SERVICE_ACCOUNT_FILE] if preset.uses_service_account else list(preset.keys)
+    return [variable for names in preset.variables for variable in names.split(":")]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

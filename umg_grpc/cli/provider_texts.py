@@ -33,7 +33,7 @@ def details(name: str) -> str:
 
 
 def _credentials(preset: Provider) -> str:
-    variables = " or ".join(preset.variables)
+    variables = preset.variables_text
     is_required = preset.needs_key or preset.uses_service_account
     return variables if is_required else f"{variables}, or none".removeprefix(", or ")
 

@@ -195,12 +195,13 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
     if preset is None:
         meant = similar(entry.provider, PROVIDERS)
         hint = f"did you mean `{meant}`?" if meant else "of others, set `protocols` and `base_url`"
-        document.problem((*path, "provider"), f"expected {any_of(PROVIDERS)}; {hint}")
+        document.problem((*path, "provider"), f"expected a provider that `umg providers` lists; {hint}")
         return None
     protocols = entry.protocols or list(preset.protocols)
     auth = entry.auth or (msgspec.convert(preset.auth, Auth) if preset.auth else None)
     if auth is None and preset.uses_service_account and entry.api_key is None:
         auth = _service_account(document, path)
+    api_key = entry.api_key or _key_of_environment(document, path, preset, auth)
     if entry.base_url is None and not preset.is_complete:
         document.problem((*path, "base_url"), f"expected the URL of your account: {preset.base_url}")
     return msgspec.structs.replace(
@@ -209,8 +210,8 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         protocols=protocols,
         models=entry.models or [_ModelEntry(model.id, model.upstream, model.family) for model in preset.models],
         base_url=entry.base_url or preset.base_url,
-        api_key=entry.api_key or _key_of_environment(document, path, preset, auth),
-        auth=auth,
+        api_key=api_key,
+        auth=auth if api_key or preset.needs_key or preset.uses_service_account else entry.auth,
         max_inputs=entry.max_inputs or (preset.max_inputs if any(map(has_input_limit, protocols)) else None),
         unpriced=preset.unpriced if entry.unpriced is None else entry.unpriced,
     )
@@ -223,10 +224,12 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
     """
     if isinstance(auth, KEYLESS_AUTH):
         return None
-    key = next((value for name in preset.keys if (value := document.variable(name))), None)
-    if key is None and preset.needs_key:
-        document.problem((*path, "api_key"), f"expected a key, here or in the environment as {any_of(preset.keys)}")
-    return key
+    if (found := preset.key_in(document.variable)) is not None:
+        return found[1]
+    if preset.needs_key:
+        variables = [name.replace(":", " and ") for name in preset.keys]
+        document.problem((*path, "api_key"), f"expected a key, here or in the environment as {any_of(variables)}")
+    return None
 
 
 def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:

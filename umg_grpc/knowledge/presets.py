@@ -4,7 +4,7 @@ models. The rows are in `data/presets.json`.
 Restrictions of the providers' models are in `umg_grpc.knowledge.dialects`, found by the host of `base_url`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -14,6 +14,12 @@ from umg_grpc.knowledge.data_files import read_rows
 
 SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 """Environment variable with the path of a service account's key, as the vendor's own clients read it."""
+
+
+Kind = Literal["maker", "cloud", "host", "vectors", "media", "local"]
+"""Kind of a provider: maker of models, cloud, host of models of many makers, embeddings and rankings, images and
+videos, server of the operator.
+"""
 
 
 class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,18 +37,32 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     """Value of `provider` in the config."""
     title: str
+    kind: Kind
+    vendor: str = ""
+    """Preset whose vendor this one is another platform of, with the same rules and prices; "" for one of its own."""
     protocols: tuple[str, ...]
+    """Wire formats, the preferred one first."""
     base_url: str
     """URL in front of the paths of the protocols. A part in `<>` differs for each account."""
+    regions: dict[str, str] = field(default_factory=dict)
+    """Region -> URL in place of `base_url`, for regions whose host is formed in another way."""
     keys: tuple[str, ...] = ()
-    """Environment variables of the key, which the vendor's own clients read; the first one that is set is used."""
+    """Environment variables of the key, which the vendor's own clients read; the first one that is set is used. Two
+    names with a colon are the variables of an access key and of its secret key.
+    """
     needs_key: bool = True
+    found_by_key: bool = True
+    """Whether a set variable shows that the provider is used; false if it may belong to another platform of the vendor,
+    or have another purpose.
+    """
     auth: dict[str, str] | None = None
     """Way of sending the key, as the `auth` of a channel in the config; None is that of the protocol."""
     uses_service_account: bool = False
     """Whether calls are authenticated by a service account, whose file `SERVICE_ACCOUNT_FILE` names."""
     listed: tuple[str | PresetModel, ...] = field(name="models")
     """Models as the file lists them: an id alone is that of the provider, too."""
+    lists_models: bool = True
+    """Whether the provider lists its models at the address of the first protocol that has a model list."""
     max_inputs: int | None = None
     """Most texts of one embedding request, if lower than the limit of the protocol."""
     unpriced: Literal["free"] | None = None
@@ -54,8 +74,30 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Environment variables that may contain the credentials; the first one that is set is used."""
+        """Environment variables that may contain the credentials, as in `keys`."""
         return (SERVICE_ACCOUNT_FILE,) if self.uses_service_account else self.keys
+
+    @property
+    def variables_text(self) -> str:
+        """Names of the environment variables for operators, for example `A or B` and `ACCESS_KEY and SECRET_KEY`."""
+        return " or ".join(names.replace(":", " and ") for names in self.variables)
+
+    def key_in(self, variable: Callable[[str], str | None]) -> tuple[str, str] | None:
+        """Return (entry of `keys`, API key) of the first entry whose variables are set; None if none is. `variable`:
+        returns the value of an environment variable.
+        """
+        for names in self.keys:
+            values = [value for name in names.split(":") if (value := variable(name))]
+            if len(values) == len(names.split(":")):
+                return names, ":".join(values)
+        return None
+
+    def address(self, region: str, **parts: str) -> str:
+        """Return `base_url` with the region, and other parts in `<>` by their names, filled in."""
+        url = self.regions.get(region, self.base_url).replace("<region>", region)
+        for name, value in parts.items():
+            url = url.replace(f"<{name}>", value)
+        return url
 
     @property
     def is_complete(self) -> bool:

@@ -110,7 +110,7 @@ def _addresses() -> tuple[Mapping[str, Sequence[Address]], Sequence[tuple[re.Pat
     """Return the known addresses, those of presets first: by host, and by the pattern of a host with parts in `<>`."""
     fixed: dict[str, list[Address]] = {}
     patterns = []
-    presets = ((urlsplit(provider.base_url), provider.name) for provider in PROVIDERS.values())
+    presets = ((urlsplit(row.base_url), row.vendor or row.name) for row in PROVIDERS.values())
     rows = [(url.hostname or "", url.path.partition("<")[0], name) for url, name in presets]
     rows += [(row.host, row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost)]
     for host, path, vendor in rows:

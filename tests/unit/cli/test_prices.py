@@ -148,7 +148,10 @@ def test_a_row_of_an_unknown_vendor_which_no_model_would_have_changes_nothing(
     data: tuple[str, ...], tmp_path: Path
 ) -> None:
     result = update(tmp_path, [{"model": "gpt-7", "vendor": "opnai", "input": "4"}], *data)
-    assert (result.exit_code, "opnai/gpt-7: unknown vendor; expected one of anthropic, " in result.stderr) == (1, True)
+    assert (result.exit_code, "opnai/gpt-7: unknown vendor; expected one of ai21, anthropic, " in result.stderr) == (
+        1,
+        True,
+    )
     assert not (tmp_path / "data").exists()
 
 

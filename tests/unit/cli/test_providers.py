@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
-from umg_grpc.config import parse
+from umg_grpc.config import Auth, parse
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
 
@@ -79,7 +79,7 @@ def test_the_values_of_a_preset_are_shown_as_a_channel_that_has_them(name: str) 
         astuple(each) for each in preset.models
     ]
     assert channel.max_inputs == preset.max_inputs
-    assert preset.auth is None or msgspec.to_builtins(channel.auth) == preset.auth
+    assert preset.auth is None or channel.auth == msgspec.convert(preset.auth, Auth)
     assert preset.source in output
 
 

@@ -38,7 +38,6 @@ from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
 from umg_grpc.config.values import UsageRetention
 from umg_grpc.knowledge.catalogue import CATALOGUE
-from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router
@@ -522,19 +521,19 @@ MISTAKES = [
     Mistake(
         "a misspelt provider",
         "channels: [{provider: antropic}]",
-        (f"1: channels[0].provider: expected one of {', '.join(PROVIDERS)}; did you mean `anthropic`?",),
+        ("1: channels[0].provider: expected a provider that `umg providers` lists; did you mean `anthropic`?",),
     ),
     Mistake(
         "an unknown provider",
         "channels: [{provider: acme}]",
         (
-            f"1: channels[0].provider: expected one of {', '.join(PROVIDERS)}; of others, set `protocols` and `base_url`",
+            "1: channels[0].provider: expected a provider that `umg providers` lists; of others, set `protocols` and `base_url`",
         ),
     ),
     Mistake(
         "a provider whose key is nowhere",
         "channels: [{provider: gemini}]",
-        ("1: channels[0].api_key: expected a key, here or in the environment as GEMINI_API_KEY or GOOGLE_API_KEY",),
+        ("1: channels[0].api_key: expected a key, here or in the environment as GOOGLE_API_KEY or GEMINI_API_KEY",),
     ),
     Mistake(
         "a provider whose address differs for each account",

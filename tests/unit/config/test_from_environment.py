@@ -31,7 +31,8 @@ def test_every_other_provider_is_a_comment_that_becomes_a_channel_without_its_ma
     names = re.findall(r"^  # - \{?provider: ([\w.-]+)", text, re.MULTILINE)
     assert names == list(PROVIDERS)
     active = re.sub(r"^  # - ", "  - ", text, flags=re.MULTILINE).replace("<", "").replace(">", "")
-    environment = {key: "access:secret" for preset in PROVIDERS.values() for key in preset.keys}
+    variables = {variable for preset in PROVIDERS.values() for names in preset.keys for variable in names.split(":")}
+    environment = dict.fromkeys(variables, "access:secret")
     environment["GOOGLE_APPLICATION_CREDENTIALS"] = "account.json"
     assert [channel.name for channel in parse(active, "umg.yaml", environment).channels] == ["local", *PROVIDERS]
 
@@ -81,6 +82,36 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
 def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: list[str]) -> None:
     channels = parse(config_text(environment), "umg.yaml", environment).channels
     assert [channel.base_url for channel in channels] == expected
+
+
+def test_a_key_of_several_platforms_makes_the_channel_of_one() -> None:
+    environment = {"MOONSHOT_API_KEY": "k", "ARK_API_KEY": "k", "GITHUB_TOKEN": "k"}
+    assert [found.name for found in found_providers(environment)] == ["moonshot", "ark"]
+
+
+def test_a_key_in_two_parts_is_found_by_both_variables() -> None:
+    assert found_providers({"VOLC_ACCESSKEY": "a"}) == []
+    [found] = found_providers({"VOLC_ACCESSKEY": "a", "VOLC_SECRETKEY": "s"})
+    assert (found.name, found.variable) == ("jimeng", "VOLC_ACCESSKEY and VOLC_SECRETKEY")
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("global", "aiplatform.googleapis.com"),
+        ("us", "aiplatform.us.rep.googleapis.com"),
+        ("eu", "aiplatform.eu.rep.googleapis.com"),
+        ("asia-east1", "asia-east1-aiplatform.googleapis.com"),
+    ],
+)
+def test_a_region_of_vertex_has_its_host(region: str, host: str) -> None:
+    environment = {
+        "GOOGLE_APPLICATION_CREDENTIALS": "a.json",
+        "GOOGLE_CLOUD_PROJECT": "p",
+        "GOOGLE_CLOUD_LOCATION": region,
+    }
+    [channel] = parse(config_text(environment), "umg.yaml", environment).channels
+    assert channel.base_url == f"https://{host}/v1/projects/p/locations/{region}/publishers/google"
 
 
 def test_a_key_without_the_address_of_its_account_makes_no_channel() -> None:

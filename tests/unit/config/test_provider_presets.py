@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import astuple
 
-from umg_grpc.config import AccessKeyAuth, Channel, HeaderAuth, JwtAuth, ServiceAccountAuth, parse
+from umg_grpc.config import AccessKeyAuth, BearerAuth, Channel, HeaderAuth, JwtAuth, NoAuth, ServiceAccountAuth, parse
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
@@ -23,7 +23,9 @@ def minimal(name: str, preset: Provider) -> tuple[str, dict[str, str]]:
     url = "" if preset.is_complete else ", base_url: https://account.example/v1"
     environment: dict[str, str] = {SERVICE_ACCOUNT_FILE: "account.json"} if preset.uses_service_account else {}
     if preset.needs_key:
-        environment[preset.keys[-1]] = KEY
+        environment |= dict(
+            zip(preset.keys[-1].split(":"), KEY.split(":") if ":" in preset.keys[-1] else [KEY], strict=True)
+        )
     return f"{{provider: {name}{url}}}", environment
 
 
@@ -48,6 +50,8 @@ def test_a_preset_is_consistent(name: str) -> None:
     assert preset.source.startswith("https://")
     assert PRINTABLE.fullmatch(preset.source)
     assert preset.uses_service_account or preset.keys or not preset.needs_key
+    assert preset.vendor != name
+    assert not preset.vendor or preset.vendor in PROVIDERS
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,10 @@ def test_a_preset_is_consistent(name: str) -> None:
             {"OPENAI_API_KEY": "k"},
             {"base_url": "https://proxy.example/v1"},
         ),
-        ("{provider: gemini}", {"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": "b"}, {"api_keys": ("a",)}),
+        ("{provider: gemini}", {"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": "b"}, {"api_keys": ("b",)}),
+        ("{provider: jimeng}", {"VOLC_ACCESSKEY": "a", "VOLC_SECRETKEY": "s"}, {"api_keys": ("a:s",)}),
+        ("{provider: sglang}", {}, {"api_keys": (), "auth": NoAuth()}),
+        ("{provider: sglang}", {"SGLANG_API_KEY": "k"}, {"api_keys": ("k",), "auth": BearerAuth()}),
         ("{provider: cohere, max_inputs: 5}", {"CO_API_KEY": "k"}, {"max_inputs": 5}),
         ("{provider: cohere, protocols: [chat]}", {"CO_API_KEY": "k"}, {"max_inputs": None}),
         ("{provider: vllm, api_key: k}", {}, {"api_keys": ("k",)}),

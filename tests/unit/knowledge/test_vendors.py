@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from umg_grpc.knowledge.presets import PROVIDERS
@@ -9,8 +11,9 @@ REMOTE = [row for row in PROVIDERS.values() if not any(host in row.base_url for 
 @pytest.mark.parametrize("provider", REMOTE, ids=lambda provider: provider.name)
 def test_the_address_of_a_preset_has_its_vendor(provider: object) -> None:
     row = next(each for each in REMOTE if each is provider)
-    filled = row.base_url.replace("<region>", "eu-west-1").replace("<resource>", "acme").replace("<project>", "p-1")
-    assert vendor_of(filled) == row.name
+    filled = row.base_url.replace("<region>", "eu-west-1")
+    filled = re.sub("<[^>]*>", "acme", filled)
+    assert vendor_of(filled) == (row.vendor or row.name)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ def test_the_address_of_a_preset_has_its_vendor(provider: object) -> None:
         ("https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google", "vertex"),
         ("https://acme.services.ai.azure.com/anthropic/v1", "azure"),
         ("https://bedrock-mantle.us-east-1.api.aws/anthropic", "bedrock-anthropic"),
+        ("https://adb-1.2.azuredatabricks.net/serving-endpoints", "databricks"),
         ("http://localhost:8000/v1", ""),
         ("http://127.0.0.1:11434/v1", ""),
         ("https://api.openai.com.example.org/v1", ""),

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
 from umg_grpc.config.values import Config
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.
@@ -79,9 +79,13 @@ def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> st
     """Return the name of the set environment variable that shows the provider `name` to be used; None if none is
     set.
     """
-    address = ADDRESS_VARIABLES.get(name, "")
-    wanted = preset.variables if preset.needs_key or preset.uses_service_account else (address,)
-    return next((variable for variable in wanted if environment.get(variable)), None)
+    if not preset.found_by_key:
+        return None
+    if preset.needs_key:
+        found = preset.key_in(environment.get)
+        return found[0].replace(":", " and ") if found is not None else None
+    variable = SERVICE_ACCOUNT_FILE if preset.uses_service_account else ADDRESS_VARIABLES.get(name, "")
+    return variable if environment.get(variable) else None
 
 
 def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
@@ -109,12 +113,12 @@ def _vertex(environment: Mapping[str, str]) -> str | None:
     project, region = environment.get("GOOGLE_CLOUD_PROJECT"), environment.get("GOOGLE_CLOUD_LOCATION")
     if not project or not region:
         return None
-    return PROVIDERS["vertex"].base_url.replace("<region>", region).replace("<project>", project)
+    return PROVIDERS["vertex"].address(region, project=project)
 
 
 def _bedrock(environment: Mapping[str, str], name: str = "bedrock") -> str | None:
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    return PROVIDERS[name].base_url.replace("<region>", region) if region else None
+    return PROVIDERS[name].address(region) if region else None
 
 
 ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
@@ -142,7 +146,7 @@ def _channel(found: Found) -> str:
 
 
 def _comment(name: str, preset: Provider) -> str:
-    keys = f"  # {' or '.join(preset.variables)}" if preset.variables else ""
+    keys = f"  # {preset.variables_text}" if preset.variables else ""
     address = "" if preset.is_complete else f", base_url: '{preset.base_url}'"
     value = f"{{provider: {name}{address}}}" if address else f"provider: {name}"
     return f"  # - {value}{keys}\n"
