@@ -10,7 +10,6 @@ from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.embedding import (
     NO_LENGTHS,
-    SLOW_BYTES,
     TEXT_FIELD,
     embed,
     embedded_texts,
@@ -18,7 +17,7 @@ from umg_grpc.upstream.local.wordllama.embedding import (
     requested_lengths,
     shared_embedding,
 )
-from umg_grpc.upstream.local.wordllama.text_length_limits import check_characters
+from umg_grpc.upstream.local.wordllama.text_length_limits import SLOW_BYTES, check_characters
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

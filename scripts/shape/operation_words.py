@@ -7,10 +7,17 @@ from dataclasses import dataclass
 EVERY_OPERATION = ("umg_grpc/operations", "umg_grpc/v1")
 """Rooms that all operations have: their rows, and the schema."""
 CONFIG_FIELD = "a public field of the config"
+ERROR_BODIES = "the table of the formats whose errors have a body of their own"
 HELP = "the help of a command, which loads no schema"
 LITELLM = "words of LiteLLM's files"
+IMPORTED_CHANNEL = "the protocols of a converted channel"
 MODEL_IDS = "ids of models"
+MODEL_FIELD = "a field of the schema's models, which the config sets"
 OPENAPI_COMPONENT = "a public name of a schema in the OpenAPI document"
+OTEL = "an attribute that OpenTelemetry has for this operation alone"
+PATHS = "the table of paths"
+REQUEST_MEMBER = "a member that only its requests have"
+VENDOR_LIST = "words of a vendor's model list"
 OWN_PARTS = "the table of the operations that have parts of their own"
 
 
@@ -50,6 +57,41 @@ OPERATION_WORDS = (
             "umg_grpc/knowledge/shipped_prices.py": MODEL_IDS,
             "umg_grpc/service/operations/unary/__init__.py": OWN_PARTS,
             "umg_grpc/wire/openapi_schemas/error_body_types.py": OPENAPI_COMPONENT,
+            "umg_sandbox/unary_channel.py": OWN_PARTS,
+        },
+    ),
+    OperationWord(
+        operation="embedding",
+        word=re.compile("embed(?!ded)", re.IGNORECASE),
+        rooms=(
+            "umg_grpc/wire/embedding_formats.py",
+            "umg_grpc/wire/embeddings",
+            "umg_grpc/wire/native_embeddings",
+            "umg_grpc/wire/shared_embedding_checks.py",
+            "umg_grpc/service/operations/unary/embedding_pipeline.py",
+            "umg_grpc/tokens/decoding.py",
+            "umg_grpc/upstream/http/embedding_batches.py",
+            "umg_grpc/upstream/local",
+            "umg_sandbox/embedding_channel.py",
+        ),
+        exceptions={
+            "http_facade/routes.py": PATHS,
+            "umg_grpc/cli/key_commands.py": HELP,
+            "umg_grpc/config/built_in_config.py": MODEL_IDS,
+            "umg_grpc/config/file_sections.py": CONFIG_FIELD,
+            "umg_grpc/config/importers/from_litellm.py": LITELLM,
+            "umg_grpc/config/importers/from_new_api.py": IMPORTED_CHANNEL,
+            "umg_grpc/config/model_settings.py": MODEL_FIELD,
+            "umg_grpc/knowledge/catalogue.py": MODEL_IDS,
+            "umg_grpc/knowledge/public_prices/cost_map.py": LITELLM,
+            "umg_grpc/knowledge/shipped_prices.py": MODEL_IDS,
+            "umg_grpc/service/operations/unary/__init__.py": OWN_PARTS,
+            "umg_grpc/service/telemetry/span_attributes.py": OTEL,
+            "umg_grpc/upstream/http/unary_upstreams.py": OWN_PARTS,
+            "umg_grpc/wire/model_lists/native.py": VENDOR_LIST,
+            "umg_grpc/wire/openapi_schemas/error_body_types.py": ERROR_BODIES,
+            "umg_grpc/wire/openapi_schemas/retrieval_response_types.py": OPENAPI_COMPONENT,
+            "umg_grpc/wire/vendor_members.py": REQUEST_MEMBER,
             "umg_sandbox/unary_channel.py": OWN_PARTS,
         },
     ),

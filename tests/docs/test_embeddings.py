@@ -19,7 +19,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, built_in
 from umg_grpc.knowledge.catalogue import CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
-from umg_grpc.upstream.http.unary_operations import MAX_CONCURRENT_PARTS
+from umg_grpc.upstream.http.embedding_batches import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.price_texts import row_text
 from umg_grpc.cli.text_tables import print_line, print_table
-from umg_grpc.knowledge.embedding_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.known_models import Found, find
+from umg_grpc.knowledge.member_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendors import vendor_of

@@ -10,7 +10,7 @@ from umg_grpc.config.file_sections import ConfigEntry, ModelLimits, Seconds
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.price_settings import prices, unpriced
 from umg_grpc.config.value_parsers import duration, family, time
-from umg_grpc.config.values import ModelInfo
+from umg_grpc.config.values import Channel, Config, ModelInfo
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.operations import SCOPES
@@ -204,3 +204,15 @@ def _one_of(document: Document, path: Path, word: str | None, words: tuple[str, 
     if word is not None and word not in words:
         document.problem(path, f"expected {any_of(words)}")
     return word
+
+
+def vector_lengths(channel: Channel, config: Config) -> dict[str, int]:
+    """Return the default length of vectors by the provider's model id, for the embedding models whose length the config
+    states.
+    """
+    infos = {model.upstream: config.models.get(model.id) for model in channel.models}
+    return {
+        model: length
+        for model, info in infos.items()
+        if info and (length := info.described.embedding.default_dimensions)
+    }

@@ -28,6 +28,7 @@ EMBEDDING = UnaryOperation(
     },
     listed_as=("embedding", "embeddings", "embedContent"),
     id_part="embed",
+    model_field="embedding",
     units=frozenset({REQUEST, INPUT}),
     telemetry=AttemptTelemetry("embeddings", "gen_ai.client.embeddings.duration"),
     request=pb.EmbedRequest,

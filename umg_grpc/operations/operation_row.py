@@ -54,6 +54,8 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     """Words for it in the model lists of providers: the `type` of a model, or a method by which a model is called."""
     id_part: str
     """Part of the ids of its models, in lower case, where a list has no types; "" for an operation without one."""
+    model_field: str
+    """Field of `pb.Model` with the properties that its models alone have; "" for an operation without one."""
     units: frozenset[Unit]
     """Units by which a call is charged. A model with a price for none of them has no price for the operation; empty for
     an operation without a price.

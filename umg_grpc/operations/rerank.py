@@ -34,6 +34,7 @@ RERANKING = UnaryOperation(
     },
     listed_as=("rerank",),
     id_part="rerank",
+    model_field="",
     units=frozenset({REQUEST, INPUT, SEARCH}),
     telemetry=AttemptTelemetry("rerank", "umg.client.rerank.duration"),  # the conventions have none
     request=pb.RerankRequest,

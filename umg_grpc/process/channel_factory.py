@@ -23,8 +23,9 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channel_proxies import proxy_url
+from umg_grpc.config.model_settings import vector_lengths
 from umg_grpc.config.values import DIRECT
-from umg_grpc.knowledge.embedding_dialects import dialects_at
+from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.operations import UNARY
 from umg_grpc.process.channel_file_checks import service_account, tls_context
 from umg_grpc.routing import Router
@@ -41,7 +42,7 @@ from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner
 from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner
 from umg_grpc.upstream.http.signing.token_command import CommandSigner
 from umg_grpc.upstream.http.text_generation import HttpText
-from umg_grpc.upstream.http.unary_operations import unary_upstream
+from umg_grpc.upstream.http.unary_upstreams import unary_upstream
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -123,7 +124,7 @@ class ChannelFactory:
         if self._local is not None:
             http = HttpChannel(self._client, _local_endpoint(self._local), _deadlines(channel))
             channels.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=reject_unsupported_content)
-        lengths = _default_dimensions(channel, config)
+        lengths = vector_lengths(channel, config)
         for operation, upstream in local_operations(self._engine, lengths, channel.timeout.total):
             channels.unary.add(operation, channel.name, upstream)
 
@@ -138,7 +139,7 @@ class ChannelFactory:
             first_byte_seconds=first,
             total_seconds=total,
         )
-        lengths = _default_dimensions(channel, config)
+        lengths = vector_lengths(channel, config)
         for operation, upstream in simulated_operations(self._engine, lengths, first, total):
             channels.unary.add(operation, channel.name, upstream)
         images = channel.timeout.images
@@ -207,18 +208,6 @@ def _route(channel: Channel, tls: ssl.SSLContext | None, proxy: str | None) -> P
     is_direct = channel.proxy == DIRECT
     own = None if is_direct else channel.proxy
     return ProviderRoute(place_of(channel.base_url), proxy, own, is_direct, tls, both)
-
-
-def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:
-    """Return the default length of vectors by the provider's model id, for the embedding models whose length the config
-    states.
-    """
-    infos = {model.upstream: config.models.get(model.id) for model in channel.models}
-    return {
-        model: length
-        for model, info in infos.items()
-        if info and (length := info.described.embedding.default_dimensions)
-    }
 
 
 def _deadlines(channel: Channel) -> Deadlines:

@@ -8,7 +8,7 @@ from umg_grpc.config.file_sections import ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations import ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
 from umg_grpc.routing.model_prices import stated_prices
 from umg_grpc.v1 import pb
@@ -103,8 +103,9 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     described.display_name = (info and info.display_name) or model
     if info is not None and info.create_time is not None:
         described.create_time.FromDatetime(info.create_time)
-    if EMBEDDING.value not in operations:
-        described.ClearField("embedding")
+    for row in ROWS:
+        if row.model_field and row.value not in operations:
+            described.ClearField(row.model_field)  # type: ignore[arg-type]  # its stub lists the names
     capabilities = described.capabilities
     if family == "famG" and capabilities.reasoning == pb.REASONING_CONTROL_BUDGET:  # unknown for other families
         capabilities.max_reasoning_tokens = (

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, TaskMember
+from umg_grpc.knowledge.member_dialects import MemberDialect, TaskMember
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -12,7 +12,7 @@ CONVERTED = frozenset({"encoding_format"})
 """Members that are left out without a loss: the response is converted to the form that the caller selected."""
 
 
-def fit_members(encoded: UpstreamRequest, request: object, dialect: EmbeddingDialect) -> UpstreamRequest:
+def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialect) -> UpstreamRequest:
     """Return an encoded request with the members that the vendor accepts. Changes are recorded in its report.
 
     `request`: the canonical request. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not
@@ -41,7 +41,7 @@ def _require_only_length(value: Raw, length: int) -> None:
         raise untranslatable("dimensions", problem)
 
 
-def _is_left_out(name: str, value: Raw, dialect: EmbeddingDialect) -> bool:
+def _is_left_out(name: str, value: Raw, dialect: MemberDialect) -> bool:
     refused = dialect.leaves_out.get(name)
     return refused is not None and (not refused or msgspec.json.decode(value) in refused)
 

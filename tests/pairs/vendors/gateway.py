@@ -10,13 +10,13 @@ import msgspec
 from tests.pairs.vendors.refusal import Json
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.knowledge.embedding_dialects import dialects_at
+from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.routing import Router
+from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
-from umg_grpc.upstream.http.unary_operations import HttpEmbedding
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb

@@ -25,10 +25,10 @@ from tests.support.providers.raw import (
     stall,
 )
 from umg_grpc.base.errors import Failure
+from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
-from umg_grpc.upstream.http.unary_operations import HttpEmbedding
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.deadlines import Deadlines

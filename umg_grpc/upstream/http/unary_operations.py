@@ -1,29 +1,16 @@
 """Embeddings and rerankings by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.embedding_dialects import EmbeddingDialect, dialect_of
-from umg_grpc.operations import UnaryOperation
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.knowledge.member_dialects import MemberDialect, dialect_of
 from umg_grpc.upstream.http.provider_call import HasSource, HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
-from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
-from umg_grpc.v1 import pb
-from umg_grpc.wire.core.lenient_numbers import count
-from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.shared_embedding_checks import other_length, own_length
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.vendor_members import fit_members
-
-MAX_CONCURRENT_PARTS = 4
-"""Maximum requests in flight for one batch of inputs that is split into several."""
 
 Request = TypeVar("Request", bound=HasSource)
 Response = TypeVar("Response")
@@ -39,7 +26,7 @@ class HttpUnary(Generic[Request, Response]):
         channel: HttpChannel,
         formats: Sequence[UnaryFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
-        dialects: tuple[EmbeddingDialect, ...] = (),
+        dialects: tuple[MemberDialect, ...] = (),
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
         first; `max_bytes`: maximum size of a response; `dialects`: rows of the provider's dialects.
@@ -76,130 +63,3 @@ class HttpUnary(Generic[Request, Response]):
         if (dialect := dialect_of(self._dialects, model, codec.protocol)) is None:
             return encoded
         return fit_members(encoded, request, dialect)
-
-
-class HttpEmbedding:
-    """Embedding by the provider of one channel over HTTP. A batch above the provider's limit is split into several
-    requests.
-    """
-
-    def __init__(
-        self,
-        channel: HttpChannel,
-        formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
-        *,
-        max_items: int | None = None,
-        dialects: tuple[EmbeddingDialect, ...] = (),
-    ) -> None:
-        """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `max_items`: maximum number of inputs in one request, None for the limit of the format; `dialects`: rows
-        of the provider's dialects.
-        """
-        self._channel = channel
-        self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES, dialects)
-        self._max_items = max_items
-
-    def is_slow(self, size: int) -> bool:
-        return size >= BIG_BYTES
-
-    def prepare(
-        self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
-    ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
-        """Encode the request for the provider's `model`, as one call or, if it has too many inputs, as several.
-        `notes`: facts about the caller's body. Raise UmgError for a request that the channel cannot express.
-        """
-        codec = self._unary.codec_of(request)
-        max_inputs = self._max_items or codec.max_items or len(request.inputs)
-        if len(request.inputs) <= max_inputs:
-            return self._unary.prepare(request, model, notes)
-        if codec.name == request.source.format:
-            report = Report()  # the parts omit fields of the caller's body that the gateway does not decode
-            notes.report_uncarried(report)
-        else:  # field paths with the positions of the whole batch
-            report = self._unary.encode(codec, request, model, notes).report
-        parts = [self._unary.prepare(part, model) for part in _parts(request, max_inputs)]
-        return SplitCall(report, parts, self._channel.total_seconds)
-
-
-@dataclass(frozen=True)
-class SplitCall:
-    """Embedding call with more inputs than one request to the provider may have; it is sent as several requests."""
-
-    report: Report
-    parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]
-    total_seconds: float
-    """Maximum seconds for all requests together, by the channel's config."""
-
-    async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Send all requests, and return the vectors in the order of the inputs. `seconds`: time until the caller's
-        deadline.
-
-        If one request fails, the others are cancelled and its error is raised. Raise UmgError(UPSTREAM_FAILED) if the
-        responses have vectors of different lengths.
-        """
-        slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
-        is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
-        deadline = asyncio.get_running_loop().time() + min(seconds, self.total_seconds)
-
-        async def send(part: HttpCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
-            await slots.acquire()
-            try:
-                answer = await part.send(deadline - asyncio.get_running_loop().time())
-            except UmgError as error:  # the provider's field path counts from the beginning of the part
-                error.metadata.pop("field", None)
-                if is_channels and error.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED:  # of the part, so the channel's
-                    message = "the provider was too slow: the time for all parts of the answer is over; try again"
-                    late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, **error.metadata)
-                    raise late.with_failure(Failure.AMBIGUOUS) from error
-                raise
-            slots.release()  # not after a failure: no further part may begin then
-            return answer
-
-        tasks = [asyncio.create_task(send(part)) for part in self.parts]
-        try:
-            answers = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        lengths = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
-        if len(lengths) > 1:
-            raise other_length(max(lengths), 0, min(lengths))
-        for answer in answers:
-            response.embeddings.extend(answer.embeddings)
-        if all(answer.HasField("usage") for answer in answers):
-            response.usage.input_tokens = count(sum(answer.usage.input_tokens for answer in answers))
-            response.usage.total_tokens = count(sum(answer.usage.total_tokens for answer in answers))
-        return response
-
-
-def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
-    """Return copies of a request with at most `max_inputs` inputs each, in order, without the caller's original
-    body.
-    """
-    rest = pb.EmbedRequest(
-        model=request.model,
-        dimensions=request.dimensions if request.HasField("dimensions") else None,
-        task_type=request.task_type if request.HasField("task_type") else None,
-        encoding=request.encoding,
-        user=request.user if request.HasField("user") else None,
-    )
-    parts = []
-    for start in range(0, len(request.inputs), max_inputs):
-        part = pb.EmbedRequest(inputs=request.inputs[start : start + max_inputs])
-        part.MergeFrom(rest)
-        parts.append(part)
-    return parts
-
-
-def unary_upstream(
-    operation: UnaryOperation[Any, Any],
-    channel: HttpChannel,
-    formats: Sequence[UnaryFormat[Any, Any]],
-    max_items: int | None,
-    dialects: tuple[EmbeddingDialect, ...],
-) -> UnaryUpstream[Any, Any]:
-    """Return the upstream of an operation over HTTP. Parameters: as in `HttpEmbedding`."""
-    if operation is EMBEDDING:
-        return HttpEmbedding(channel, formats, max_items=max_items, dialects=dialects)
-    return HttpUnary(channel, formats, dialects=dialects)

@@ -11,8 +11,6 @@ from umg_grpc.upstream.http1.connection_errors import broken, disconnected, head
 
 MAX_RESPONSE_BYTES = 64 << 20
 """Maximum bytes of a decompressed response, twice those of a text response with several large images in base64."""
-MAX_EMBEDDINGS_BYTES = 192 << 20
-"""Maximum bytes of a response with embeddings: 2048 vectors of 4096 numbers, 22 characters each."""
 MAX_ERROR_BODY_BYTES = 64 << 10  # only this much of an error response is read
 MAX_HEAD_BYTES = 64 << 10
 

@@ -11,6 +11,7 @@ from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.text_length_limits import (
     DIMENSIONS,
     LONGEST_TOKEN,
+    SLOW_BYTES,
     check_characters,
     max_tokens,
     too_long,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 TEXT_FIELD = "inputs[{}].text"
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
-SLOW_BYTES = 64 * 2**10
-"""Size of a request in bytes from which encoding it takes a millisecond."""
 
 
 class LocalEmbedding:

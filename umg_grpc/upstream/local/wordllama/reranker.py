@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN, check_characters, max_tokens, too_long
+from umg_grpc.upstream.local.wordllama.text_length_limits import (
+    LONGEST_TOKEN,
+    SLOW_BYTES,
+    check_characters,
+    max_tokens,
+    too_long,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

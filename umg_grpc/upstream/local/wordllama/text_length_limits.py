@@ -12,6 +12,8 @@ LONGEST_TOKEN = 16
 """Maximum characters of one token of the model: a text of n characters has at least n / 16 tokens."""
 MAX_TOKENS = 8192
 """Maximum tokens of a text for a model that the catalogue does not list."""
+SLOW_BYTES = 64 * 2**10
+"""Size of a request in bytes from which encoding it takes a millisecond."""
 
 
 def max_tokens(model: str) -> int:

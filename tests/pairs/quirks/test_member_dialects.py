@@ -1,6 +1,6 @@
 """Table of the vendors' dialects in embeddings and rerank requests."""
 
-from umg_grpc.knowledge.embedding_dialects import DIALECTS, dialect_of, dialects_at
+from umg_grpc.knowledge.member_dialects import DIALECTS, dialect_of, dialects_at
 
 
 def test_every_row_has_a_source_and_changes_something() -> None:

@@ -1,5 +1,5 @@
 """Dialects of vendors in embeddings and rerank requests: members of the body that a vendor names differently, refuses,
-or takes with other values. The rows are in `data/embedding_dialects.json`.
+or takes with other values. The rows are in `data/member_dialects.json`.
 
 Pure: no I/O and no clock.
 """
@@ -21,7 +21,7 @@ class TaskMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Canonical task type -> the vendor's value of the same meaning."""
 
 
-class EmbeddingDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table: members of the bodies that a vendor's models accept. The refusals are certain, so that bodies
     of callers in the same format are changed, too.
     """
@@ -44,17 +44,17 @@ class EmbeddingDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Date on which the source was read."""
 
 
-DIALECTS = tuple(read_rows("embedding_dialects", EmbeddingDialect))
+DIALECTS = tuple(read_rows("member_dialects", MemberDialect))
 """Rows of the data file; the first that matches applies."""
 
 
-def dialects_at(base_url: str) -> tuple[EmbeddingDialect, ...]:
+def dialects_at(base_url: str) -> tuple[MemberDialect, ...]:
     """Return the rows for the vendor at the address of a channel; none for an unknown vendor."""
     host = urlsplit(base_url).hostname or ""
     return tuple(row for row in DIALECTS if re.fullmatch(rf"(?:.*\.)?(?:{row.hosts})", host))
 
 
-def dialect_of(rows: tuple[EmbeddingDialect, ...], model: str, protocol: str) -> EmbeddingDialect | None:
+def dialect_of(rows: tuple[MemberDialect, ...], model: str, protocol: str) -> MemberDialect | None:
     """Return the row of a vendor that applies to a model in a wire format, None if none does."""
     for row in rows:
         if protocol in row.protocols and re.match(row.models, model, re.IGNORECASE):
