@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.knowledge.cost_map import model_rows
+from scripts.knowledge.litellm_models import source_model_rows
 from scripts.knowledge.packages import LICENCE, installed
 from scripts.knowledge.public_prices import providers
 from umg_grpc.knowledge.packages import PACKAGES, Package
@@ -13,14 +14,19 @@ from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
 from umg_grpc.knowledge.public_prices.merging import merged
 
+OTHER_FILES = {"generated_models": ", litellm_models.json"}
+"""Data file -> names of other files of the same package, in its notice."""
+
 Rows = Sequence[Mapping[str, Any]]
 
 
 def generated() -> Mapping[str, str]:
     """Return the text of each generated data file by its name."""
     models, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
+    costs = json.loads(_data(models).read_text())
     return {
-        models.data: _text(model_rows(json.loads(_data(models).read_text()))),
+        models.data: _text(model_rows(costs)),
+        "litellm_models": _text(source_model_rows(costs)),
         prices.data: _text(merged(*public_prices())),
     }
 
@@ -37,7 +43,7 @@ def public_prices() -> tuple[PriceRows, PriceRows]:
 def licences() -> str:
     """Return the licence notices of the packages, which go with each copy of the generated data."""
     notices = [
-        f"{package.data}.json is made from data of {package} ({package.source}):\n\n"
+        f"{package.data}.json{OTHER_FILES.get(package.data, '')}: made from data of {package} ({package.source}).\n\n"
         + (installed() / package.name / LICENCE).read_text().strip()
         for package in PACKAGES.values()
     ]
@@ -57,7 +63,8 @@ def changes(before: str, after: str) -> str:
 
 
 def _by_id(text: str) -> Mapping[str, Mapping[str, Any]]:
-    return {f"{row['vendor']}/{row['model']}": row for row in json.loads(text)}
+    rows = json.loads(text)
+    return {f"{row.get('vendor') or row['provider']}/{row.get('model') or row['mode']}": row for row in rows}
 
 
 def _data(package: Package) -> Path:

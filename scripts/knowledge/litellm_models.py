@@ -1,0 +1,42 @@
+"""Rows about the providers and modes of models in LiteLLM's cost map, for the conversion of its configs."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PROVIDER = re.compile(r"(bedrock)_converse|(vertex_ai|fireworks_ai)-.*|(.+)-(?:chat|embedding)-models")
+"""Provider with a kind of models in its name."""
+NO_MODEL = re.compile(r"sample_spec|(?:together-ai|fireworks-ai)-.*|.*-x-.*")
+"""Keys that are no ids of models: groups of prices, and prices of one size."""
+NO_MODES = frozenset({"search", "vector_store", "guardrail"})
+"""Modes of entries that are no models."""
+TEXT_MODES = frozenset({"chat", "responses"})
+
+
+def source_model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the ids of the cost map by provider and mode: those without a prefix, and prefixed ones that are not of
+    text models.
+    """
+    found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+    for key, entry in cost_map.items():
+        provider, mode = _provider(entry), entry.get("mode") or "chat"
+        if not provider or mode in NO_MODES or NO_MODEL.fullmatch(key):
+            continue
+        bare, prefixed = found.setdefault((provider, mode), (set(), set()))
+        if "/" not in key:
+            bare.add(key)
+        elif mode not in TEXT_MODES and key.startswith(f"{provider}/"):
+            prefixed.add(key.removeprefix(f"{provider}/"))
+    rows = []
+    for (provider, mode), (bare, prefixed) in sorted(found.items()):
+        if bare or prefixed:
+            others = {"prefixed": sorted(prefixed)} if prefixed else {}
+            rows.append({"provider": provider, "mode": mode, "models": sorted(bare)} | others)
+    return rows
+
+
+def _provider(entry: Mapping[str, Any]) -> str:
+    """Return the prefix of the provider's models."""
+    name = str(entry.get("litellm_provider", ""))
+    match = PROVIDER.fullmatch(name)
+    return next(filter(None, match.groups())) if match is not None else name
