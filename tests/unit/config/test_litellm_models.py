@@ -1,0 +1,263 @@
+"""Deployments of LiteLLM: provider, address, credentials and id of each spelling, and the reasons of deployments without
+a counterpart.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+
+from umg_grpc.config import Channel, Config, parse
+from umg_grpc.config.file_sections import AccessKeyAuth, BearerAuth, HeaderAuth
+from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.from_litellm import from_litellm
+from umg_grpc.config.importers.imported_config import ImportedConfig
+
+CHAT, EMBEDDINGS = ("chat",), ("embeddings",)
+NO_PROVIDER = "its id names no provider that is known here; write a channel with `protocols` and `base_url`"
+
+
+def imported(*params: dict[str, Any], **sections: Any) -> tuple[ImportedConfig, Config]:
+    """Convert a config with a deployment `m` for each of the parameters, in which `info` is `model_info`."""
+    entries = [
+        {"model_name": "m", "litellm_params": {key: value for key, value in each.items() if key != "info"}}
+        | ({"model_info": each["info"]} if "info" in each else {})
+        for each in params
+    ]
+    made = from_litellm(yaml.safe_dump({"model_list": entries, **sections}))
+    return made, parse(made.text(), "umg.yaml", Variables(made))
+
+
+def channel(**params: Any) -> Channel:
+    _, config = imported(params)
+    assert len(config.channels) == 1
+    return config.channels[0]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Deployment with the id of its model at the provider and the address that it becomes."""
+
+    id: str
+    model: str
+    upstream: str
+    base_url: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+AZURE_BASE = "https://r.openai.azure.com"
+SPELLINGS = [
+    Spelling("a Responses API by prefix", "openai/responses/gpt-5", "gpt-5", "https://api.openai.com/v1"),
+    Spelling("a series of Azure", "azure/o_series/x", "x", f"{AZURE_BASE}/openai/v1", {"api_base": AZURE_BASE}),
+    Spelling("GPT-5 at Azure", "azure/gpt5_series/x", "x", f"{AZURE_BASE}/openai/v1", {"api_base": AZURE_BASE}),
+    Spelling("Responses at Azure", "azure/responses/x", "x", f"{AZURE_BASE}/openai/v1", {"api_base": AZURE_BASE}),
+    Spelling(
+        "a deployment that only the address names",
+        "azure/",
+        "gpt-eu",
+        f"{AZURE_BASE}/openai/v1",
+        {"api_base": f"{AZURE_BASE}/openai/deployments/gpt-eu/chat/completions"},
+    ),
+    Spelling(
+        "Databricks",
+        "databricks/dbrx",
+        "dbrx",
+        "https://h.cloud.databricks.com/serving-endpoints",
+        {"api_base": "https://h.cloud.databricks.com/serving-endpoints"},
+    ),
+    Spelling("Zhipu", "zhipu/glm-5", "glm-5", "https://open.bigmodel.cn/api/paas/v4"),
+    Spelling("a provider behind Hugging Face", "huggingface/together/a/b", "a/b:together", "https://router.huggingface.co/v1"),
+    Spelling("a model of Hugging Face", "huggingface/a/b", "a/b", "https://router.huggingface.co/v1"),
+    Spelling("a model of OpenAI at GitHub", "github/gpt-4o-mini", "openai/gpt-4o-mini", "https://models.github.ai/inference"),
+    Spelling("a model of Meta at GitHub", "github/Llama-3.3-70B-Instruct", "meta/Llama-3.3-70B-Instruct", "https://models.github.ai/inference"),
+    Spelling("a whole id at GitHub", "github/openai/gpt-5", "openai/gpt-5", "https://models.github.ai/inference"),
+    Spelling("a short id of Fireworks", "fireworks_ai/glm-5", "accounts/fireworks/models/glm-5", "https://api.fireworks.ai/inference/v1"),
+    Spelling("a whole id of Fireworks", "fireworks_ai/accounts/a/models/b", "accounts/a/models/b", "https://api.fireworks.ai/inference/v1"),
+    Spelling("no prefix, of Cohere", "command-r-plus", "command-r-plus", "https://api.cohere.ai/compatibility/v1"),
+    Spelling("no prefix, of OpenAI's images", "dall-e-3", "dall-e-3", "https://api.openai.com/v1"),
+    Spelling("no prefix, newer than the table", "claude-opus-9-1", "claude-opus-9-1", "https://api.anthropic.com/v1"),
+    Spelling("no prefix, of Vertex AI", "gemini-2.5-pro", "gemini-2.5-pro", "https://us-central1-aiplatform.googleapis.com/v1/projects/us-east-1/locations/us-central1/publishers/google"),
+    Spelling("no prefix, but a known address", "some-model", "some-model", "https://api.groq.com/openai/v1", {"api_base": "https://api.groq.com/openai/v1"}),
+    Spelling("no prefix, but an address", "a/b", "a/b", "https://llm.example/v1", {"api_base": "https://llm.example/v1"}),
+    Spelling("a provider by parameter", "deepseek-chat", "deepseek-chat", "https://api.deepseek.com/v1", {"custom_llm_provider": "deepseek"}),
+    Spelling("a compatible server of a vendor with a preset", "openai/x", "x", "https://api.mistral.ai/v1", {"api_base": "https://api.mistral.ai/v1/chat/completions"}),
+    Spelling("a region of OpenAI", "openai/gpt-5", "gpt-5", "https://eu.api.openai.com/v1", {"api_base": "https://eu.api.openai.com/v1"}),
+    Spelling("a version that LiteLLM adds", "anthropic/claude-opus-4-5", "claude-opus-4-5", "https://relay.example/v1", {"api_base": "https://relay.example"}),
+    Spelling("a region in the id of Bedrock", "bedrock/eu-west-3/anthropic.claude-sonnet-4-v1:0", "anthropic.claude-sonnet-4-v1:0", "https://bedrock-runtime.eu-west-3.amazonaws.com/anthropic/v1"),
+    Spelling("all regions of Vertex AI", "vertex_ai/gemini-3-pro", "gemini-3-pro", "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google", {"vertex_project": "p", "vertex_location": "global"}),
+    Spelling("a multi-region of Vertex AI", "vertex_ai/gemini-3-pro", "gemini-3-pro", "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google", {"vertex_project": "p", "vertex_location": "eu"}),
+    Spelling("a list of compatible providers", "xiaomi_mimo/mimo-v2", "mimo-v2", "https://api.xiaomimimo.com/v1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SPELLINGS, ids=lambda case: case.id)
+def test_a_model_keeps_no_prefix_and_goes_to_the_address_of_its_provider(case: Spelling) -> None:
+    found = channel(model=case.model, **case.params)
+    assert ([model.upstream for model in found.models], found.base_url) == ([case.upstream], case.base_url)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Deployment without a counterpart, with the reason in the list."""
+
+    id: str
+    params: dict[str, Any]
+    reason: str
+
+
+REFUSED = [
+    Refused("embeddings at a provider without", {"model": "groq/x", "info": {"mode": "embedding"}}, "`groq` serves no embeddings here"),
+    Refused("speech", {"model": "openai/gpt-4o-mini-tts"}, "speech is not served"),
+    Refused("transcription by mode", {"model": "groq/whisper", "info": {"mode": "audio_transcription"}}, "transcription is not served"),
+    Refused("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
+    Refused("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
+    Refused("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "models of other makers at Vertex AI are not served; call the maker itself"),
+    Refused("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
+    Refused("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
+    Refused("no model", {"model": "groq/"}, "`groq/` names no model"),
+    Refused("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),
+    Refused("a router", {"model": "auto_router/complexity_router"}, "LiteLLM chooses another model for each call; callers name the model here, or `aliases` does"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_a_model_that_its_provider_cannot_serve_is_listed_with_the_reason(case: Refused) -> None:
+    made, config = imported(case.params, {"model": "openai/gpt-5"})
+    assert f"model `m` ({case.params['model']}): {case.reason}" in made.lost
+    assert [model.upstream for each in config.channels for model in each.models] == ["gpt-5"]
+
+
+def test_images_of_a_compatible_server_are_called_by_its_protocol_of_images() -> None:
+    found = channel(model="openai/x", api_base="https://a.example/v1", info={"mode": "image_generation"})
+    assert found.protocols == ("images",)
+
+
+def test_foundry_has_two_addresses_and_its_own_header_of_keys() -> None:
+    params = {"api_base": "https://r.services.ai.azure.com", "api_key": "k"}
+    claude, other = channel(model="azure_ai/claude-opus-4-5", **params), channel(model="azure_ai/grok-4", **params)
+    assert (claude.protocols, claude.base_url) == (("messages",), "https://r.services.ai.azure.com/anthropic/v1")
+    assert (other.protocols, other.base_url) == (CHAT, "https://r.services.ai.azure.com/models")
+    assert dict(other.query) == {"api-version": "2024-05-01-preview"}
+    assert claude.auth == other.auth == HeaderAuth(header="api-key")
+    elsewhere = channel(model="azure_ai/m", api_base="https://m.eastus2.models.ai.azure.com", api_key="k")
+    assert (elsewhere.base_url, elsewhere.auth) == ("https://m.eastus2.models.ai.azure.com", BearerAuth())
+
+
+def test_the_version_of_foundry_is_kept() -> None:
+    base = "https://r.services.ai.azure.com/models/chat/completions?api-version=2025-01-01"
+    found = channel(model="azure_ai/grok-4", api_base=base, api_key="k")
+    assert (found.base_url, dict(found.query)) == (
+        "https://r.services.ai.azure.com/models",
+        {"api-version": "2025-01-01"},
+    )
+
+
+def test_a_token_of_entra_is_a_credential() -> None:
+    found = channel(model="azure/x", api_base=AZURE_BASE, azure_ad_token="os.environ/AD_TOKEN")
+    assert (found.auth, found.api_keys) == (BearerAuth(), ("us-east-1",))
+    made, _ = imported({"model": "azure/x", "api_base": AZURE_BASE, "azure_ad_token": "t", "api_key": "k"})
+    assert [note for note in made.lost if "azure_ad_token" in note and "renew" in note]
+
+
+def test_static_keys_of_aws_sign_requests() -> None:
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region_name": "eu-west-1"}
+    found = channel(model="bedrock/anthropic.claude-sonnet-4-v1:0", **keys)
+    assert (found.auth, found.api_keys) == (AccessKeyAuth(scheme="aws"), ("a:b",))
+
+
+def test_the_variable_of_the_key_is_that_which_litellm_reads() -> None:
+    made, _ = imported({"model": "volcengine/doubao-seed-1-6"})
+    assert made.channels[0].keys == {"provider": "ark", "api_key": "${VOLCENGINE_API_KEY}"}
+    made, _ = imported({"model": "groq/x"})
+    assert made.channels[0].keys == {"provider": "groq"}
+
+
+def test_named_credentials_are_those_of_the_deployments_that_name_them() -> None:
+    credentials = [
+        {"credential_name": "a", "credential_values": {"api_key": "os.environ/A", "api_base": "https://a.example/v1"}},
+        {"credential_name": "b", "credential_values": {"api_key": "b"}},
+    ]
+    made, config = imported({"model": "openai/x", "litellm_credential_name": "a"}, credential_list=credentials)
+    assert (config.channels[0].base_url, made.channels[0].keys["api_key"]) == ("https://a.example/v1", "${A}")
+    assert made.lost == ["credential_list: `b`: no deployment names it"]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Setting without a counterpart, with a part of its reason."""
+
+    id: str
+    params: dict[str, Any]
+    reason: str
+
+
+EXPLAINED = [
+    Explained("tags", {"tags": ["a"]}, "LiteLLM selects deployments by the tags of a call"),
+    Explained("region_name", {"region_name": "eu"}, "LiteLLM selects deployments by the region that a key allows"),
+    Explained("mock_timeout", {"mock_timeout": True}, "a simulation of LiteLLM"),
+    Explained("max_retries", {"max_retries": 3}, "set `retries`"),
+    Explained("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are not assumed here"),
+    Explained("max_budget", {"max_budget": 1}, "budgets are those of keys"),
+    Explained("temperature", {"temperature": 0}, "callers send it in their requests"),
+    Explained("extra_body", {"extra_body": {"a": 1}}, "callers send these fields in their requests"),
+    Explained("weight", {"weight": "heavy"}, "expected a number"),
+]
+
+
+@pytest.mark.parametrize("case", EXPLAINED, ids=lambda case: case.id)
+def test_a_setting_without_a_counterpart_has_its_own_reason(case: Explained) -> None:
+    made, _ = imported({"model": "openai/gpt-5", **case.params})
+    (note,) = made.lost
+    assert note.startswith(f"litellm_params.{case.id} of `m`: {case.reason}")
+
+
+def test_rates_beside_the_parameters_are_limits() -> None:
+    text = "model_list: [{model_name: m, litellm_params: {model: openai/gpt-5}, rpm: 3, tpm: 20_000}]"
+    config = parse(from_litellm(text).text(), "umg.yaml", {"OPENAI_API_KEY": "k"})
+    limits = config.models["m"].limits
+    assert limits is not None
+    assert (limits.rpm, limits.tpm) == (3, 20_000)
+
+
+@dataclass(frozen=True)
+class Redis:
+    """Setting of a server of Redis, with the URL that it becomes."""
+
+    id: str
+    sections: dict[str, Any]
+    url: str
+
+
+REDIS = [
+    Redis("a URL of the router", {"router_settings": {"redis_url": "os.environ/R"}}, "${R}"),
+    Redis("host and port", {"router_settings": {"redis_host": "h", "redis_port": 1, "redis_password": "a/b"}}, "redis://:a%2Fb@h:1"),
+    Redis("of the cache", {"litellm_settings": {"cache_params": {"type": "redis", "host": "h", "ttl": 3}}}, "redis://h:6379"),
+    Redis("of the proxy", {"general_settings": {"coordination_redis": {"host": "h", "port": 2, "ssl": True}}}, "rediss://h:2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REDIS, ids=lambda case: case.id)
+def test_a_server_of_redis_is_kept_from_each_place(case: Redis) -> None:
+    made, _ = imported({"model": "openai/gpt-5"}, **case.sections)
+    assert made.sections["redis"] == case.url
+
+
+NAMED = [
+    {"model_name": "a", "litellm_params": {"model": "openai/gpt-5", "api_key": "os.environ/OPENAI_API_KEY_SALES"}},
+    {"model_name": "b", "litellm_params": {"model": "openai/gpt-5", "api_key": "os.environ/OPENAI_API_KEY_LABS"}},
+    {"model_name": "c", "litellm_params": {"model": "azure/c", "api_base": "https://east.openai.azure.com"}},
+    {"model_name": "d", "litellm_params": {"model": "azure/d", "api_base": "https://west.openai.azure.com"}},
+    {"model_name": "e", "litellm_params": {"model": "openai/e", "api_base": "https://gpu.example/v1"}},
+    {"model_name": "f", "litellm_params": {"model": "openai/f", "api_base": "https://gpu.example/v1"}, "model_info": {"mode": "embedding"}},
+    {"model_name": "g", "litellm_params": {"model": "groq/x", "timeout": 5}},
+    {"model_name": "h", "litellm_params": {"model": "groq/y", "timeout": 6}},
+]  # fmt: skip
+
+
+def test_channels_are_named_after_their_provider_and_their_role() -> None:
+    made = from_litellm(yaml.safe_dump({"model_list": NAMED}))
+    assert [each.name for each in made.channels] == [
+        *("openai-sales", "openai-labs", "azure-east", "azure-west"),
+        *("gpu.example", "gpu.example-embeddings", "groq-g", "groq-h"),
+    ]

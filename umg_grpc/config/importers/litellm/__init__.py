@@ -1,0 +1,1 @@
+"""Conversion of configs of LiteLLM's proxy: their deployments become models of channels, their settings sections."""

@@ -1,0 +1,234 @@
+"""Connections of LiteLLM's deployments to clouds, whose addresses and credentials depend on the account."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from urllib.parse import parse_qsl, urlsplit
+
+from umg_grpc.config.importers.litellm.connections import (
+    PHRASES,
+    Connection,
+    base_of,
+    headers_of,
+    named_protocols,
+    preset_for,
+    with_credentials,
+)
+from umg_grpc.config.importers.litellm.model_providers import SourceModel
+from umg_grpc.config.importers.litellm.source_config import SourceMapping
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+
+DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
+FOUNDRY_VERSION = "2024-05-01-preview"
+"""Version of the API of Foundry's models (https://learn.microsoft.com/azure/ai-foundry), if none is configured."""
+VERTEX_MAKERS = "models of other makers at Vertex AI are not served; call the maker itself"
+FOUNDRY_HOSTS = (".services.ai.azure.com",)
+AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
+API_KEY_HEADER = {"kind": "header", "header": "api-key"}
+CLAUDE = re.compile(r"(?:[a-z-]+\.)?anthropic\.|claude")
+AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+AWS_KEY_COMMENT = (
+    "the key is AWS_BEARER_TOKEN_BEDROCK; for static keys set `auth: {kind: access_key, scheme: aws}` and"
+    " `api_key: ${AWS_ACCESS_KEY_ID}:${AWS_SECRET_ACCESS_KEY}`"
+)
+CONVERSE = "Bedrock serves other models only by Converse and InvokeModel, which are not served"
+OTHER_MAKERS = re.compile(
+    r"claude|meta/|mistral|codestral|jamba|ai21|deepseek|qwen|openai/|zai-org/|minimax|moonshot|[0-9]+$"
+)
+"""Models at Vertex AI that are not Google's, and endpoints of the account."""
+
+
+def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+    """Return the connections of a deployment to a cloud, or the reason (a text) why there are none.
+
+    `public`: its public id. A pattern of models may need a channel for each maker of models.
+    """
+    return CLOUDS[model.provider.cloud](model, public, params)
+
+
+def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
+    preset = preset_for(model.provider, model.operation)
+    if preset is None:
+        return f"`azure` serves no {PHRASES[model.operation]} here"
+    base, name = _without_deployment(base_of(params))
+    upstream = model.model or name
+    if not upstream:
+        return "`azure/` names no deployment"
+    keys: dict[str, object] = {"provider": preset.name, "base_url": _resource(base, "AZURE_API_BASE", "/openai/v1")}
+    if model.protocol and model.protocol != preset.protocols[0]:
+        keys["protocols"] = [model.protocol]
+    keys, comments = _with_azure_key(keys, model, preset, params)
+    return [Connection("azure", keys, upstream, comments=comments, role=_first_label(base))]
+
+
+def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+    """Return the connections to Foundry: Claude in its own format, and all other models in that of OpenAI."""
+    if not model.model:
+        return "`azure_ai/` names no model"
+    base = base_of(params)
+    if "*" not in model.model:
+        return _foundry(model, base, params, is_claude="claude" in model.model.lower())
+    if model.model != "*":
+        return _foundry(model, base, params, is_claude=model.model.startswith("claude"))
+    claude = _foundry(model, base, params, is_claude=True)
+    others = _foundry(model, base, params, is_claude=False)
+    if isinstance(claude, str) or isinstance(others, str):
+        return others
+    (of_claude,) = claude
+    named = Connection(
+        of_claude.label, of_claude.keys, "claude*", public.replace("*", "claude*"), of_claude.comments, of_claude.role
+    )
+    return [named, *others]
+
+
+def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude: bool) -> list[Connection] | str:
+    parts = urlsplit(base)
+    version = dict(parse_qsl(parts.query)).get("api-version") or params.text("api_version") or FOUNDRY_VERSION
+    plain = base.partition("?")[0].rstrip("/")
+    is_foundry = (parts.hostname or "").endswith(FOUNDRY_HOSTS) or "$" in base or not base
+    keys: dict[str, object]
+    if is_claude:
+        root = plain.partition("/anthropic")[0]
+        keys = {"protocols": ["messages"], "base_url": _resource(root, "AZURE_AI_API_BASE", "/anthropic/v1")}
+    elif model.operation == "rerank":
+        return "the address of rankings at Foundry is not served: it has another path than those of other providers"
+    else:
+        protocols = named_protocols(("chat", "embeddings"), model.operation)
+        if not protocols:
+            return f"`azure_ai` serves no {PHRASES[model.operation]} here"
+        plain = re.sub(r"/(?:chat/completions|embeddings)$", "", plain)
+        if is_foundry and not plain.endswith(("/models", "/openai/v1")):
+            plain = _resource(plain, "AZURE_AI_API_BASE", "/models")
+        keys = {"protocols": protocols, "base_url": plain}
+        if plain.endswith("/models"):
+            keys["query"] = {"api-version": version}
+    keys, comments = _with_azure_key(keys, model, None, params)
+    if "auth" not in keys and (is_claude or is_foundry or (parts.hostname or "").endswith(AZURE_HEADER_HOSTS)):
+        keys["auth"] = API_KEY_HEADER
+    role = _first_label(base)
+    return [Connection("azure-anthropic" if is_claude else "azure-ai", keys, model.model, comments=comments, role=role)]
+
+
+def _with_azure_key(
+    keys: dict[str, object], model: SourceModel, preset: Provider | None, params: SourceMapping
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Return the keys of a channel with the credentials of a deployment at Azure, and the comments on them."""
+    if not params.has("api_key") and (token := params.text("azure_ad_token")):
+        keys |= {"auth": {"kind": "bearer"}, "api_key": token}
+        if headers := headers_of(params):
+            keys["headers"] = headers
+        renewed = "this token of Entra ID ends after about an hour; `auth: {kind: command, command: [...]}` renews it"
+        return keys, (renewed,)
+    return with_credentials(keys, model.provider, preset, params), ()
+
+
+def _resource(base: str, variable: str, path: str) -> str:
+    """Return the address of a resource at Azure with the path of an API, in place of any other path."""
+    if not base or base.startswith("$"):
+        return f"{base or f'${{{variable}}}'}{path}"
+    parts = urlsplit(base)
+    return f"{parts.scheme}://{parts.netloc}{path}" if parts.netloc else f"{base}{path}"
+
+
+def _without_deployment(base: str) -> tuple[str, str]:
+    """Return an address at Azure without the path of a deployment, and the name of that; "" for none."""
+    match = DEPLOYMENT.fullmatch(base)
+    return (match[1], match[2]) if match is not None else (base, "")
+
+
+def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+    if not model.model:
+        return "`bedrock/` names no model"
+    if model.operation not in {"generate", ""}:
+        return f"Bedrock serves {PHRASES[model.operation]} by InvokeModel, which is not served"
+    base, region = base_of(params), params.text("aws_region_name") or model.region or "${AWS_REGION}"
+    pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
+    found = []
+    for preset in (PROVIDERS["bedrock-anthropic"], PROVIDERS["bedrock"]):
+        url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.base_url.replace("<region>", region)
+        keys: dict[str, object] = {"provider": preset.name, "base_url": url}
+        if pair:
+            keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
+        keys |= with_credentials({}, model.provider, preset, params) if not pair else {}
+        comments = () if "api_key" in keys else (AWS_KEY_COMMENT,)
+        role = "" if "$" in url else region
+        found += [
+            Connection(preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE)
+            for upstream, shown in _served_ids(preset, model.model, public)
+        ]
+        if found and "*" not in model.model:
+            return found
+    return found or CONVERSE
+
+
+def _served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
+    """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
+    patterns = [each.upstream for each in preset.models]
+    if "*" not in model:
+        return [(model, "")] if any(re.fullmatch(_regex(pattern), model) for pattern in patterns) else []
+    covered = [pattern for pattern in patterns if re.fullmatch(_regex(model), pattern.replace("*", "x"))]
+    return [(pattern, _renamed(public, model, pattern)) for pattern in covered if pattern != "*"]
+
+
+def _renamed(public: str, model: str, pattern: str) -> str:
+    """Return the public pattern for a narrower pattern of the provider's ids."""
+    head, _, tail = model.partition("*")
+    return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
+
+
+def _regex(pattern: str) -> str:
+    return re.escape(pattern).replace(r"\*", ".*")
+
+
+def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
+    if not model.model or model.operation not in {"generate", ""}:
+        return "`bedrock_mantle` serves only texts"
+    region = params.text("aws_region_name") or model.region or "${AWS_REGION}"
+    base = base_of(params) or f"https://bedrock-mantle.{region}.api.aws/v1"
+    keys: dict[str, object] = {"protocols": [model.protocol or "chat"], "base_url": base}
+    return [
+        Connection("bedrock-mantle", with_credentials(keys, model.provider, None, params), model.model, role=region)
+    ]
+
+
+def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+    if OTHER_MAKERS.match(model.model):
+        return VERTEX_MAKERS
+    preset = PROVIDERS["vertex"]
+    if model.operation and not named_protocols(preset.protocols, model.operation):
+        return f"Vertex AI serves {PHRASES[model.operation]} by methods that are not served"
+    project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
+    region = params.text("vertex_location") or "us-central1"
+    address = _at_region(preset, region).replace("<project>", project)
+    keys: dict[str, object] = {"provider": preset.name, "base_url": address}
+    if credentials := _credentials_file(params):
+        keys["auth"] = {"kind": "service_account", "file": credentials}
+    if headers := headers_of(params):
+        keys["headers"] = headers
+    ids = [(model.model, "")] if "*" not in model.model else _served_ids(preset, model.model, public)
+    left = VERTEX_MAKERS if "*" in model.model else ""
+    return [Connection("vertex", keys, upstream, shown, role=region, left=left) for upstream, shown in ids]
+
+
+def _at_region(preset: Provider, region: str) -> str:
+    """Return the address of a preset in a region, whose host is another one for `global` and for multi-regions."""
+    hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
+    return preset.base_url.replace("<region>-aiplatform", hosts.get(region, f"{region}-aiplatform")).replace(
+        "<region>", region
+    )
+
+
+def _credentials_file(params: SourceMapping) -> str:
+    """Take the name of the file with the credentials; "" for a JSON text, which stays unconverted."""
+    written = params.peek("vertex_credentials")
+    return params.text("vertex_credentials") if isinstance(written, str) and not written.startswith("{") else ""
+
+
+def _first_label(base: str) -> str:
+    """Return the first part of the host of an address; "" for a variable."""
+    return (urlsplit(base).hostname or "").partition(".")[0] if "$" not in base else ""
+
+
+CLOUDS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[Connection] | str]] = MappingProxyType(
+    {"azure": _azure, "azure_ai": _azure_ai, "bedrock": _bedrock, "bedrock_mantle": _mantle, "vertex": _vertex}
+)

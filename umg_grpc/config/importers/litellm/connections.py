@@ -1,0 +1,196 @@
+"""Connections of LiteLLM's deployments: the keys of a channel with the address and credentials of a provider."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from umg_grpc.config.importers.imported_config import mapping
+from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel
+from umg_grpc.config.importers.litellm.source_config import SourceMapping, text_of
+from umg_grpc.config.importers.litellm.source_facts import SourceProvider, source_providers
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.operations import OPERATIONS, SCOPES
+from umg_grpc.operations.provider_call_paths import call_path
+
+VERSION = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
+PART = re.compile(r"<([^>]+)>")
+ANY_OPERATION = ("generate", "embed")
+"""Operations of a server that a pattern of models names, and that no preset describes."""
+PHRASES: Mapping[str, str] = {
+    "generate": "texts",
+    "embed": "embeddings",
+    "rerank": "rankings",
+    "images": "images",
+    "videos": "videos",
+}
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Keys of a channel for a model, besides the properties of the deployment."""
+
+    label: str
+    """Name of the provider, for the name of the channel."""
+    keys: dict[str, object]
+    model: str
+    """Id at the provider."""
+    public: str = ""
+    """Public id in place of that of the deployment; "" for the latter."""
+    comments: tuple[str, ...] = ()
+    role: str = ""
+    """Region, resource or operation that distinguishes the channel from others of the provider."""
+    left: str = ""
+    """Reason why a pattern of models does not cover all of the provider's models; "" if it does."""
+
+
+def connection(model: SourceModel, params: SourceMapping) -> Connection | str:
+    """Return the connection of a deployment with the parameters `params` to its provider, unless that is a cloud, or
+    the reason (a text) why there is none.
+    """
+    row, base = model.provider, base_of(params)
+    preset = preset_for(row, model.operation)
+    if base and row.compatible and (vendor := _vendor_at(base)) is not None:
+        row, preset, base = vendor, preset_for(vendor, model.operation), ""
+    if base and (row.compatible or preset is None):
+        return _compatible(model, row, base, params)
+    if preset is not None:
+        return _of_preset(model, row, preset, base, params)
+    if row.base_url or row.base_variables:
+        return _compatible(model, row, _own_address(row), params)
+    if not row.presets:
+        return "`api_base` is missing: the provider has no address of its own"
+    return f"`{row.name}` serves no {PHRASES[model.operation]} here"
+
+
+def base_of(params: SourceMapping) -> str:
+    """Take the configured address of a deployment; "" for none."""
+    base = params.text("api_base")
+    return (base or params.text("base_url")).rstrip("/")
+
+
+def preset_for(row: SourceProvider, operation: str) -> Provider | None:
+    """Return the first preset of a provider that serves an operation ("" for any); None if none does."""
+    wanted = protocols_of(operation)
+    return next(
+        (preset for preset in row.known_presets if not operation or wanted.intersection(preset.protocols)), None
+    )
+
+
+def protocols_of(operation: str) -> frozenset[str]:
+    """Return the protocols in which the operations of a scope can be called; none for ""."""
+    return frozenset(name for value in SCOPES.get(operation, ()) for name in OPERATIONS[value].protocols)
+
+
+def named_protocols(protocols: tuple[str, ...], operation: str) -> list[str]:
+    """Return those of the protocols, in their order, in which an operation ("" for any usual one) can be called."""
+    wanted = frozenset[str]().union(*map(protocols_of, (operation,) if operation else ANY_OPERATION))
+    return [name for name in protocols if name in wanted]
+
+
+def key_of(row: SourceProvider, preset: Provider | None, params: SourceMapping) -> str:
+    """Take the key of a deployment; without one the variable that LiteLLM reads, unless the preset reads it, too."""
+    if key := params.text("api_key"):
+        return key
+    if preset is not None and (not preset.needs_key or not row.keys or set(preset.keys) & set(row.keys)):
+        return ""
+    return f"${{{row.keys[0]}}}" if row.keys and row.needs_key else ""
+
+
+def headers_of(params: SourceMapping) -> dict[str, str]:
+    """Take the headers that LiteLLM sends with each call of a deployment."""
+    written = {**_mapping(params, "extra_headers"), **_mapping(params, "headers")}
+    headers = {name: text_of(value) for name, value in written.items()}
+    if organization := params.text("organization"):
+        headers["OpenAI-Organization"] = organization
+    return headers
+
+
+def with_credentials(
+    keys: dict[str, object], row: SourceProvider, preset: Provider | None, params: SourceMapping
+) -> dict[str, object]:
+    """Return the keys of a channel with the API key and the headers of a deployment."""
+    if key := key_of(row, preset, params):
+        keys["api_key"] = key
+    if headers := headers_of(params):
+        keys["headers"] = headers
+    return keys
+
+
+def without_call(base: str, protocol: str) -> str:
+    """Return an address without the path of a call by the protocol, which LiteLLM accepts at its end."""
+    added = call_path(protocol, base)
+    return base.removesuffix(added) if added is not None else base
+
+
+def _of_preset(
+    model: SourceModel, row: SourceProvider, preset: Provider, base: str, params: SourceMapping
+) -> Connection | str:
+    keys: dict[str, object] = {"provider": preset.name}
+    if model.protocol and model.protocol != preset.protocols[0]:
+        if model.protocol not in preset.protocols:
+            return f"`{row.name}` has no {model.protocol} API here"
+        keys["protocols"] = [model.protocol]
+    if base:
+        address = without_call(base, named_protocols(preset.protocols, model.operation)[0])
+        keys["base_url"] = address + (_version(preset) if row.adds_version and not VERSION.search(address) else "")
+    elif row.base_variables and preset.keys == ():
+        keys["base_url"] = f"${{{row.base_variables[0]}}}"
+    elif not preset.is_complete:
+        filled = filled_in(preset.base_url, row.parts)
+        if PART.search(filled) is not None:
+            if not row.base_variables:
+                return f"`api_base` is missing: the address {preset.base_url} depends on the account"
+            filled = f"${{{row.base_variables[0]}}}"
+        keys["base_url"] = filled
+    return Connection(preset.name, with_credentials(keys, row, preset, params), model.model, role=model.protocol)
+
+
+def _compatible(model: SourceModel, row: SourceProvider, base: str, params: SourceMapping) -> Connection | str:
+    """Return the connection to a server that has formats of OpenAI or others, and that no preset describes."""
+    protocols = named_protocols(row.compatible or row.protocols, model.operation)
+    if model.protocol:
+        protocols = [model.protocol]
+    if not protocols:
+        return f"`{row.name}` serves no {PHRASES[model.operation]} here"
+    address = without_call(base, protocols[0])
+    if row.base_path and not address.endswith(row.base_path):
+        address += row.base_path
+    keys: dict[str, object] = {"protocols": protocols, "base_url": address}
+    if "messages" in protocols:
+        keys["auth"] = {"kind": "bearer"}
+    host = urlsplit(address).hostname or ""
+    label = host if row.name in {COMPATIBLE, "openai"} and "$" not in address and host else row.name
+    role = model.protocol or ("" if model.operation in {"generate", ""} else PHRASES[model.operation])
+    return Connection(label, with_credentials(keys, row, None, params), model.model, role=role)
+
+
+def _version(preset: Provider) -> str:
+    """Return the version in the address of a preset, for example `/v1`; "" for none."""
+    match = VERSION.search(preset.base_url)
+    return match[0].rstrip("/") if match is not None else ""
+
+
+def _own_address(row: SourceProvider) -> str:
+    if row.base_url:
+        return filled_in(row.base_url, row.parts)
+    return f"${{{row.base_variables[0]}}}"
+
+
+def filled_in(address: str, parts: Mapping[str, str]) -> str:
+    """Return an address with each known part in `<>` replaced by its environment variable."""
+    return PART.sub(lambda part: f"${{{parts[part[1]]}}}" if part[1] in parts else part[0], address)
+
+
+def _vendor_at(base: str) -> SourceProvider | None:
+    """Return the provider with a preset of exactly this address; None if there is none."""
+    preset = PROVIDERS.get(vendor_of(base))
+    if preset is None or without_call(base, preset.protocols[0]) != preset.base_url or not preset.needs_key:
+        return None
+    rows = (row for row in source_providers().values() if preset in row.known_presets)
+    return next(rows, None)
+
+
+def _mapping(params: SourceMapping, key: str) -> Mapping[str, object]:
+    return mapping(params.take(key)) if isinstance(params.peek(key), dict) else {}

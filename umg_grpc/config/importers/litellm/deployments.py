@@ -1,0 +1,215 @@
+"""Deployments of LiteLLM, the entries of its `model_list`: each becomes models of channels, with prices and limits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from umg_grpc.config.importers.imported_config import ImportedConfig, compact
+from umg_grpc.config.importers.litellm.channel_names import Label
+from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
+from umg_grpc.config.importers.litellm.connections import Connection, connection
+from umg_grpc.config.importers.litellm.model_providers import source_model
+from umg_grpc.config.importers.litellm.source_config import SourceMapping
+from umg_grpc.config.importers.litellm.unconverted import Unconverted
+
+LIMITS: Mapping[str, str] = {
+    "max_input_tokens": "input_tokens",
+    "max_output_tokens": "output_tokens",
+    "max_tokens": "output_tokens",
+}
+CAPABILITIES: Mapping[str, str] = {
+    "supports_function_calling": "tools",
+    "supports_parallel_function_calling": "parallel_tools",
+    "supports_response_schema": "structured_output",
+    "supports_web_search": "search",
+}
+PRICES: Mapping[str, str] = {
+    "input_cost_per_token": "input",
+    "output_cost_per_token": "output",
+    "cache_read_input_token_cost": "cache_read",
+    "cache_creation_input_token_cost": "cache_write",
+}
+DETAILS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weight": "weight", "order": "priority"}
+"""Parameter of a deployment -> key of a channel."""
+RATES = ("rpm", "tpm")
+
+
+@dataclass
+class Deployment:
+    """Entry of `model_list`: the public id of the model, and the places of its settings."""
+
+    public: str
+    entry: SourceMapping
+    params: SourceMapping
+    info: SourceMapping
+
+
+@dataclass
+class Models:
+    """Models of a converted config while it is built."""
+
+    made: ImportedConfig
+    unconverted: Unconverted
+    credentials: Mapping[str, Mapping[str, object]]
+    """Named credentials that deployments refer to."""
+    timeout: float | None
+    """Seconds for a call, for deployments that state none."""
+    infos: dict[str, dict[str, object]] = field(default_factory=dict)
+    """Properties of models by public id."""
+    served: dict[str, list[Deployment]] = field(default_factory=dict)
+    """Converted deployments by public id."""
+    used_credentials: set[str] = field(default_factory=set)
+    labels: dict[str, Label] = field(default_factory=dict)
+    """Provider and role of each channel, for its name."""
+    timeout_used: bool = False
+
+    def add(self, entry: SourceMapping) -> None:
+        """Add the models of an entry to channels, or list the entry."""
+        public = entry.text("model_name")
+        if not public:
+            self.made.lose("model_list: an entry without `model_name`")
+            return
+        deployment = self._deployment(entry)
+        written = str(deployment.params.take("model") or "")
+        provider = deployment.params.text("custom_llm_provider")
+        found = self._connections(deployment, written, provider)
+        if isinstance(found, str):
+            self.made.lose(f"model `{public}`" + (f" ({written})" if written != public else ""), found)
+            return
+        details = self._details(deployment.params)
+        for each in found:
+            self._serve(each, details, each.public or public)
+            if each.left:
+                self.made.lose(f"further models of `{public}`", each.left)
+        self.served.setdefault(public, []).append(deployment)
+
+    def finish(self) -> None:
+        """Add the limits and properties of models, and list the settings of deployments without a counterpart."""
+        for public, deployments in self.served.items():
+            if "*" not in public:
+                self._limit(public, deployments)
+                for deployment in deployments:
+                    self._describe(public, deployment)
+            for deployment in deployments:
+                for place, settings in (
+                    ("entry", deployment.entry),
+                    ("litellm_params", deployment.params),
+                    ("model_info", deployment.info),
+                ):
+                    self.unconverted.add(place, settings.rest(), public)
+        if infos := {name: info for name, info in self.infos.items() if info}:
+            self.made.sections["models"] = infos
+
+    def _deployment(self, entry: SourceMapping) -> Deployment:
+        """Return the entry with its parameters, to which those of named credentials are added."""
+        params, info = entry.child("litellm_params"), entry.child("model_info")
+        name = str(params.peek("litellm_credential_name") or "")
+        if name in self.credentials:
+            self.used_credentials.add(name)
+            params.take("litellm_credential_name")
+            params = params.over(self.credentials[name])
+        if not entry.has("litellm_params") and (name := entry.text("model_name")):
+            self.made.lose(f"litellm_params of `{name}`", "missing: its name is taken as the id of the model")
+            params = SourceMapping({"model": entry.peek("model_name")})
+        return Deployment(str(entry.peek("model_name")), entry, params, info)
+
+    def _connections(self, deployment: Deployment, written: str, provider: str) -> list[Connection] | str:
+        params, info = deployment.params, deployment.info
+        if not written:
+            return "`litellm_params.model` is missing"
+        mode = str(info.peek("mode") or "")
+        model = source_model(written, provider, str(params.peek("api_base") or params.peek("base_url") or ""), mode)
+        if isinstance(model, str):
+            return model
+        if model.provider.cloud:
+            return cloud_connections(model, deployment.public, params)
+        if not model.model:
+            return f"`{written}` names no model"
+        found = connection(model, params)
+        return found if isinstance(found, str) else [found]
+
+    def _details(self, params: SourceMapping) -> dict[str, object]:
+        """Take the parameters of a deployment that are properties of its channel."""
+        details: dict[str, object] = {}
+        timeout: dict[str, object] = {}
+        for key, name in (("timeout", "total"), ("stream_timeout", "first_byte")):
+            if seconds := params.number(key):
+                timeout[name] = compact(seconds)
+        if "total" not in timeout and self.timeout:
+            timeout["total"], self.timeout_used = compact(self.timeout), True
+        if timeout:
+            details["timeout"] = timeout
+        for key, name in DETAILS.items():
+            if (value := params.number(key)) is not None:
+                details[name] = int(value)
+        return details
+
+    def _serve(self, found: Connection, details: Mapping[str, object], public: str) -> None:
+        """Add a model to the channel of its connection, which is made if there is none."""
+        keys = {**found.keys, **details}
+        same = [channel for channel in self.made.channels if channel.keys == keys]
+        model = {"id": public, "upstream": found.model} if found.model != public else {"id": public}
+        if any(model in channel.models for channel in same):
+            self.made.lose(f"model `{public}`, repeated", "one channel serves equal deployments")
+            return
+        channel = next((channel for channel in same if channel.add(public, found.model)), None)
+        if channel is None:
+            channel = self.made.new_channel(found.label, keys)
+            self.labels[channel.name] = Label(found.label, found.role)
+            channel.add(public, found.model)
+        channel.comments += [comment for comment in found.comments if comment not in channel.comments]
+
+    def _limit(self, public: str, deployments: list[Deployment]) -> None:
+        """Take the rates of all deployments of a model, whose sum is its limit, if each of them has one."""
+        limits = {}
+        for rate in RATES:
+            places = [_place_of(deployment, rate) for deployment in deployments]
+            if all(places):
+                limits[rate] = int(sum(filter(None, (place.number(rate) for place in places if place))))
+        if limits:
+            self.infos.setdefault(public, {})["limits"] = limits
+
+    def _describe(self, public: str, deployment: Deployment) -> None:
+        """Take the price, limits and capabilities of a deployment, which are properties of its model."""
+        info = self.infos.setdefault(public, {})
+        price, can = dict[str, object](), dict[str, object]()
+        for settings in (deployment.info, deployment.params):
+            price |= dict(_prices(settings))
+            if settings is deployment.info:
+                can |= dict(_capabilities(settings))
+        price = {name: price[name] for name in PRICES.values() if name in price}
+        for name, found in (("price", price), ("capabilities", can)):
+            if found:
+                info[name] = {**found_before(info, name), **found}
+
+
+def found_before(info: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return the part of the properties of a model that an earlier deployment stated."""
+    before = info.get(name)
+    return dict(before) if isinstance(before, dict) else {}
+
+
+def _place_of(deployment: Deployment, rate: str) -> SourceMapping | None:
+    """Return the first place of a deployment that states a rate, in LiteLLM's order; None if none does."""
+    places = (deployment.entry, deployment.params, deployment.info)
+    return next((place for place in places if place.peek_number(rate)), None)
+
+
+def _prices(settings: SourceMapping) -> Iterator[tuple[str, str]]:
+    """Yield the prices of a million tokens, with the six decimals that a config may have."""
+    for key, name in PRICES.items():
+        if (cost := settings.number(key)) is not None:
+            yield name, f"{Decimal(str(cost)) * 1_000_000:.6f}".rstrip("0").rstrip(".")
+
+
+def _capabilities(settings: SourceMapping) -> Iterator[tuple[str, object]]:
+    for key, name in LIMITS.items():
+        if count := settings.number(key):
+            yield name, int(count)
+    for key, name in CAPABILITIES.items():
+        if settings.peek(key) is True:
+            settings.take(key)
+            yield name, True
+    if settings.peek("supports_vision") is True:
+        settings.take("supports_vision")
+        yield "inputs", ["image"]

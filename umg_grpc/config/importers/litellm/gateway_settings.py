@@ -1,0 +1,129 @@
+"""Settings of LiteLLM's proxy and router that have a counterpart: fallbacks, retries, the breaker, Redis, aliases."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from umg_grpc.config.importers.imported_config import ImportedConfig, compact, mapping, sequence
+from umg_grpc.config.importers.litellm.source_config import SourceMapping
+from umg_grpc.config.importers.litellm.unconverted import Unconverted
+
+SECTIONS = ("litellm_settings", "router_settings", "general_settings")
+FALLBACK_PRIORITY, FALLBACK = 10, "-fallback"
+
+
+def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping]:
+    """Return the seconds for a call that LiteLLM applies to deployments that state none, and their section."""
+    if (seconds := router.peek_number("timeout")) is not None:
+        return seconds, router
+    return settings.peek_number("request_timeout"), settings
+
+
+def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
+    """Add the settings with a counterpart to the converted config, and list all others.
+
+    `sections`: LiteLLM's sections `SECTIONS` by name.
+    """
+    settings, router = sections["litellm_settings"], sections["router_settings"]
+    _add_fallbacks(made, (router, settings))
+    _add_retries(made, router, settings)
+    _add_breaker(made, router, settings)
+    _add_redis(made, sections, unconverted)
+    _add_aliases(made, router)
+    for name in SECTIONS:
+        unconverted.add(name, sections[name].rest())
+
+
+def _add_retries(made: ImportedConfig, router: SourceMapping, settings: SourceMapping) -> None:
+    for place in (router, settings):
+        if (retries := place.number("num_retries")) is not None:
+            made.sections["retries"] = {"repeats": int(retries)}
+            return
+
+
+def _add_breaker(made: ImportedConfig, router: SourceMapping, settings: SourceMapping) -> None:
+    fails, rest = (
+        next((each for place in (router, settings) if (each := place.number(key)) is not None), None)
+        for key in ("allowed_fails", "cooldown_time")
+    )
+    breaker: dict[str, object] = {}
+    if fails is not None:
+        breaker["failures"] = max(int(fails), 1)
+    if rest:
+        breaker["rest"] = compact(rest)
+    if breaker:
+        made.sections["breaker"] = breaker
+
+
+def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
+    """Add the first server of Redis that a section names: by a URL, or by host, port and password."""
+    settings, router, general = (sections[name] for name in SECTIONS)
+    cache = settings.child("cache_params") if _is_redis(settings.peek("cache_params")) else SourceMapping({})
+    coordination = general.child("coordination_redis")
+    for place, prefix in ((router, "redis_"), (coordination, ""), (cache, "")):
+        if "redis" not in made.sections and (url := _redis_url(place, prefix)):
+            made.sections["redis"] = url
+    unconverted.add("general_settings.coordination_redis", coordination.rest())
+    unconverted.add("litellm_settings.cache_params", cache.rest())
+
+
+def _is_redis(cache: object) -> bool:
+    written = mapping(cache)
+    return bool(written) and ("host" in written or "url" in written) and written.get("type", "redis") == "redis"
+
+
+def _redis_url(place: SourceMapping, prefix: str) -> str:
+    """Take the URL of a server of Redis; "" for none."""
+    if url := place.text(f"{prefix}url"):
+        return url
+    host = place.text(f"{prefix}host")
+    if not host:
+        return ""
+    port, password = place.text(f"{prefix}port") or "6379", place.text(f"{prefix}password")
+    user = place.text(f"{prefix}username")
+    secret = f"{_quoted(user)}:{_quoted(password)}@" if password else ""
+    database = place.text(f"{prefix}db")
+    scheme = "rediss" if place.peek(f"{prefix}ssl") is True and place.take(f"{prefix}ssl") else "redis"
+    return f"{scheme}://{secret}{host}:{port}{f'/{database}' if database else ''}"
+
+
+def _quoted(text: str) -> str:
+    return text if text.startswith("${") else quote(text, safe="")
+
+
+def _add_aliases(made: ImportedConfig, router: SourceMapping) -> None:
+    aliases = mapping(router.peek("model_group_alias"))
+    if aliases:
+        router.take("model_group_alias")
+        made.sections["aliases"] = {
+            name: str(mapping(value).get("model", "") if isinstance(value, dict) else value)
+            for name, value in aliases.items()
+        }
+
+
+def _add_fallbacks(made: ImportedConfig, places: Iterable[SourceMapping]) -> None:
+    for place in places:
+        pairs = [pair for pair in sequence(place.peek("fallbacks")) if isinstance(pair, dict)]
+        if pairs:
+            place.take("fallbacks")
+        for pair in map(mapping, pairs):
+            for name, others in pair.items():
+                _fall_back(made, name, [str(other) for other in sequence(others)])
+
+
+def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:
+    """Add channels for the model `name` that serve it by its fallback models `others`, each with a lower priority than
+    the previous one.
+    """
+    originals = [channel for channel in made.channels if FALLBACK not in channel.name]
+    sources = [(channel, model) for channel in originals for model in channel.models]
+    for position, other in enumerate(others):
+        found = [(channel, model.get("upstream", other)) for channel, model in sources if model["id"] == other]
+        if "*" in name:
+            made.lose(f"fallback of `{name}` to `{other}`", "a channel of a lower priority serves named models only")
+        elif not found:
+            made.lose(f"fallback of `{name}` to `{other}`", "no converted entry of model_list has this name")
+        for source, upstream in found if "*" not in name else ():
+            keys = {**source.keys, "priority": FALLBACK_PRIORITY + position}
+            same = next((each for each in made.channels if each.keys == keys and each.add(name, upstream)), None)
+            if same is None:
+                made.new_channel(f"{source.name}{FALLBACK}", keys).add(name, upstream)

@@ -1,0 +1,109 @@
+"""Mappings of a foreign config that record which of their keys were converted, so that no other key vanishes."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from umg_grpc.config.importers.imported_config import literal, mapping, number, sequence
+
+VARIABLE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+MAX_VALUES = 1_000_000
+"""Most values of a config, in which an alias of YAML counts with all values that it repeats."""
+MAX_DEPTH = 100
+
+
+class SourceMapping:
+    """Mapping of a foreign config. A key is converted once `take` has returned its value; `rest` yields the others."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._taken: set[str] = set()
+
+    def has(self, key: str) -> bool:
+        """Return whether the key has a value."""
+        return self._values.get(key) is not None
+
+    def peek(self, key: str) -> object:
+        """Return a value, None for none, of a key that stays unconverted."""
+        return self._values.get(key)
+
+    def take(self, key: str) -> object:
+        """Return a value, None for none, and record that the key is converted."""
+        self._taken.add(key)
+        return self._values.get(key)
+
+    def text(self, key: str) -> str:
+        """Take a text, with `os.environ/NAME` changed to `${NAME}`; "" for no value, and for a list or mapping, which
+        stays unconverted.
+        """
+        value = self._values.get(key)
+        if isinstance(value, list | dict):
+            return ""
+        return text_of(self.take(key))
+
+    def number(self, key: str) -> float | None:
+        """Take a number; None for any other value, which stays unconverted."""
+        found = number(self._values.get(key))
+        if found is not None:
+            self._taken.add(key)
+        return found
+
+    def peek_number(self, key: str) -> float | None:
+        """Return a number, None for any other value, of a key that stays unconverted."""
+        return number(self._values.get(key))
+
+    def over(self, defaults: Mapping[str, object]) -> "SourceMapping":
+        """Return the mapping with the values of `defaults` for keys that it does not have."""
+        merged = SourceMapping({**defaults, **self._values})
+        merged._taken = self._taken
+        return merged
+
+    def child(self, key: str) -> "SourceMapping":
+        """Take a mapping, whose keys are recorded on their own; an empty one for any other value, which stays
+        unconverted.
+        """
+        value = self._values.get(key)
+        if isinstance(value, dict):
+            self._taken.add(key)
+        return SourceMapping(mapping(value))
+
+    def children(self, key: str) -> "Sequence[SourceMapping]":
+        """Take a list of mappings; an empty one for any other value, which stays unconverted."""
+        value = self._values.get(key)
+        if isinstance(value, list):
+            self._taken.add(key)
+        return [SourceMapping(mapping(each)) for each in sequence(value)]
+
+    def keys(self) -> Iterator[str]:
+        """Yield all keys."""
+        yield from self._values
+
+    def rest(self) -> Iterator[str]:
+        """Yield the keys with a value that were not converted."""
+        return (key for key, value in self._values.items() if key not in self._taken and value is not None)
+
+
+def text_of(value: object) -> str:
+    """Return a value as text, with `os.environ/NAME` changed to `${NAME}`; "" for None."""
+    if value is None:
+        return ""
+    match = VARIABLE.fullmatch(str(value))
+    return f"${{{match[1]}}}" if match is not None else literal(str(value))
+
+
+def check_values(root: object) -> None:
+    """Raise ValueError for values that no config file can contain: too many or too deep ones, ones that contain
+    themselves, and text that is no Unicode.
+    """
+    values, count = [(root, 0)], 0
+    while values:
+        value, depth = values.pop()
+        count += 1
+        if count > MAX_VALUES or depth > MAX_DEPTH:
+            raise ValueError(f"expected at most {MAX_VALUES:,} values and {MAX_DEPTH} levels; an alias repeats values")
+        if isinstance(value, str) and SURROGATE.search(value):
+            raise ValueError("expected text of Unicode characters, without surrogates")
+        if isinstance(value, dict):
+            values += [(each, depth + 1) for pair in value.items() for each in pair]
+        elif isinstance(value, list | tuple | set):
+            values += [(each, depth + 1) for each in value]

@@ -1,0 +1,147 @@
+"""Facts about LiteLLM, as rows with their sources: its providers, its table of models, and the settings without a
+counterpart.
+"""
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+
+
+class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rule for a model id behind the prefix of its provider."""
+
+    pattern: str
+    """Regular expression of the whole id."""
+    becomes: str
+    """Id at the provider; `\\1` is the first group."""
+    protocol: str = ""
+    """Protocol that the id demands; "" for none."""
+    region: str = ""
+    """Region that the id states; "" for none."""
+
+
+class SourceProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Provider of LiteLLM: the preset with its address, or its own address, or the reason why it has no counterpart."""
+
+    name: str
+    """Prefix of its models."""
+    presets: tuple[str, ...] = ()
+    """Presets for its models; the first one that serves the operation of a model applies."""
+    cloud: Literal["azure", "azure_ai", "bedrock", "bedrock_mantle", "vertex", ""] = ""
+    """Cloud whose addresses and credentials depend on the account."""
+    base_url: str = ""
+    """Address, if it has no preset. A part in `<>` differs for each account."""
+    parts: Mapping[str, str] = MappingProxyType({})
+    """Part of the address in `<>` -> environment variable with its value."""
+    base_path: str = ""
+    """Path that LiteLLM adds to a configured address that does not have it."""
+    adds_version: bool = False
+    """Whether LiteLLM adds the version of the preset's address to a configured address without one."""
+    base_variables: tuple[str, ...] = ()
+    """Environment variables with the address of a provider that has no fixed one."""
+    keys: tuple[str, ...] = ()
+    """Environment variables with the key, the first one that is set."""
+    needs_key: bool = True
+    protocols: tuple[str, ...] = ()
+    """Protocols, if it has no preset."""
+    compatible: tuple[str, ...] = ()
+    """Protocols of other servers whose address is configured for it."""
+    rewrites: tuple[Rewrite, ...] = ()
+    unprefixed: str = ""
+    """Regular expression of the whole ids without a prefix that are the provider's besides those of the table."""
+    reason: str = ""
+    """Reason why it has no counterpart; "" for a provider that has one."""
+    source: str
+    as_of: str
+
+    @property
+    def known_presets(self) -> list[Provider]:
+        """Presets that this version has."""
+        return [PROVIDERS[name] for name in self.presets if name in PROVIDERS]
+
+
+class SourceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models that LiteLLM's cost map has for one provider and mode."""
+
+    provider: str
+    mode: str
+    models: tuple[str, ...]
+    """Ids without a prefix: they decide the provider."""
+    prefixed: tuple[str, ...] = ()
+    """Ids behind the prefix of the provider."""
+
+
+class UnconvertedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings without a counterpart, with the reason."""
+
+    place: str
+    """Section; "" for the top of the file, `entry` for an entry of `model_list`."""
+    keys: tuple[str, ...]
+    """Names of settings, or patterns of names with `*`."""
+    reason: str
+    source: str
+    as_of: str
+
+
+class KnownModel(NamedTuple):
+    """Provider and mode of a model in LiteLLM's cost map."""
+
+    provider: str
+    mode: str
+
+
+@cache
+def source_providers() -> Mapping[str, SourceProvider]:
+    """Return the providers of LiteLLM by name."""
+    return {row.name: row for row in read_rows("litellm_providers", SourceProvider)}
+
+
+def known_model(model: str) -> KnownModel | None:
+    """Return the provider and mode of an id without a prefix; None if LiteLLM does not know it."""
+    return _tables()[0].get(model)
+
+
+def known_mode(provider: str, model: str) -> str:
+    """Return the mode of a model of a provider; "" if LiteLLM does not know it."""
+    return _tables()[1].get((provider, model), "")
+
+
+@cache
+def _tables() -> tuple[Mapping[str, KnownModel], Mapping[tuple[str, str], str]]:
+    rows = read_rows("litellm_models", SourceModels)
+    bare = {model: KnownModel(row.provider, row.mode) for row in rows for model in row.models}
+    modes = {(row.provider, model): row.mode for row in rows for model in (*row.prefixed, *row.models)}
+    return bare, modes
+
+
+def reason_of(place: str, key: str) -> str:
+    """Return the reason why a setting is not converted: that of the first row whose place and key are its own."""
+    return next(
+        row.reason
+        for row in unconverted_rows()
+        if row.place == place and any(fnmatchcase(key, pattern) for pattern in row.keys)
+    )
+
+
+@cache
+def unconverted_rows() -> tuple[UnconvertedRow, ...]:
+    """Return all rows of settings without a counterpart."""
+    return tuple(read_rows("litellm_settings", UnconvertedRow))
+
+
+def rewritten(provider: SourceProvider, model: str) -> tuple[str, str, str]:
+    """Return the id at the provider, with the protocol and the region that its spelling states ("" for none)."""
+    protocol = region = ""
+    for rule in provider.rewrites:
+        if (match := re.fullmatch(rule.pattern, model)) is not None:
+            protocol, region = rule.protocol or protocol, match.expand(rule.region) or region
+            model = match.expand(rule.becomes)
+    return model, protocol, region
