@@ -45,7 +45,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     path: str  # below the channel's base URL, e.g. `/chat/completions`
     """Path below the channel's base URL, with the query."""
     body: bytes
-    headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type` of a body that is not JSON
+    headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type`, spelled so, if not JSON
     report: Report  # fields that the format could not express
     """Fields of the caller's request that are not sent, or are sent with another value."""
     method: str = "POST"

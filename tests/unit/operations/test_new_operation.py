@@ -47,16 +47,19 @@ class Edit:
     new: str
 
 
+MODEL_ENUM, KEY_ENUM = "MODEL_OPERATION_UNSPECIFIED", "KEY_OPERATION_UNSPECIFIED"
+ROWS = "ROWS: tuple[Operation[Message, Message], ...]"
 EDITS = (
-    Edit("proto/umg/v1/model.proto", "_REMIX_VIDEO = 8;\n", "_REMIX_VIDEO = 8;\n  MODEL_OPERATION_SHOUT = 9;\n"),
-    Edit("proto/umg/v1/admin.proto", "_MODELS = 6;\n", "_MODELS = 6;\n  KEY_OPERATION_SHOUT = 7;\n"),
+    Edit("proto/umg/v1/model.proto", f"{MODEL_ENUM} = 0;\n", f"{MODEL_ENUM} = 0;\n  MODEL_OPERATION_SHOUT = 99;\n"),
+    Edit("proto/umg/v1/admin.proto", f"{KEY_ENUM} = 0;\n", f"{KEY_ENUM} = 0;\n  KEY_OPERATION_SHOUT = 99;\n"),
     Edit(
         "umg_grpc/operations/__init__.py",
         "from umg_grpc.operations.video",
         "from umg_grpc.operations.shout import SHOUTING\nfrom umg_grpc.operations.video",
     ),
-    Edit("umg_grpc/operations/__init__.py", "EMBEDDING, RERANKING)", "EMBEDDING, RERANKING, SHOUTING)"),
+    Edit("umg_grpc/operations/__init__.py", f"{ROWS} = (\n", f"{ROWS} = (\n    SHOUTING,\n"),
 )
+"""Edits that are possible with any other operations."""
 
 
 def edited_lines(old: str, new: str) -> int:
@@ -206,7 +209,7 @@ async def test_a_new_operation_is_listed_recorded_and_documented(world: World) -
     async with world.session.get("/openapi.json") as response:
         paths = (await response.json())["paths"]
     described, plain = paths["/v1/shouts"]["post"], paths["/v1/plain_shouts"]["post"]
-    assert list(described["requestBody"]["content"]) == ["application/json"]
+    assert list(described["requestBody"]["content"]) == ["application/json", "multipart/form-data"]
     assert list(plain["requestBody"]["content"]) == ["text/plain"]
     assert list(plain["responses"]["200"]["content"]) == ["*/*"]
     assert (described["tags"], described["summary"]) == (["Shouting"], "Shout a text")
