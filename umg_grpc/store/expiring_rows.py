@@ -286,3 +286,7 @@ class RetainedStore(Generic[Row]):
     async def aclose(self) -> None:
         """Write the pending rows, and stop the background tasks."""
         await self._rows.aclose()
+
+    async def sweep(self) -> None:
+        """Delete the rows that have expired or exceed the maximum size. A background task does it once a minute too."""
+        await self._rows.sweep()

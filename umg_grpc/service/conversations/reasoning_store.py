@@ -80,12 +80,6 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         """
         return await self._rows.flushed(seconds)
 
-    async def sweep(self) -> None:
-        """Delete the database rows that have expired or exceed the maximum size. A background task does it once a
-        minute too.
-        """
-        await self._rows.sweep()
-
     def remember(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
         """Store the reasoning before each tool call with an id in a response, and the channel that made each reasoning
         state.

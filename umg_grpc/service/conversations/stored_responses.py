@@ -134,10 +134,6 @@ class Conversations(RetainedStore[ResponseRow]):
         super().__init__(Retained(store, ResponseRow, bounds, self._clock))
         self._lifetime = lifetime
 
-    async def sweep(self) -> None:
-        """Delete the rows that have expired or exceed the maximum size. A background task does it once a minute too."""
-        await self._rows.sweep()
-
     async def keep(
         self,
         owner: str,

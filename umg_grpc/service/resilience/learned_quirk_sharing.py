@@ -31,8 +31,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     def __init__(self, store: Store, learned: LearnedQuirks) -> None:
         """Create the table for the quirks that this process has learned."""
         self._clock = store.clock
-        self._table = Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock)
-        super().__init__(self._table)
+        super().__init__(Retained(store, LearnedQuirkRow, Bounds(owner_bytes=MAX_BYTES, total_bytes=0), self._clock))
         self._store = store
         self._learned = learned
         self._added: dict[Key, LearnedQuirk] = {}  # until the first read that finds them
@@ -53,7 +52,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         self._added[learned.key] = learned
         packed = _encoded(learned)
         expire_time = datetime.fromtimestamp(learned.learn_time + LIFETIME_SECONDS, UTC)
-        self._table.add(
+        self._rows.add(
             LearnedQuirkRow(
                 owner=OWNER,
                 object_id=_digest(learned),
@@ -65,7 +64,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
 
     async def flushed(self) -> bool:
         """Wait a bounded time until the queued rows are written. Return whether they were."""
-        return await self._table.flushed(CLOSE_SECONDS)
+        return await self._rows.flushed(CLOSE_SECONDS)
 
     async def load(self) -> None:
         """Use the restrictions of the table, and recent ones of this process, which may not be written yet."""
@@ -93,7 +92,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         """Delete the restrictions of a provider's model at all channels. Return them."""
         removed = [each for each in await self.read() if each.model == model]
         for each in removed:
-            await self._table.delete(OWNER, _digest(each))
+            await self._rows.delete(OWNER, _digest(each))
         return removed
 
 
