@@ -41,7 +41,10 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     _, service, protocols, base_url, variables, models = ROWS[name]
     assert service == f"[{preset.title}]({preset.source})"
     assert tuple(quoted(protocols)) == preset.protocols
-    assert quoted(base_url) == [preset.base_url]
+    first, *others = base_url.split("; ")
+    assert quoted(first) == [preset.base_url]
+    written = {name: url for other in others for *names, url in [quoted(other)] for name in names}
+    assert written == preset.base_urls
     assert quoted(variables) == keys(preset)
     assert variables.endswith("none") == (not preset.needs_key and not preset.uses_service_account)
     renamed = [model.upstream for model in preset.models if model.upstream not in {model.id, "*"}]

@@ -22,8 +22,9 @@ def details(name: str) -> str:
         f"name: {name}",
         f"protocols: [{', '.join(preset.protocols)}]",
         f"base_url: {preset.base_url}",
+        *([f"base_urls: {{{_flow(preset.base_urls)}}}"] if preset.base_urls else []),
         f"api_key: # {_credentials(preset)}",
-        *([f"auth: {{{_auth(preset.auth)}}}"] if preset.auth is not None else []),
+        *([f"auth: {{{_flow(preset.auth)}}}"] if preset.auth is not None else []),
         "models:",
         *(_model(model.id, model.upstream, model.family) for model in preset.models),
     ]
@@ -38,7 +39,7 @@ def _credentials(preset: Provider) -> str:
     return variables if is_required else f"{variables}, or none".removeprefix(", or ")
 
 
-def _auth(auth: Mapping[str, str]) -> str:
+def _flow(auth: Mapping[str, str]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in auth.items())
 
 

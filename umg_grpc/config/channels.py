@@ -49,7 +49,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
 UPSTREAM_KEYS = (
-    *("discover", "base_url", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"),
+    *("discover", "base_url", "base_urls", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"),
     "price_region",
 )
 """Keys that a channel inside the gateway does not have."""
@@ -78,6 +78,10 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     pattern `*`.
     """
     base_url: str | None = None
+    base_urls: dict[str, str] = msgspec.field(default_factory=dict)
+    """URL in place of `base_url` for some of the protocols, by the protocol; those of its `provider` beside its
+    `base_url`.
+    """
     api_key: str | list[str] | None = None
     """Key of the provider, or keys that are used in turn; that in the variable of its `provider` if unset."""
     auth: Auth | None = None
@@ -168,11 +172,11 @@ def _discovery(
     """
     if wanted is None and not only:
         has_all = any(model.id == model.upstream == ANY_MODEL for model in channel.models)
-        return "beside" if has_all and model_list(channel.protocols) is not None else "off"
+        return "beside" if has_all and model_list(channel.listing_protocols) is not None else "off"
     if wanted is False:
         return "off"
     key = (*path, "models" if only else "discover")
-    if channel.protocols and model_list(channel.protocols) is None:
+    if channel.protocols and model_list(channel.listing_protocols) is None:
         names = [name for name, row in provider_protocols().items() if row.model_list is not None]
         document.problem(key, f"expected one of the protocols {', '.join(names)}, whose providers list their models")
     elif not any("*" in model.id and "*" in model.upstream for model in channel.models):
@@ -197,7 +201,8 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         hint = f"did you mean `{meant}`?" if meant else "of others, set `protocols` and `base_url`"
         document.problem((*path, "provider"), f"expected a provider that `umg providers` lists; {hint}")
         return None
-    protocols = entry.protocols or list(preset.protocols)
+    beside = preset.base_urls_beside(entry.base_url or preset.base_url) | entry.base_urls
+    protocols = entry.protocols or [each for each in preset.protocols if each in beside or each not in preset.base_urls]
     auth = entry.auth or (msgspec.convert(preset.auth, Auth) if preset.auth else None)
     if auth is None and preset.uses_service_account and entry.api_key is None:
         auth = _service_account(document, path)
@@ -210,6 +215,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         protocols=protocols,
         models=entry.models or [_ModelEntry(model.id, model.upstream, model.family) for model in preset.models],
         base_url=entry.base_url or preset.base_url,
+        base_urls={name: url for name, url in beside.items() if name in protocols or name in entry.base_urls},
         api_key=api_key,
         auth=auth if api_key or preset.needs_key or preset.uses_service_account else entry.auth,
         max_inputs=entry.max_inputs or (preset.max_inputs if any(map(has_input_limit, protocols)) else None),
@@ -316,7 +322,9 @@ def _http_channel(
 ) -> Channel:
     if entry.base_url is None:
         document.problem((*path, "base_url"), "expected a URL, e.g. https://provider.example/v1")
-    base_url = _base_url(document, (*path, "base_url"), entry.base_url, protocols)
+    own = tuple(protocol for protocol in protocols if protocol not in entry.base_urls)
+    base_url = _base_url(document, (*path, "base_url"), entry.base_url, own)
+    base_urls = _base_urls(document, (*path, "base_urls"), entry.base_urls, protocols)
     auth = located(auth_of(entry.auth, entry.api_key), directory)
     check_auth(document, (*path, "auth"), auth, base_url)
     in_formats = [key_header(protocol) for protocol in protocols] if entry.auth is None else []
@@ -327,6 +335,7 @@ def _http_channel(
         protocols=protocols,
         models=models,
         base_url=base_url,
+        base_urls=MappingProxyType(base_urls),
         api_keys=api_keys(document, path, entry.api_key, auth),
         auth=auth,
         has_explicit_auth=entry.auth is not None,
@@ -366,6 +375,15 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
 
 def _proxy(document: Document, path: Path, written: str | None) -> str | None:
     return written if written in {None, DIRECT} else url(document, path, written, user=True)
+
+
+def _base_urls(
+    document: Document, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
+) -> dict[str, str]:
+    """Return the base URLs of protocols as `_base_url` does. Report those of protocols that the channel lacks."""
+    for protocol in written.keys() - set(protocols):
+        document.problem((*path, protocol), f"expected one of the channel's protocols: {', '.join(protocols)}")
+    return {name: _base_url(document, (*path, name), url, (name,)) for name, url in written.items()}
 
 
 def _timeout(written: float | Timeout) -> Timeout:

@@ -57,6 +57,8 @@ class Channel:
     models: tuple[ChannelModel, ...]
     base_url: str = ""
     """URL in front of the paths of the wire format, without a trailing slash."""
+    base_urls: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Protocol -> URL in place of `base_url`, for protocols at another address of the upstream."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     """Keys that are used in turn; empty with the kinds of `KEYLESS_AUTH`, else at least one."""
     auth: Auth = field(default_factory=NoAuth)
@@ -104,6 +106,15 @@ class Channel:
     """Prices of its models that have none; empty if they remain without, None for those of the config."""
     price_region: str = ""
     """Region of its public prices, where its address does not state it; "" for the one that the address states."""
+
+    def address(self, protocol: str) -> str:
+        """Return the URL in front of the paths of a protocol."""
+        return self.base_urls.get(protocol, self.base_url)
+
+    @property
+    def listing_protocols(self) -> tuple[str, ...]:
+        """Protocols whose model list the upstream may have: those at `base_url`."""
+        return tuple(protocol for protocol in self.protocols if protocol not in self.base_urls)
 
     @property
     def is_simulated(self) -> bool:

@@ -4,6 +4,7 @@ models. The rows are in `data/presets.json`.
 Restrictions of the providers' models are in `umg_grpc.knowledge.dialects`, found by the host of `base_url`.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -20,6 +21,10 @@ Kind = Literal["maker", "cloud", "host", "vectors", "media", "local"]
 """Kind of a provider: maker of models, cloud, host of models of many makers, embeddings and rankings, images and
 videos, server of the operator.
 """
+
+
+_PARTS = re.compile("([^<]+)(?:<([a-z]+)>)?")
+"""Text of a URL, and the name of the part in `<>` behind it; "" for none."""
 
 
 class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +49,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Wire formats, the preferred one first."""
     base_url: str
     """URL in front of the paths of the protocols. A part in `<>` differs for each account."""
+    base_urls: dict[str, str] = field(default_factory=dict)
+    """Protocol -> URL in place of `base_url`, with the same parts in `<>`, for protocols at another address."""
     regions: dict[str, str] = field(default_factory=dict)
     """Region -> URL in place of `base_url`, for regions whose host is formed in another way."""
     keys: tuple[str, ...] = ()
@@ -91,6 +98,21 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if len(values) == len(names.split(":")):
                 return names, ":".join(values)
         return None
+
+    def base_urls_beside(self, base_url: str) -> dict[str, str]:
+        """Return `base_urls` for an account whose base URL is `base_url`; empty if that is not a URL of the provider,
+        since another server in front of it may serve `base_url` alone.
+        """
+        pattern, known = "", set[str]()
+        for text, name in _PARTS.findall(self.base_url):
+            pattern += re.escape(text) + (f"(?P={name})" if name in known else f"(?P<{name}>[^/]+)" if name else "")
+            known.add(name)
+        if (match := re.fullmatch(pattern, base_url)) is None:
+            return {}
+        return {
+            protocol: "".join(text + (match[name] if name else "") for text, name in _PARTS.findall(url))
+            for protocol, url in self.base_urls.items()
+        }
 
     def address(self, region: str, **parts: str) -> str:
         """Return `base_url` with the region, and other parts in `<>` by their names, filled in."""

@@ -149,25 +149,49 @@ class ChannelFactory:
         channels.videos[channel.name] = SandboxVideo(total_seconds=total, now=self._now)
 
     def _add_http(self, channels: Channels, channel: Channel, proxies: ProxyRules) -> None:
-        tls, proxy = tls_context(channel), proxy_url(channel, proxies, channel.base_url)
+        tls = tls_context(channel)
         source = RotatingEndpoints(self._endpoints(channel, tls, proxies))
-        http = HttpChannel(self._client, source, _deadlines(channel), proxy=proxy, tls=tls)
+        http = self._connection(channel, source, channel.base_url, _deadlines(channel), tls, proxies)
         channels.providers[channel.name] = http
-        route = _route(channel, tls, proxy)
+        elsewhere = {
+            protocol: self._connection(channel, source.at(url), url, _deadlines(channel), tls, proxies)
+            for protocol, url in channel.base_urls.items()
+        }
+        video = next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)
+        address = channel.address(video or "")
+        route = _route(channel, address, tls, proxy_url(channel, proxies, address))
         channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
-            channels.text[channel.name] = HttpText(http, text)
+            channels.text[channel.name] = HttpText(http, text, elsewhere=elsewhere)
         for operation in UNARY.values():
-            if codecs := codecs_of(operation.formats, channel.protocols, channel.base_url):
-                upstream = unary_upstream(operation, http, codecs, channel.max_inputs, dialects_at(channel.base_url))
+            served = [protocol for protocol in channel.protocols if protocol in operation.protocols]
+            address = channel.address(served[0]) if served else ""
+            same = [protocol for protocol in served if channel.address(protocol) == address]
+            if codecs := codecs_of(operation.formats, same, address):
+                connection = elsewhere.get(same[0], http)
+                upstream = unary_upstream(operation, connection, codecs, channel.max_inputs, dialects_at(address))
                 channels.unary.add(operation, channel.name, upstream)
-        if images := next((IMAGE_PROTOCOLS[name] for name in channel.protocols if name in IMAGE_PROTOCOLS), None):
-            slow = HttpChannel(self._client, source, image_deadlines(channel), proxy=proxy, tls=tls)
-            channels.images[channel.name] = HttpImages(slow, images, self._fetcher, self._budget)
-        if (video := next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)) is not None:
-            protocol = video_protocol(video, channel.base_url)
-            channels.videos[channel.name] = HttpVideo(http, protocol, self._fetcher, route, now=self._now)
+        if (image := next((name for name in channel.protocols if name in IMAGE_PROTOCOLS), None)) is not None:
+            address = channel.address(image)
+            there = source if address == channel.base_url else source.at(address)
+            slow = self._connection(channel, there, address, image_deadlines(channel), tls, proxies)
+            channels.images[channel.name] = HttpImages(slow, IMAGE_PROTOCOLS[image], self._fetcher, self._budget)
+        if video is not None:
+            connection, protocol = elsewhere.get(video, http), video_protocol(video, channel.address(video))
+            channels.videos[channel.name] = HttpVideo(connection, protocol, self._fetcher, route, now=self._now)
+
+    def _connection(
+        self,
+        channel: Channel,
+        source: RotatingEndpoints,
+        base_url: str,
+        deadlines: Deadlines,
+        tls: ssl.SSLContext | None,
+        proxies: ProxyRules,
+    ) -> HttpChannel:
+        proxy = proxy_url(channel, proxies, base_url)
+        return HttpChannel(self._client, source, deadlines, proxy=proxy, tls=tls)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[Endpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
@@ -197,17 +221,17 @@ class ChannelFactory:
                 assert_never(unhandled)
 
 
-def _route(channel: Channel, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
-    """Return the way to the files that a channel's provider returns as addresses. `tls`, `proxy`: TLS context and proxy
-    of the channel's calls. A proxy of the environment serves the provider's own place only, since it would resolve the
-    names of all others past the check of their addresses.
+def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
+    """Return the way to the files that a channel's provider returns as addresses. `base_url`: URL of its videos, or of
+    the channel; `tls`, `proxy`: TLS context and proxy of the calls there. A proxy of the environment serves the
+    provider's own place only, since it would resolve the names of all others past the check of their addresses.
     """
     both = tls_context(channel)
     if both is not None:
         both.load_default_certs()  # files may be on public hosts
     is_direct = channel.proxy == DIRECT
     own = None if is_direct else channel.proxy
-    return ProviderRoute(place_of(channel.base_url), proxy, own, is_direct, tls, both)
+    return ProviderRoute(place_of(base_url), proxy, own, is_direct, tls, both)
 
 
 def _deadlines(channel: Channel) -> Deadlines:

@@ -51,12 +51,13 @@ def unencrypted_host(channel: Channel) -> str | None:
     """Return the host on another machine to which a channel sends a key or another secret without TLS; None if it does
     not.
     """
-    parts = urlsplit(channel.base_url)
-    if parts.scheme != "http" or parts.hostname is None or Address(parts.hostname, 0).is_loopback:
+    urls = map(urlsplit, (channel.base_url, *channel.base_urls.values()))
+    hosts = (url.hostname for url in urls if url.scheme == "http" and url.hostname is not None)
+    if (host := next((host for host in hosts if not Address(host, 0).is_loopback), None)) is None:
         return None
     has_tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth)
     secrets = any(SECRET_HEADER.search(name) for name in (*channel.headers, *channel.query))
-    return parts.hostname if channel.api_keys or has_tokens or secrets else None
+    return host if channel.api_keys or has_tokens or secrets else None
 
 
 def replica_warnings(config: Config) -> list[str]:

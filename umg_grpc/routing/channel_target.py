@@ -82,7 +82,7 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
             {
                 protocol: written.first(
                     described.over(of_upstream)
-                    .over(known(model.upstream, family, channel.base_url, protocol))
+                    .over(known(model.upstream, family, channel.address(protocol), protocol))
                     .over(of_model)
                     .over(_marks(channel, protocol))
                 )
@@ -91,7 +91,10 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
         ),
         written,
         MappingProxyType(
-            {protocol: known(model.upstream, family, channel.base_url, protocol, certain=True) for protocol in texts}
+            {
+                protocol: known(model.upstream, family, channel.address(protocol), protocol, certain=True)
+                for protocol in texts
+            }
         ),
     )
 

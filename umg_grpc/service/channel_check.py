@@ -59,7 +59,7 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
     """Check one channel by a cheap call within `seconds`. Return a sentence that states how the channel has proved to
     work. Raise UmgError if it does not work.
     """
-    provider, listing = upstreams.providers.get(channel.name), model_list(channel.protocols)
+    provider, listing = upstreams.providers.get(channel.name), model_list(channel.listing_protocols)
     if provider is None:
         return "part of the gateway"
     exact = [model for model in channel.models if "*" not in model.id]

@@ -125,7 +125,9 @@ class ModelDiscovery:
 
     async def _step(self) -> None:
         """Read the lists of all channels at the same time. Each list is used as soon as it is read."""
-        pending = [(channel, listing) for channel in self._channels if (listing := model_list(channel.protocols))]
+        pending = [
+            (channel, listing) for channel in self._channels if (listing := model_list(channel.listing_protocols))
+        ]
         await asyncio.gather(*(self._refresh(channel, listing) for channel, listing in pending))
         self._first.set()
         if self._refreshes is not None:

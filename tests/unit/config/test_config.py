@@ -359,7 +359,7 @@ class Mistake:
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
-SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, prompt_caching"
+SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, base_urls, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, pro"
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, stream_headers_after, drain, drain_delay, shipped_prices, price_file, unpriced, discovery, keys, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"

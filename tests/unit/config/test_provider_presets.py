@@ -18,9 +18,14 @@ def channel(text: str, **environment: str) -> Channel:
     return parse(f"channels:\n- {text}", "umg.yaml", environment).channels[0]
 
 
+def filled(url: str) -> str:
+    """Return a URL with the parts of an account filled in by their names."""
+    return url.replace("<", "my-").replace(">", "")
+
+
 def minimal(name: str, preset: Provider) -> tuple[str, dict[str, str]]:
     """Return the shortest channel with the preset, and the environment that it needs."""
-    url = "" if preset.is_complete else ", base_url: https://account.example/v1"
+    url = "" if preset.is_complete else f", base_url: '{filled(preset.base_url)}'"
     environment: dict[str, str] = {SERVICE_ACCOUNT_FILE: "account.json"} if preset.uses_service_account else {}
     if preset.needs_key:
         environment |= dict(
@@ -37,7 +42,8 @@ def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: st
     assert made.name == name
     assert made.protocols == preset.protocols
     assert [(each.id, each.upstream, each.family) for each in made.models] == [astuple(each) for each in preset.models]
-    assert made.base_url == (preset.base_url if preset.is_complete else "https://account.example/v1")
+    assert made.base_url == filled(preset.base_url)
+    assert made.base_urls == {protocol: filled(url) for protocol, url in preset.base_urls.items()}
     assert made.api_keys == ((KEY,) if preset.needs_key else ())
     assert made.max_inputs == preset.max_inputs
 
@@ -47,6 +53,8 @@ def test_a_preset_is_consistent(name: str) -> None:
     preset = PROVIDERS[name]
     assert set(preset.protocols) <= set(served_protocols())
     assert re.fullmatch(r"https?://[^/]+(/.*[^/])?", preset.base_url)
+    assert set(preset.base_urls) <= set(preset.protocols)
+    assert all(re.fullmatch(r"https?://[^/]+(/.*[^/])?", url) for url in preset.base_urls.values())
     assert preset.source.startswith("https://")
     assert PRINTABLE.fullmatch(preset.source)
     assert preset.uses_service_account or preset.keys or not preset.needs_key

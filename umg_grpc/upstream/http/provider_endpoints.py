@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
@@ -95,6 +96,13 @@ class RotatingEndpoints:
         """Endpoint of a channel with one key."""
         self.endpoints = endpoints
         """Endpoints of all keys of the channel."""
+
+    def at(self, base_url: str) -> "RotatingEndpoints":
+        """Return the same rotation at another address: a key that is suspended at one is suspended at both."""
+        other = copy(self)
+        other.endpoints = [replace(endpoint, base_url=base_url) for endpoint in self.endpoints]
+        other.single = other.endpoints[0] if self.single is not None else None
+        return other
 
     def next(self) -> Endpoint:
         """Return the endpoint with the next key that is not suspended; if all are, the one whose suspension ends

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import ProviderRefusal
@@ -30,6 +31,9 @@ event loop: a few events, at the speed at which models generate them.
 """
 
 
+NOWHERE: Mapping[str, HttpChannel] = MappingProxyType({})
+
+
 class HttpText:
     """Text generation by the provider of one channel over HTTP."""
 
@@ -38,13 +42,14 @@ class HttpText:
         channel: HttpChannel,
         formats: Sequence[TextFormat],
         *,
+        elsewhere: Mapping[str, HttpChannel] = NOWHERE,
         check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
         """Create the text generation of a channel. `formats`: text formats that the provider accepts, the preferred
-        one first; `check`: raises UmgError for a request that the channel's models cannot serve, None for no
-        check.
+        one first; `elsewhere`: format -> connection, for formats at another address than that of `channel`; `check`:
+        raises UmgError for a request that the channel's models cannot serve, None for no check.
         """
-        self._channel = channel
+        self._channels = {each.name: elsewhere.get(each.name, channel) for each in formats}
         self._orders = {each.name: (each, *(other for other in formats if other is not each)) for each in formats}
         self._preferred = self._orders[formats[0].name]
         self._check = check
@@ -81,7 +86,7 @@ class HttpText:
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
         )
-        return HttpTextCall(self._channel, text_format, request, encoded, passes)
+        return HttpTextCall(self._channels[name], text_format, request, encoded, passes)
 
     def _encoded(
         self, request: pb.GenerateRequest, model: str, notes: RequestNotes, stream: bool, quirks: ChannelQuirks

@@ -1,0 +1,90 @@
+"""Protocols of a channel at other addresses than its `base_url`: written in the file, or by a preset."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from umg_grpc.config import Channel, parse
+from umg_grpc.config.yaml_document import ConfigError
+
+ANTHROPIC = "https://api.deepseek.com/anthropic/v1"
+
+
+def channel(text: str) -> Channel:
+    return parse(f"channels:\n- {text}", "umg.yaml", {"DEEPSEEK_API_KEY": "k", "DATABRICKS_TOKEN": "k"}).channels[0]
+
+
+@dataclass(frozen=True)
+class Written:
+    id: str
+    text: str
+    protocols: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+
+WRITTEN = [
+    Written(
+        "a preset's own",
+        "{provider: deepseek}",
+        ("chat", "messages", "responses"),
+        ("https://api.deepseek.com/v1", ANTHROPIC, "https://api.deepseek.com/v1"),
+    ),
+    Written("one protocol of a preset", "{provider: deepseek, protocols: [messages]}", ("messages",), (ANTHROPIC,)),
+    Written(
+        "none beside the URL of another server",
+        "{provider: deepseek, base_url: https://relay.example/v1}",
+        ("chat", "responses"),
+        ("https://relay.example/v1",) * 2,
+    ),
+    Written(
+        "one protocol of another server",
+        "{provider: deepseek, protocols: [messages], base_url: https://relay.example/v1}",
+        ("messages",),
+        ("https://relay.example/v1",),
+    ),
+    Written(
+        "beside the URL of another server",
+        "{provider: deepseek, base_url: https://relay.example/v1, base_urls: {messages: https://relay.example/m/v1}}",
+        ("chat", "messages", "responses"),
+        ("https://relay.example/v1", "https://relay.example/m/v1", "https://relay.example/v1"),
+    ),
+    Written(
+        "with the parts of an account",
+        "{provider: databricks, base_url: https://acme.cloud.databricks.com/serving-endpoints, protocols: [messages]}",
+        ("messages",),
+        ("https://acme.cloud.databricks.com/serving-endpoints/anthropic/v1",),
+    ),
+    Written(
+        "without a preset",
+        "{name: a, protocols: [chat, messages], models: [m], base_url: https://a/v1, base_urls: {messages: https://a/m/}}",
+        ("chat", "messages"),
+        ("https://a/v1", "https://a/m"),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.id)
+def test_a_protocol_has_its_address(case: Written) -> None:
+    made = channel(case.text)
+    assert made.protocols == case.protocols
+    assert tuple(map(made.address, made.protocols)) == case.addresses
+
+
+@pytest.mark.parametrize(
+    ("urls", "expected"),
+    [
+        ("{embeddings: https://a/v1}", "base_urls.embeddings: expected one of the channel's protocols: chat, messages"),
+        ("{messages: https://a/v1/messages}", "base_urls.messages: expected https://a/v1: `messages` adds /messages"),
+        ("{messages: a}", "base_urls.messages: expected"),
+    ],
+)
+def test_an_unusable_address_of_a_protocol_is_named(urls: str, expected: str) -> None:
+    text = f"{{name: a, protocols: [chat, messages], models: [m], base_url: https://a/v1, base_urls: {urls}}}"
+    with pytest.raises(ConfigError, match=expected.replace("[", r"\[")):
+        channel(text)
+
+
+def test_the_list_of_models_is_that_of_the_protocols_at_the_base_url() -> None:
+    urls = "{chat: https://a/v1}"
+    made = channel(f"{{name: a, protocols: [chat, messages], models: [m], base_url: https://a, base_urls: {urls}}}")
+    assert made.listing_protocols == ("messages",)
