@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from scripts.shape.import_graph import PRODUCT, ROOT
 from scripts.shape.measure import Measure
-from scripts.shape.operation_words import OPERATION_WORDS, OperationWord
+from scripts.shape.operation_words import OPERATION_WORDS, OperationWord, is_in
 
 PACKAGES = (*PRODUCT, "umg_sandbox")
 
@@ -24,12 +24,14 @@ def measures() -> Iterator[Measure]:
 
 
 def misplaced(row: OperationWord, names: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the files that name the operation and are neither in its rooms nor exceptions, and the exceptions that do
-    not name it. `names`: path of a file -> names in its code.
+    """Return the files that name the operation and are neither in its rooms nor exceptions, and the rooms and
+    exceptions that do not name it. `names`: path of a file -> names in its code.
     """
-    naming = {path for path, found in names.items() if not row.is_room(path) and any(map(row.word.search, found))}
-    unused = row.exceptions.keys() - naming
-    return [*sorted(naming - row.exceptions.keys()), *(f"{path}: an exception without need" for path in sorted(unused))]
+    naming = {path for path, found in names.items() if any(map(row.word.search, found))}
+    outside = {path for path in naming if not row.is_room(path)}
+    unused = [f"{path}: an exception without need" for path in row.exceptions.keys() - outside]
+    empty = [f"{room}: a room without need" for room in row.rooms if not any(is_in(path, room) for path in naming)]
+    return [*sorted(outside - row.exceptions.keys()), *sorted(unused), *empty]
 
 
 def names_in(code: str) -> frozenset[str]:

@@ -17,6 +17,8 @@ from scripts.shape.parameter_walk import THE_PIPELINE, Walk, returns
 from scripts.shape.servicers import lines_by_servicer
 
 WORD = OperationWord("reranking", re.compile("rerank", re.IGNORECASE), ("a/rerank",), {})
+NAMED = names_in("import a.rerank\n")
+ROOM = {"a/rerank/request.py": NAMED}
 WITH_EXCEPTION = replace(WORD, exceptions={"a/price.py": "ids of models"})
 
 
@@ -95,14 +97,14 @@ def test_constants_of_one_word_are_counted() -> None:
     ids=["an import", "a text", "a function", "a docstring", "a comment"],
 )
 def test_a_file_names_an_operation_in_its_code_not_in_its_prose(code: str, named: bool) -> None:
-    assert (misplaced(WORD, {"a/router.py": names_in(code)}) == ["a/router.py"]) is named
+    assert (misplaced(WORD, {"a/router.py": names_in(code), **ROOM}) == ["a/router.py"]) is named
 
 
 def test_an_operation_is_named_in_its_rooms_and_in_exceptions_that_name_it() -> None:
-    named = names_in("import a.rerank\n")
     files = ["umg_grpc/operations/rerank.py", "a/rerank/request.py", "a/rerank.py", "a/price.py", "a/reranker.py"]
-    assert misplaced(WITH_EXCEPTION, dict.fromkeys(files, named)) == ["a/rerank.py", "a/reranker.py"]
-    assert misplaced(WITH_EXCEPTION, {"a/price.py": frozenset()}) == ["a/price.py: an exception without need"]
+    assert misplaced(WITH_EXCEPTION, dict.fromkeys(files, NAMED)) == ["a/rerank.py", "a/reranker.py"]
+    assert misplaced(WITH_EXCEPTION, {"a/price.py": frozenset(), **ROOM}) == ["a/price.py: an exception without need"]
+    assert misplaced(WITH_EXCEPTION, {"a/price.py": NAMED}) == ["a/rerank: a room without need"]
 
 
 SERVICER = """
