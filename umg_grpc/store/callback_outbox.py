@@ -29,7 +29,6 @@ class Outgoing(NamedTuple):
     body: bytes
     attempts: int
     """Number of earlier attempts to deliver it."""
-    create_micros: int
 
 
 class Excluded(NamedTuple):
@@ -113,10 +112,7 @@ class TaskCallbacks:
             update(table)
             .where(table.callback_id.in_(due))
             .values(lease_owner=self._process, next_attempt_micros=self._clock.sql_micros(lease_seconds))
-            .returning(
-                *(table.callback_id, table.task_id, table.owner, table.url, table.body),
-                *(table.attempts, table.create_micros),
-            )
+            .returning(table.callback_id, table.task_id, table.owner, table.url, table.body, table.attempts)
             .execution_options(synchronize_session=False)
         )
         async with self._store.write() as session:

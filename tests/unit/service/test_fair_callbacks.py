@@ -103,7 +103,7 @@ async def test_notifications_wait_for_a_receiver_that_is_back(tmp_path: Path) ->
 
 
 def sent(owner: str, url: str) -> Outgoing:
-    return Outgoing("msg_1", "task_1", owner, url, b"", 0, 0)
+    return Outgoing("msg_1", "task_1", owner, url, b"", 0)
 
 
 def test_a_pause_grows_with_each_failure_and_ends_with_a_response() -> None:
