@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.docs.tables import DOCS, quoted
+from umg_grpc.cli.provider_texts import TITLES
 from umg_grpc.config import parse
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
@@ -27,8 +28,13 @@ KEYS = (
 )
 
 
-def test_the_table_has_each_preset() -> None:
+def test_the_tables_have_each_preset_below_the_heading_of_its_kind() -> None:
     assert list(ROWS) == list(PROVIDERS)
+    _, *sections = re.split(r"^### ", PAGE[PAGE.index("\n## Presets") :], flags=re.MULTILINE)
+    found = {text.partition("\n")[0]: re.findall(r"^\| `([^`]+)` \| \[", text, re.MULTILINE) for text in sections}
+    assert found == {
+        title: [name for name, row in PROVIDERS.items() if row.kind == kind] for kind, title in TITLES.items()
+    }
 
 
 def keys(preset: Provider) -> list[str]:

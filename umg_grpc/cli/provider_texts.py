@@ -1,15 +1,39 @@
 """Texts that `umg providers` prints about the provider presets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from textwrap import fill
+from types import MappingProxyType
 
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, Kind, Provider
+
+WIDTH = 80
+TITLES: Mapping[Kind, str] = MappingProxyType(
+    {
+        "maker": "Makers of models",
+        "cloud": "Clouds",
+        "host": "Hosts of models of many makers",
+        "vectors": "Embeddings and rankings",
+        "media": "Images and videos",
+        "local": "Servers of your own",
+    }
+)
+"""Kind of a provider -> heading of its providers."""
 
 
 def table() -> str:
-    """Return a text table of all providers: name, environment variables of the key, protocols."""
-    rows = [(name, _credentials(preset), ", ".join(preset.protocols)) for name, preset in PROVIDERS.items()]
-    name, key = (max(len(row[column]) for row in rows) for column in (0, 1))
-    return "\n".join(f"{row[0]:{name}}  {row[1]:{key}}  {row[2]}" for row in rows)
+    """Return a text table of all providers by kind: name, first environment variable of the key, protocols."""
+    return "\n\n".join("\n".join((title, *_rows(kind))) for kind, title in TITLES.items())
+
+
+def _rows(kind: Kind) -> Iterator[str]:
+    """Yield the lines of the providers of a kind, whose protocols continue below each other."""
+    presets = [preset for preset in PROVIDERS.values() if preset.kind == kind]
+    keys = [_credentials(preset).partition(" or ")[0].removesuffix(",") for preset in presets]
+    name_width, key_width = max(len(preset.name) for preset in presets), max(map(len, keys))
+    for preset, key in zip(presets, keys, strict=True):
+        head = f"  {preset.name:{name_width}}  {key:{key_width}}  "
+        indent = " " * len(head)
+        yield fill(", ".join(preset.protocols), WIDTH, initial_indent=head, subsequent_indent=indent)
 
 
 def details(name: str) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
+from umg_grpc.cli.provider_texts import TITLES
 from umg_grpc.config import Auth, parse
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
@@ -59,9 +60,21 @@ def test_init_reports_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (1, f"umg: {file} cannot be written: No such file or directory\n")
 
 
-def test_providers_lists_each_preset() -> None:
-    result = umg("providers")
-    assert [line.split()[0] for line in result.output.splitlines()] == list(PROVIDERS)
+def test_providers_lists_each_preset_by_its_kind_in_80_columns() -> None:
+    lines = umg("providers").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    listed: dict[str, list[str]] = {}
+    for line in lines:
+        if line and not line.startswith(" "):
+            names = listed.setdefault(line, [])
+        elif line[:3].rstrip(" ").strip():  # deeper lines continue the protocols
+            names.append(line.split()[0])
+    assert listed == {
+        title: [name for name, row in PROVIDERS.items() if row.kind == kind] for kind, title in TITLES.items()
+    }
+    assert [name for names in listed.values() for name in names] == list(PROVIDERS)
+    [groq] = [line.split() for line in lines if line.startswith("  groq ")]
+    assert groq == ["groq", "GROQ_API_KEY", "chat,", "responses"]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
