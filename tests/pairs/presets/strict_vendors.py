@@ -1,0 +1,134 @@
+"""All vendors of the presets behind one HTTP proxy: each accepts a call only at a documented URL, with the key in the
+documented header and in no other place, and for a model of its own.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from aiohttp import web
+from msgspec import Struct
+from msgspec.json import decode
+
+from tests.support.providers.every_operation import CHAT, EMBEDDING, RANKING
+from tests.support.providers.server import FakeProvider, Json, ReceivedRequest
+
+TABLE = Path(__file__).with_name("documented_calls.jsonl")
+CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+
+
+class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Calls of one provider as its documents and SDKs make them. Nothing of it is read from the presets."""
+
+    preset: str
+    models: Mapping[str, tuple[str, str]]
+    """Protocol -> (id at the gateway, id at the provider); "" for all others."""
+    calls: Mapping[str, str]
+    """Protocol -> URL of its call, with `my-` and the name in place of the parts of an account."""
+    header: str
+    """Header with the key, whose place is `{key}`."""
+    headers: Mapping[str, str] = {}
+    """Protocol -> header in place of `header`."""
+    litellm: tuple[tuple[str, str], ...] = ()
+    """(File of LiteLLM's package, text in it) that confirms a part of the row."""
+    source: str
+
+    @property
+    def key(self) -> str:
+        """API key of the account in the tests."""
+        return f"key-of-{self.preset}"
+
+    def model(self, protocol: str) -> tuple[str, str]:
+        """Return (id at the gateway, id at the provider) of a model for a protocol."""
+        return self.models.get(protocol) or self.models[""]
+
+    def sent_header(self, protocol: str) -> tuple[str, str]:
+        """Return the name and the value of the header with the key."""
+        name, _, value = self.headers.get(protocol, self.header).partition(": ")
+        return name, value.format(key=self.key)
+
+
+@cache
+def documented() -> Mapping[str, DocumentedCalls]:
+    """Return the rows of the table by the preset."""
+    return {row.preset: row for row in (decode(line, type=DocumentedCalls) for line in TABLE.read_text().splitlines())}
+
+
+MESSAGE: Json = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [{"type": "text", "text": "Hello"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+RESPONSE: Json = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "status": "completed",
+    "output": [
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Hello", "annotations": []}],
+        }
+    ],
+    "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+}
+CANDIDATES: Json = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP", "index": 0}],
+    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+}
+BODIES: Mapping[str, Json] = {
+    "chat": CHAT,
+    "responses": RESPONSE,
+    "messages": MESSAGE,
+    "native": CANDIDATES,
+    "embeddings": EMBEDDING,
+    "native_embeddings": {"embedding": {"values": [0.5, 0.25]}},
+    "rerank": RANKING,
+}
+"""Protocol -> response; calls of others are refused for their prompt once all the rest is right."""
+REFUSED_PROMPT: Json = {"error": {"message": "the prompt is refused", "type": "invalid_request_error"}}
+
+
+@dataclass
+class StrictVendors(FakeProvider):
+    """Proxy in front of all vendors."""
+
+    accepted: set[tuple[str, str]] = field(default_factory=set)
+    """(Preset, protocol) of each call that was right."""
+    mistakes: list[str] = field(default_factory=list)
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        url = re.sub(r"^http:", "https:", request.raw_path.partition("?")[0])
+        rows = [
+            (row, protocol)
+            for row in documented().values()
+            for protocol, documented_url in row.calls.items()
+            if url == re.sub(r"^http:", "https:", documented_url)
+        ]
+        for row, protocol in rows:
+            name, value = row.sent_header(protocol)
+            sent = {header: received.headers[header] for header in CREDENTIALS if header in received.headers}
+            if sent == {name: value} and received.json.get("model", row.model(protocol)[1]) == row.model(protocol)[1]:
+                return self._accept(row, protocol, received)
+        self.mistakes.append(f"{url} {received.headers.get('authorization', '')} {received.json.get('model')}")
+        status = 401 if rows else 404
+        return web.json_response({"error": {"message": "unknown key, model or URL"}}, status=status)
+
+    def _accept(self, row: DocumentedCalls, protocol: str, received: ReceivedRequest) -> web.StreamResponse:
+        self.accepted.add((row.preset, protocol))
+        if protocol == "messages":
+            assert received.headers["anthropic-version"]
+        if protocol in BODIES:
+            return web.json_response(BODIES[protocol])
+        return web.json_response(REFUSED_PROMPT, status=400)

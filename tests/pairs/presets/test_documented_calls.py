@@ -1,0 +1,122 @@
+"""Calls of each preset as its provider's documents have them: URL, header of the key, id of the model.
+
+The only change of a preset's channel is `http` in place of `https`, so that the calls pass a proxy that stands for all
+vendors. The table of documented calls does not come from the presets; a part of it is confirmed by LiteLLM's package.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.pairs.presets.strict_vendors import DocumentedCalls, StrictVendors, documented
+from tests.support.gateways import Running, running
+from tests.support.litellm_wheel import text_of
+from tests.support.providers.server import serve_provider
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+
+TURNS = [{"role": "user", "content": "Hi"}]
+CONTENT = {"role": "user", "parts": [{"text": "Hi"}]}
+VIDEOS = {"vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"}
+ELSEWHERE = {"kling", "minimax-video", "jimeng"}
+"""Presets whose calls depend on the model and on the kind of the key; the tests of their protocols have them."""
+
+
+def call(protocol: str, model: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the path and the body of a caller in the format of a protocol, or of one that is translated to it."""
+    match protocol:
+        case "chat":
+            return "/v1/chat/completions", {"model": model, "messages": TURNS}
+        case "responses":
+            return "/v1/responses", {"model": model, "input": "Hi"}
+        case "messages":
+            return "/v1/messages", {"model": model, "max_tokens": 8, "messages": TURNS}
+        case "native":
+            return f"/v1beta/models/{model}:generateContent", {"contents": [CONTENT]}
+        case "native_embeddings":
+            return f"/v1beta/models/{model}:embedContent", {"content": {"parts": [{"text": "Hi"}]}}
+        case "embeddings":
+            return "/v1/embeddings", {"model": model, "input": "Hi"}
+        case "rerank":
+            return "/v1/rerank", {"model": model, "query": "Hi", "documents": ["Hello"]}
+        case _ if protocol in VIDEOS:
+            return "/v1/video/generations", {"model": model, "prompt": "a cat"}
+        case "dashscope_images":
+            turn = {"role": "user", "content": [{"text": "a cat"}]}
+            return "/v1/images/generations", {"model": model, "input": {"messages": [turn]}}
+        case _:
+            return "/v1/images/generations", {"model": model, "prompt": "a cat"}
+
+
+def plain(url: str) -> str:
+    """Return a URL of a preset with the parts of an account filled in, and without TLS."""
+    return re.sub(r"<([a-z]+)>", r"my-\1", url).replace("https:", "http:")
+
+
+def channel(preset: Provider, key: str, proxy: str) -> str:
+    """Return the channel of a preset as YAML. A token stands for the one that a service account would get."""
+    urls = ", ".join(f"{protocol}: '{plain(url)}'" for protocol, url in preset.base_urls.items())
+    token = ", auth: {kind: bearer}" if preset.uses_service_account else ""
+    return (
+        f"  - {{provider: {preset.name}, base_url: '{plain(preset.base_url)}', base_urls: {{{urls}}},"
+        f" api_key: {key}, proxy: '{proxy}'{token}}}\n"
+    )
+
+
+def batches(presets: Sequence[Provider]) -> list[list[Provider]]:
+    """Return the presets in lists in which no two have the same pattern of models, so that each call has one channel."""
+    found: list[list[Provider]] = []
+    for preset in presets:
+        ids = {model.id for model in preset.models}
+        free = (batch for batch in found if not any(ids & {model.id for model in each.models} for each in batch))
+        if (batch := next(free, None)) is None:
+            found.append(batch := [])
+        batch.append(preset)
+    return found
+
+
+def calls(batch: Sequence[Provider]) -> Iterator[tuple[DocumentedCalls, str]]:
+    for preset in batch:
+        row = documented()[preset.name]
+        yield from ((row, protocol) for protocol in preset.protocols)
+
+
+async def call_all(made: Running, batch: Sequence[Provider]) -> dict[tuple[str, str], tuple[int, str]]:
+    """Call each preset of a batch in each of its protocols. Return the statuses and bodies."""
+    found = {}
+    async with ClientSession(headers=made.headers) as session:
+        for row, protocol in calls(batch):
+            path, body = call(protocol, row.model(protocol)[0])
+            async with session.post(made.url + path.replace("{", "%7B"), json=body) as response:
+                found[row.preset, protocol] = response.status, await response.text()
+    return found
+
+
+def test_each_preset_has_documented_calls_of_its_protocols() -> None:
+    assert documented().keys() == PROVIDERS.keys() - ELSEWHERE
+    for row in documented().values():
+        assert row.source
+        assert set(PROVIDERS[row.preset].protocols) == row.calls.keys(), row.preset
+
+
+async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> None:
+    presets = [PROVIDERS[name] for name in documented()]
+    async with serve_provider(StrictVendors()) as vendors:
+        answers = dict[tuple[str, str], tuple[int, str]]()
+        for number, batch in enumerate(batches(presets)):
+            lines = "".join(channel(preset, documented()[preset.name].key, vendors.url) for preset in batch)
+            async with running(f"channels:\n{lines}", tmp_path / str(number)) as made:
+                answers |= await call_all(made, batch)
+    assert vendors.mistakes == []
+    assert vendors.accepted == {(row.preset, protocol) for row in documented().values() for protocol in row.calls}
+    texts = {"chat", "responses", "messages", "native", "embeddings", "native_embeddings", "rerank"}
+    assert {key for key, (status, _) in answers.items() if status != 200 and key[1] in texts} == set()
+
+
+@pytest.mark.parametrize("row", documented().values(), ids=lambda row: row.preset)
+def test_a_documented_call_is_confirmed_by_the_text_of_another_gateway(row: DocumentedCalls) -> None:
+    for member, text in row.litellm:
+        assert text in text_of(member)
