@@ -29,9 +29,11 @@ def misplaced(row: OperationWord, names: Mapping[str, frozenset[str]]) -> list[s
     """
     naming = {path for path, found in names.items() if any(map(row.word.search, found))}
     outside = {path for path in naming if not row.is_room(path)}
-    unused = [f"{path}: an exception without need" for path in row.exceptions.keys() - outside]
-    empty = [f"{room}: a room without need" for room in row.rooms if not any(is_in(path, room) for path in naming)]
-    return [*sorted(outside - row.exceptions.keys()), *sorted(unused), *empty]
+    strange = [path for path in sorted(outside) if not row.is_exception(path)]
+    unused = [place for place in row.exceptions if not any(is_in(path, place) for path in outside)]
+    empty = [room for room in row.rooms if not any(is_in(path, room) for path in naming)]
+    unneeded = [f"{place}: an exception without need" for place in unused]
+    return [*strange, *unneeded, *(f"{room}: a room without need" for room in empty)]
 
 
 def names_in(code: str) -> frozenset[str]:

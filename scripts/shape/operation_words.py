@@ -47,11 +47,15 @@ class OperationWord:
     rooms: tuple[str, ...]
     """Packages and modules of the operation, beside `EVERY_OPERATION`."""
     exceptions: Mapping[str, str]
-    """Other file -> reason for which it names the operation."""
+    """Other module or package -> reason for which it names the operation."""
 
     def is_room(self, path: str) -> bool:
         """Return whether the file is in a room of the operation."""
         return any(is_in(path, room) for room in (*EVERY_OPERATION, *self.rooms))
+
+    def is_exception(self, path: str) -> bool:
+        """Return whether the file may name the operation outside of its rooms."""
+        return any(is_in(path, place) for place in self.exceptions)
 
 
 def is_in(path: str, room: str) -> bool:
@@ -73,7 +77,7 @@ OPERATION_WORDS = (
             "umg_grpc/cli/key_commands.py": HELP,
             "umg_grpc/config/built_in_config.py": MODEL_IDS,
             "umg_grpc/config/file_sections.py": CONFIG_FIELD,
-            "umg_grpc/config/importers/from_litellm.py": LITELLM,
+            "umg_grpc/config/importers/litellm": LITELLM,
             "umg_grpc/knowledge/catalogue.py": MODEL_IDS,
             "umg_grpc/knowledge/public_prices/cost_map.py": LITELLM,
             "umg_grpc/knowledge/shipped_prices.py": MODEL_IDS,
@@ -101,7 +105,7 @@ OPERATION_WORDS = (
             "umg_grpc/cli/key_commands.py": HELP,
             "umg_grpc/config/built_in_config.py": MODEL_IDS,
             "umg_grpc/config/file_sections.py": CONFIG_FIELD,
-            "umg_grpc/config/importers/from_litellm.py": LITELLM,
+            "umg_grpc/config/importers/litellm": LITELLM,
             "umg_grpc/config/importers/from_new_api.py": IMPORTED_CHANNEL,
             "umg_grpc/config/model_settings.py": MODEL_FIELD,
             "umg_grpc/knowledge/catalogue.py": MODEL_IDS,

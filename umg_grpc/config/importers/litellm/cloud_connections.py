@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from urllib.parse import parse_qsl, urlsplit
 
-from umg_grpc.config.importers.litellm.connections import (
+from umg_grpc.config.importers.litellm.channel_connections import (
     PHRASES,
     Connection,
     base_of,

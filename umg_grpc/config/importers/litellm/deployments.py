@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact
+from umg_grpc.config.importers.litellm.channel_connections import Connection, connection
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
-from umg_grpc.config.importers.litellm.connections import Connection, connection
 from umg_grpc.config.importers.litellm.model_providers import source_model
 from umg_grpc.config.importers.litellm.source_config import SourceMapping
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
