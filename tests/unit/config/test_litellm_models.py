@@ -87,6 +87,8 @@ SPELLINGS = [
     Spelling("a region in the id of Bedrock", "bedrock/eu-west-3/anthropic.claude-sonnet-4-v1:0", "anthropic.claude-sonnet-4-v1:0", "https://bedrock-runtime.eu-west-3.amazonaws.com/anthropic/v1"),
     Spelling("all regions of Vertex AI", "vertex_ai/gemini-3-pro", "gemini-3-pro", "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google", {"vertex_project": "p", "vertex_location": "global"}),
     Spelling("a multi-region of Vertex AI", "vertex_ai/gemini-3-pro", "gemini-3-pro", "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google", {"vertex_project": "p", "vertex_location": "eu"}),
+    Spelling("a Chinese account by its address", "moonshot/kimi-k3", "kimi-k3", "https://api.moonshot.cn/v1", {"api_base": "https://api.moonshot.cn/v1"}),
+    Spelling("a preset that is no provider of LiteLLM", "siliconflow/a/b", "a/b", "https://api.siliconflow.cn/v1", {"api_base": "https://api.siliconflow.cn/v1"}),
     Spelling("a list of compatible providers", "xiaomi_mimo/mimo-v2", "mimo-v2", "https://api.xiaomimimo.com/v1"),
 ]  # fmt: skip
 
@@ -261,3 +263,10 @@ def test_channels_are_named_after_their_provider_and_their_role() -> None:
         *("openai-sales", "openai-labs", "azure-east", "azure-west"),
         *("gpu.example", "gpu.example-embeddings", "groq-g", "groq-h"),
     ]
+
+
+def test_the_preset_of_an_address_is_used_for_compatible_servers_and_other_platforms_of_a_vendor() -> None:
+    base = "https://api.moonshot.cn/v1"
+    made, _ = imported({"model": "moonshot/kimi-k3", "api_base": base}, {"model": "openai/kimi-k2", "api_base": base})
+    assert [each.keys["provider"] for each in made.channels] == ["moonshot-cn", "moonshot-cn"]
+    assert all("base_url" not in each.keys for each in made.channels)

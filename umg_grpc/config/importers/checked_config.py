@@ -61,7 +61,7 @@ def checked(made: ImportedConfig) -> ImportedConfig:
 
 
 def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
-    """Remove the values with problems, and list them in the order of the file.
+    """Remove the values with problems, and channels without another model, and list them in the order of the file.
 
     Later positions of a list are removed first, so that the positions of others stay.
     """
@@ -71,6 +71,7 @@ def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
         _list(made, place, by_place[place])
     for place in reversed(places):
         _remove(made, place)
+    made.channels[:] = [channel for channel in made.channels if channel.models]
 
 
 def _list(made: ImportedConfig, place: Path, problem: Problem) -> None:
@@ -90,12 +91,10 @@ def _list(made: ImportedConfig, place: Path, problem: Problem) -> None:
 
 
 def _remove(made: ImportedConfig, place: Path) -> None:
-    """Remove the value at a place. A channel without a model is removed, too."""
+    """Remove the value at a place."""
     match place:
         case ("channels", int(position), "models", int(index)):
             made.channels[position].models.pop(index)
-            if not made.channels[position].models:
-                made.channels.pop(position)
         case ("channels", int(position)):
             made.channels.pop(position)
         case ("channels", int(position), *path):

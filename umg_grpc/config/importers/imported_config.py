@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|https?://[A-Za-z0-9_.:/-]+|[0-9]+(?:\.[0-9]+)?")
 RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
@@ -140,13 +141,14 @@ def sequence(value: object) -> Sequence[object]:
 
 
 def number(value: object) -> float | None:
-    """Return the value as a number, also if it is text; None if it is not a number."""
+    """Return the value as a number, also if it is text; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
-    except ValueError:
+        found = float(value)
+    except (ValueError, OverflowError):
         return None
+    return found if isfinite(found) else None
 
 
 def compact(value: float) -> int | float:

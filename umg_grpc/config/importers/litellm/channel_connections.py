@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 from umg_grpc.config.importers.imported_config import mapping
 from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel
 from umg_grpc.config.importers.litellm.source_config import SourceMapping, text_of
-from umg_grpc.config.importers.litellm.source_facts import SourceProvider, source_providers
+from umg_grpc.config.importers.litellm.source_facts import SourceProvider
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
-from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations import OPERATIONS, SCOPES
 from umg_grpc.operations.provider_call_paths import call_path
 
@@ -50,9 +49,10 @@ def connection(model: SourceModel, params: SourceMapping) -> Connection | str:
     the reason (a text) why there is none.
     """
     row, base = model.provider, base_of(params)
+    preset = _preset_at(base, row, model.operation) if base else None
+    if preset is not None:
+        return _of_preset(model, row, preset, "", params)
     preset = preset_for(row, model.operation)
-    if base and row.compatible and (vendor := _vendor_at(base)) is not None:
-        row, preset, base = vendor, preset_for(vendor, model.operation), ""
     if base and (row.compatible or preset is None):
         return _compatible(model, row, base, params)
     if preset is not None:
@@ -133,7 +133,12 @@ def _of_preset(
             return f"`{row.name}` has no {model.protocol} API here"
         keys["protocols"] = [model.protocol]
     if base:
-        address = without_call(base, named_protocols(preset.protocols, model.operation)[0])
+        beside = preset.base_urls_beside(base)
+        own = tuple(name for name in preset.protocols if name in beside or name not in preset.base_urls)
+        protocols = named_protocols(own, model.operation)
+        if not protocols:
+            return f"`{row.name}` serves no {PHRASES[model.operation]} at another address than its own here"
+        address = without_call(base, protocols[0])
         keys["base_url"] = address + (_version(preset) if row.adds_version and not VERSION.search(address) else "")
     elif row.base_variables and preset.keys == ():
         keys["base_url"] = f"${{{row.base_variables[0]}}}"
@@ -183,13 +188,16 @@ def filled_in(address: str, parts: Mapping[str, str]) -> str:
     return PART.sub(lambda part: f"${{{parts[part[1]]}}}" if part[1] in parts else part[0], address)
 
 
-def _vendor_at(base: str) -> SourceProvider | None:
-    """Return the provider with a preset of exactly this address; None if there is none."""
-    preset = PROVIDERS.get(vendor_of(base))
-    if preset is None or without_call(base, preset.protocols[0]) != preset.base_url or not preset.needs_key:
-        return None
-    rows = (row for row in source_providers().values() if preset in row.known_presets)
-    return next(rows, None)
+def _preset_at(base: str, row: SourceProvider, operation: str) -> Provider | None:
+    """Return the preset that has exactly the configured address and serves the operation, if the provider is its own
+    vendor or any compatible one; None if there is none.
+    """
+    for preset in PROVIDERS.values():
+        if without_call(base, preset.protocols[0]) == preset.base_url and preset.needs_key:
+            is_own = preset in row.known_presets or preset.vendor in row.presets or bool(row.compatible)
+            if is_own and (not operation or protocols_of(operation).intersection(preset.protocols)):
+                return preset
+    return None
 
 
 def _mapping(params: SourceMapping, key: str) -> Mapping[str, object]:

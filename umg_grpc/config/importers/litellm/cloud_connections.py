@@ -145,7 +145,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
     pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
     found = []
     for preset in (PROVIDERS["bedrock-anthropic"], PROVIDERS["bedrock"]):
-        url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.base_url.replace("<region>", region)
+        url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.address(region)
         keys: dict[str, object] = {"provider": preset.name, "base_url": url}
         if pair:
             keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
@@ -199,8 +199,7 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
         return f"Vertex AI serves {PHRASES[model.operation]} by methods that are not served"
     project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
     region = params.text("vertex_location") or "us-central1"
-    address = _at_region(preset, region).replace("<project>", project)
-    keys: dict[str, object] = {"provider": preset.name, "base_url": address}
+    keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}
     if credentials := _credentials_file(params):
         keys["auth"] = {"kind": "service_account", "file": credentials}
     if headers := headers_of(params):
@@ -208,14 +207,6 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     ids = [(model.model, "")] if "*" not in model.model else _served_ids(preset, model.model, public)
     left = VERTEX_MAKERS if "*" in model.model else ""
     return [Connection("vertex", keys, upstream, shown, role=region, left=left) for upstream, shown in ids]
-
-
-def _at_region(preset: Provider, region: str) -> str:
-    """Return the address of a preset in a region, whose host is another one for `global` and for multi-regions."""
-    hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
-    return preset.base_url.replace("<region>-aiplatform", hosts.get(region, f"{region}-aiplatform")).replace(
-        "<region>", region
-    )
 
 
 def _credentials_file(params: SourceMapping) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact
 from umg_grpc.config.importers.litellm.channel_connections import Connection, connection
@@ -117,8 +118,10 @@ class Models:
         params, info = deployment.params, deployment.info
         if not written:
             return "`litellm_params.model` is missing"
-        mode = str(info.peek("mode") or "")
-        model = source_model(written, provider, str(params.peek("api_base") or params.peek("base_url") or ""), mode)
+        base, mode = str(params.peek("api_base") or params.peek("base_url") or ""), str(info.peek("mode") or "")
+        if not _is_address(base):
+            return "`api_base` is no URL"
+        model = source_model(written, provider, base, mode)
         if isinstance(model, str):
             return model
         if model.provider.cloud:
@@ -181,6 +184,14 @@ class Models:
         for name, found in (("price", price), ("capabilities", can)):
             if found:
                 info[name] = {**found_before(info, name), **found}
+
+
+def _is_address(base: str) -> bool:
+    """Return whether a configured address can be taken apart."""
+    try:
+        return urlsplit(base).hostname != "" and "[" not in base
+    except ValueError:
+        return False
 
 
 def found_before(info: Mapping[str, object], name: str) -> dict[str, object]:
