@@ -69,7 +69,8 @@ class Route:
     path: str  # in the syntax of aiohttp's router: `{name}` matches one segment, `{name:.+}` several
     shape: Shape
     format: str = DEFAULT_FORMAT  # wire format of the bodies
-    needs_key: bool = True  # else it is public, or its path or request has a signature
+    needs_key: bool = True
+    is_signed: bool = False  # whether its path has a signature, which replaces the key
     stream: bool | None = None  # whether the answer is a stream; None if the body selects it
     errors: str = ""  # format of the error bodies, if not `format`
     kind: str = ""  # kind of a video task, for a path of one kind
@@ -124,8 +125,8 @@ def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tu
     `face`: wire format; `kind`: kind of video task that the path selects, "" for any. Some clients append a slash, and
     other clients lose the body when they are redirected.
     """
-    needs_key = shape is not Shape.RECEIVE_VIDEO_CALLBACK  # whose path has a signature instead
-    route = Route(method, path, shape, face, needs_key=needs_key, kind=kind)
+    signed = shape is Shape.RECEIVE_VIDEO_CALLBACK
+    route = Route(method, path, shape, face, needs_key=not signed, is_signed=signed, kind=kind)
     return route, replace(route, path=f"{path}/")
 
 
@@ -164,9 +165,12 @@ METHOD_SERVICES = (
 """Services of the schema whose methods are called with a key."""
 SIGNED_SERVICES = ("FileService",)
 """Services whose requests have a signature instead."""
-METHOD_ROUTES = tuple(
-    Route("POST", f"/umg.v1.{name}/{{rpc}}", Shape.CALL_METHOD, "connect", needs_key=name not in SIGNED_SERVICES)
-    for name in (*METHOD_SERVICES, *SIGNED_SERVICES)
+METHOD_ROUTES = (
+    *(Route("POST", f"/umg.v1.{name}/{{rpc}}", Shape.CALL_METHOD, "connect") for name in METHOD_SERVICES),
+    *(
+        Route("POST", f"/umg.v1.{name}/{{rpc}}", Shape.CALL_METHOD, "connect", needs_key=False, is_signed=True)
+        for name in SIGNED_SERVICES
+    ),
 )
 _METHOD_PATH = re.compile(r"/[a-z][\w.]*\.[A-Z]\w*/[A-Z]\w*")
 """Paths of methods, as gRPC has them, of this schema or another."""
@@ -213,7 +217,7 @@ ROUTES = (
         )
     ),
     *METHOD_ROUTES,
-    Route("GET", "/files/{token}", Shape.GET_FILE, "files", needs_key=False, errors=DEFAULT_FORMAT),
+    Route("GET", "/files/{token}", Shape.GET_FILE, "files", needs_key=False, is_signed=True, errors=DEFAULT_FORMAT),
     Route("GET", "/", Shape.HOME, needs_key=False),  # Claude Code sends HEAD to this path first,
     Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
