@@ -15,6 +15,7 @@ FACTORY = "the factory that builds its parts"
 HELP = "the help of a command, which loads no schema"
 IMPORTED_CHANNEL = "the protocols of a converted channel"
 INTERFACE = "the interface of its upstreams"
+KIND_HEADING = "the heading of a kind of providers"
 LITELLM = "words of LiteLLM's files"
 MODEL_FIELD = "a field of the schema's models, which the config sets"
 MODEL_IDS = "ids of models, with their operations"
@@ -103,6 +104,7 @@ OPERATION_WORDS = (
         exceptions={
             "http_facade/routes.py": PATHS,
             "umg_grpc/cli/key_commands.py": HELP,
+            "umg_grpc/cli/provider_texts.py": KIND_HEADING,
             "umg_grpc/config/built_in_config.py": MODEL_IDS,
             "umg_grpc/config/file_sections.py": CONFIG_FIELD,
             "umg_grpc/config/importers/litellm": LITELLM,
