@@ -18,8 +18,56 @@ from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS
 
 Path = tuple[str | int, ...]
+PROPERTIES = {"output_cost_per_token": "price.output"}
 WITHOUT_MODELS = "ibm_guardrails"
 """Example of guardrails alone, which is no config of models."""
+
+OF_OUR_OWN = """
+model_list:
+  - model_name: m
+    litellm_params:
+      model: azure/x
+      api_base: https://east.openai.azure.com
+      litellm_credential_name: east
+      weight: 0.25
+      order: 2
+      max_parallel_requests: 7
+      timeout: 30
+      stream_timeout: 10
+      extra_headers: {x-team: a}
+      input_cost_per_token: 1.0e-06
+      cost_per_query: 1
+    model_info: {mode: chat, output_cost_per_token: 2.0e-06, max_tokens: 9, supports_vision: true, supports_pdf: true}
+    rpm: 4
+    team: sales
+  - model_name: m
+    litellm_params: {model: openai/gpt-5, api_key: os.environ/K, weight: 0.75, rpm: 6, tpm: 7, organization: o}
+    model_info: {output_cost_per_token: 3.0e-06}
+  - model_name: "a/*"
+    litellm_params: {model: bedrock/*, aws_region_name: eu-west-1, aws_access_key_id: a, aws_secret_access_key: b, rpm: 3, headers: {x-a: b}}
+  - model_name: v
+    litellm_params: {model: vertex_ai/gemini-3-pro, vertex_project: p, vertex_location: eu, vertex_credentials: '{"a": 1}'}
+  - model_name: lost
+    litellm_params: {model: replicate/a/b, api_key: k}
+credential_list:
+  - {credential_name: east, credential_values: {azure_ad_token: t, api_version: v}, credential_info: {note: a}}
+  - {credential_name: west, credential_values: {api_key: t}}
+litellm_settings:
+  fallbacks: [{m: [v, gone]}, {v: m}]
+  request_timeout: 60
+  num_retries: 3
+  cache_params: {type: redis, host: h, port: 1, password: p, ttl: 9}
+router_settings:
+  model_group_alias: {a: m, b: {model: v, hidden: true}}
+  num_retries: 2
+  allowed_fails: 4
+  cooldown_time: 20
+  retry_policy: {TimeoutErrorRetries: 1}
+general_settings: {coordination_redis: {host: i, db: 2}, master_key: k}
+environment_variables: {A: b}
+include: [other.yaml]
+"""
+"""Config with the settings that the examples do not have."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +77,7 @@ def examples() -> Mapping[str, str]:
     proxy = packages.installed() / "sources" / "litellm" / "proxy"
     found = {str(path.relative_to(proxy)): path.read_text() for path in sorted(proxy.rglob("*.yaml"))}
     assert len(found) > 25
-    return found
+    return {**found, "of our own": OF_OUR_OWN}
 
 
 def test_each_example_becomes_a_file_that_loads(examples: Mapping[str, str]) -> None:
@@ -74,7 +122,14 @@ def is_listed(path: Path, config: Mapping[str, Any], made: ImportedConfig) -> bo
             if any(note.startswith((f"model `{public}`", f"litellm_params of `{public}`")) for note in made.lost):
                 return True
             setting = ".".join(map(str, inner[:2] if len(inner) > 1 else ["model_list", *inner]))
-            return any(note.startswith(f"{setting} of ") and f"`{public}`" in note for note in made.lost)
+            of_setting = (f"{setting} of ", f"{PROPERTIES.get(str(inner[-1]), setting)} of an earlier deployment of ")
+            return any(note.startswith(of_setting) and f"`{public}`" in note for note in made.lost)
+        case ("credential_list", int(position), str(key), *inner):
+            name = config["credential_list"][position]["credential_name"]
+            notes = (f"credential_list: `{name}`", f"credential_list.{key}:", f"litellm_params.{(*inner, key)[0]} of ")
+            return any(note.startswith(notes) for note in made.lost)
+        case (str(section), "fallbacks", int(), str(name), *_) if section in SECTIONS:
+            return any(note.startswith(f"fallback of `{name}`") for note in made.lost)
         case (str(section), str(key), *_) if section in (*SECTIONS, "environment_variables"):
             return any(note.startswith((f"{section}.{key}:", f"{section}.{key}.")) for note in made.lost)
         case (str(section), *_):

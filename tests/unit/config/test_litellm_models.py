@@ -13,6 +13,7 @@ from umg_grpc.config.file_sections import AccessKeyAuth, BearerAuth, HeaderAuth
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import ImportedConfig
+from umg_grpc.knowledge.presets import PROVIDERS
 
 CHAT, EMBEDDINGS = ("chat",), ("embeddings",)
 NO_PROVIDER = "its id names no provider that is known here; write a channel with `protocols` and `base_url`"
@@ -166,6 +167,16 @@ def test_static_keys_of_aws_sign_requests() -> None:
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region_name": "eu-west-1"}
     found = channel(model="bedrock/anthropic.claude-sonnet-4-v1:0", **keys)
     assert (found.auth, found.api_keys) == (AccessKeyAuth(scheme="aws"), ("a:b",))
+
+
+def test_fractions_of_weights_become_whole_numbers() -> None:
+    made, _ = imported({"model": "openai/a", "weight": 0.25}, {"model": "openai/b", "weight": 0.75})
+    assert [each.keys["weight"] for each in made.channels] == [25, 75]
+
+
+def test_a_model_that_no_table_has_is_of_the_kind_of_the_pattern_that_it_fits() -> None:
+    found = channel(model="dashscope/wan2.99-t2v")
+    assert found.protocols == PROVIDERS["dashscope-media"].protocols
 
 
 def test_the_variable_of_the_key_is_that_which_litellm_reads() -> None:

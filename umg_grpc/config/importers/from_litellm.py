@@ -7,13 +7,16 @@ from collections.abc import Mapping
 import yaml
 
 from umg_grpc.config.importers.checked_config import checked
-from umg_grpc.config.importers.imported_config import ImportedConfig, mapping
+from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number
 from umg_grpc.config.importers.litellm.channel_names import name_channels
 from umg_grpc.config.importers.litellm.deployments import Models
 from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS, add_settings, call_timeout
 from umg_grpc.config.importers.litellm.source_config import SourceMapping, check_values
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
 from umg_grpc.config.yaml_document import LOADER
+
+FRACTION_SCALE = 100
+"""Factor of the weights of a config in which one is a fraction."""
 
 
 def from_litellm(text: str) -> ImportedConfig:
@@ -26,17 +29,23 @@ def from_litellm(text: str) -> ImportedConfig:
     made, unconverted = ImportedConfig("LiteLLM"), Unconverted()
     sections = {name: config.child(name) for name in SECTIONS}
     timeout, place = call_timeout(sections["litellm_settings"], sections["router_settings"])
-    credentials = _credentials(config)
+    named = config.children("credential_list")
+    credentials = {each.text("credential_name"): mapping(each.take("credential_values")) for each in named}
     models = Models(made, unconverted, credentials, timeout)
-    for entry in config.children("model_list"):
+    entries = config.children("model_list")
+    if any(_has_fractional_weight(entry) for entry in entries):
+        models.weight_scale = FRACTION_SCALE
+    for entry in entries:
         models.add(entry)
     name_channels(made, models.labels)
     if models.timeout_used:
         place.take("timeout" if place is sections["router_settings"] else "request_timeout")
     add_settings(made, sections, unconverted)
     models.finish()
-    for name in credentials.keys() - models.used_credentials:
+    for name in [name for name in credentials if name not in models.used_credentials]:
         made.lose(f"credential_list: `{name}`", "no deployment names it")
+    for each in named:
+        unconverted.add("credential_list", each.rest())
     for key in list(config.rest()):
         if isinstance(variables := config.peek(key), dict) and key == "environment_variables":
             unconverted.add(key, map(str, variables))
@@ -60,10 +69,6 @@ def _decoded(text: str) -> Mapping[str, object]:
     return mapping(decoded)
 
 
-def _credentials(config: SourceMapping) -> Mapping[str, Mapping[str, object]]:
-    """Take the named credentials: name -> parameters of deployments that name them."""
-    return {
-        each.text("credential_name"): mapping(each.peek("credential_values"))
-        for each in config.children("credential_list")
-        if each.has("credential_name")
-    }
+def _has_fractional_weight(entry: SourceMapping) -> bool:
+    weight = number(mapping(entry.peek("litellm_params")).get("weight"))
+    return weight is not None and weight != int(weight)

@@ -21,6 +21,10 @@ from umg_grpc.knowledge.presets import PROVIDERS, Provider
 DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
 FOUNDRY_VERSION = "2024-05-01-preview"
 """Version of the API of Foundry's models (https://learn.microsoft.com/azure/ai-foundry), if none is configured."""
+VERTEX_COMMENT = (
+    "GOOGLE_APPLICATION_CREDENTIALS names the file of a service account; for another login set"
+    " `auth: {kind: command, command: [gcloud, auth, print-access-token]}`"
+)
 VERTEX_MAKERS = "models of other makers at Vertex AI are not served; call the maker itself"
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
@@ -149,7 +153,10 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         keys: dict[str, object] = {"provider": preset.name, "base_url": url}
         if pair:
             keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
-        keys |= with_credentials({}, model.provider, preset, params) if not pair else {}
+            if headers := headers_of(params):
+                keys["headers"] = headers
+        else:
+            keys = with_credentials(keys, model.provider, preset, params)
         comments = () if "api_key" in keys else (AWS_KEY_COMMENT,)
         role = "" if "$" in url else region
         found += [
@@ -200,13 +207,14 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
     region = params.text("vertex_location") or "us-central1"
     keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}
+    comments: tuple[str, ...] = (VERTEX_COMMENT,)
     if credentials := _credentials_file(params):
-        keys["auth"] = {"kind": "service_account", "file": credentials}
+        keys["auth"], comments = {"kind": "service_account", "file": credentials}, ()
     if headers := headers_of(params):
         keys["headers"] = headers
     ids = [(model.model, "")] if "*" not in model.model else _served_ids(preset, model.model, public)
     left = VERTEX_MAKERS if "*" in model.model else ""
-    return [Connection("vertex", keys, upstream, shown, role=region, left=left) for upstream, shown in ids]
+    return [Connection("vertex", keys, upstream, shown, comments, region, left) for upstream, shown in ids]
 
 
 def _credentials_file(params: SourceMapping) -> str:

@@ -63,6 +63,8 @@ class Models:
     labels: dict[str, Label] = field(default_factory=dict)
     """Provider and role of each channel, for its name."""
     timeout_used: bool = False
+    weight_scale: int = 1
+    """Factor of all weights, so that fractions become whole numbers."""
 
     def add(self, entry: SourceMapping) -> None:
         """Add the models of an entry to channels, or list the entry."""
@@ -92,14 +94,21 @@ class Models:
                 for deployment in deployments:
                     self._describe(public, deployment)
             for deployment in deployments:
-                for place, settings in (
-                    ("entry", deployment.entry),
-                    ("litellm_params", deployment.params),
-                    ("model_info", deployment.info),
-                ):
-                    self.unconverted.add(place, settings.rest(), public)
+                self._list_rest(deployment)
         if infos := {name: info for name, info in self.infos.items() if info}:
             self.made.sections["models"] = infos
+
+    def _list_rest(self, deployment: Deployment) -> None:
+        """List the settings of a deployment that were not converted."""
+        public = deployment.public
+        for place, settings in (
+            ("entry", deployment.entry),
+            ("litellm_params", deployment.params),
+            ("model_info", deployment.info),
+        ):
+            rates = [key for key in settings.rest() if key in RATES and "*" in public]
+            self.unconverted.add(place, rates, public, "pattern")
+            self.unconverted.add(place, (key for key in settings.rest() if key not in rates), public)
 
     def _deployment(self, entry: SourceMapping) -> Deployment:
         """Return the entry with its parameters, to which those of named credentials are added."""
@@ -144,7 +153,7 @@ class Models:
             details["timeout"] = timeout
         for key, name in DETAILS.items():
             if (value := params.number(key)) is not None:
-                details[name] = int(value)
+                details[name] = round(value * self.weight_scale) if name == "weight" else int(value)
         return details
 
     def _serve(self, found: Connection, details: Mapping[str, object], public: str) -> None:
@@ -182,8 +191,14 @@ class Models:
                 can |= dict(_capabilities(settings))
         price = {name: price[name] for name in PRICES.values() if name in price}
         for name, found in (("price", price), ("capabilities", can)):
+            before = _stated(info, name)
+            for key in found.keys() & before.keys():
+                if found[key] != before[key]:
+                    self.made.lose(
+                        f"{name}.{key} of an earlier deployment of `{public}`", "that of the last one is taken"
+                    )
             if found:
-                info[name] = {**found_before(info, name), **found}
+                info[name] = {**before, **found}
 
 
 def _is_address(base: str) -> bool:
@@ -194,7 +209,7 @@ def _is_address(base: str) -> bool:
         return False
 
 
-def found_before(info: Mapping[str, object], name: str) -> dict[str, object]:
+def _stated(info: Mapping[str, object], name: str) -> dict[str, object]:
     """Return the part of the properties of a model that an earlier deployment stated."""
     before = info.get(name)
     return dict(before) if isinstance(before, dict) else {}

@@ -98,6 +98,8 @@ def _add_aliases(made: ImportedConfig, router: SourceMapping) -> None:
             name: str(mapping(value).get("model", "") if isinstance(value, dict) else value)
             for name, value in aliases.items()
         }
+        for name in (name for name, value in aliases.items() if mapping(value).get("hidden")):
+            made.lose(f"router_settings.model_group_alias.{name}.hidden", "aliases are in the list of models")
 
 
 def _add_fallbacks(made: ImportedConfig, places: Iterable[SourceMapping]) -> None:
@@ -107,7 +109,7 @@ def _add_fallbacks(made: ImportedConfig, places: Iterable[SourceMapping]) -> Non
             place.take("fallbacks")
         for pair in map(mapping, pairs):
             for name, others in pair.items():
-                _fall_back(made, name, [str(other) for other in sequence(others)])
+                _fall_back(made, name, [str(other) for other in sequence(others)] or [str(others)])
 
 
 def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:

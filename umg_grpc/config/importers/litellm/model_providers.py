@@ -16,6 +16,8 @@ from umg_grpc.config.importers.litellm.source_facts import (
     rewritten,
     source_providers,
 )
+from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
+from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.vendors import LOCAL_HOSTS
 
@@ -71,7 +73,7 @@ def source_model(written: str, provider: str, base: str, mode: str) -> SourceMod
         return row.reason
     model, protocol, region = rewritten(row, model)
     if not mode or mode == "completion":
-        mode = known_mode(row.name, model) or _mode_of_name(model) or "chat"
+        mode = known_mode(row.name, model) or _mode_of_presets(row, model) or _mode_of_name(model) or "chat"
     if mode not in MODES:
         return UNSERVED_MODES.get(mode, f"models of the mode {mode} are not served")
     operation = "" if "*" in model else MODES[mode]
@@ -138,6 +140,15 @@ def _by_pattern(model: str) -> str:
         if any(each.id == each.upstream and fnmatchcase(model, each.id) for each in preset.models):
             return name
     return ""
+
+
+def _mode_of_presets(row: SourceProvider, model: str) -> str:
+    """Return the mode by the family of the pattern of the provider's presets that an id fits; "" if none has one."""
+    patterns = (each for preset in row.known_presets for each in preset.models if each.family is not None)
+    family = next((each.family for each in patterns if fnmatchcase(model, each.upstream)), None)
+    if family in VIDEO_FAMILIES:
+        return "video_generation"
+    return "image_generation" if family in IMAGE_FAMILIES else ""
 
 
 def _mode_of_name(model: str) -> str:

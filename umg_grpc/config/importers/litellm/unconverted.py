@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.litellm.source_facts import reason_of
 
-PLACES = {"entry": "model_list", "": ""}
+PLACES = {"entry": "model_list"}
 """Place of a setting -> its name in the list, if another one."""
 
 
@@ -13,18 +13,21 @@ class Unconverted:
     """Settings without a counterpart, while a config is converted: one line for equal settings of several models."""
 
     def __init__(self) -> None:
-        self._models: dict[tuple[str, str], list[str]] = {}
+        self._models: dict[tuple[str, str, str], list[str]] = {}
 
-    def add(self, place: str, keys: Iterable[str], model: str = "") -> None:
-        """Add settings of a section, and the model that states them ("" for none)."""
+    def add(self, place: str, keys: Iterable[str], model: str = "", reason: str = "") -> None:
+        """Add settings of a section, and the model that states them ("" for none).
+
+        `reason`: place whose reason applies; "" for that of the section.
+        """
         for key in keys:
-            models = self._models.setdefault((place, key), [])
+            models = self._models.setdefault((place, key, reason_of(reason or place, key)), [])
             if model and model not in models:
                 models.append(model)
 
     def list_in(self, made: ImportedConfig) -> None:
         """Add the settings to the list of a converted config."""
-        for (place, key), models in self._models.items():
+        for (place, key, reason), models in self._models.items():
             name = ".".join(filter(None, (PLACES.get(place, place), key)))
             of = f" of {', '.join(f'`{model}`' for model in models)}" if models else ""
-            made.lose(name + of, reason_of(place, key))
+            made.lose(name + of, reason)
