@@ -26,6 +26,11 @@ class Ports:
     grpc: int
 
 
+NOWHERE = dict.fromkeys(
+    [*(f"{name}_PROXY" for name in ("HTTP", "HTTPS", "ALL", "GRPC")), "http_proxy", "https_proxy", "grpc_proxy"],
+    "http://127.0.0.1:9",
+)
+"""Variables of a network whose proxy does not answer."""
 RESTART_PORTS = (20_000, 32_000)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
+from umg_grpc.base.grpc_proxies import proxy_options
 from umg_grpc.base.pasted_lines import shell_word
 
 if TYPE_CHECKING:
@@ -49,12 +50,13 @@ class GrpcTarget:
         from grpc import ssl_channel_credentials
         from grpc.aio import insecure_channel, secure_channel
 
+        options = (*OPTIONS, *proxy_options(self.address))
         if self.tls:
-            async with secure_channel(self.address, ssl_channel_credentials(self.authorities), OPTIONS) as channel:
+            async with secure_channel(self.address, ssl_channel_credentials(self.authorities), options) as channel:
                 await self._connect(channel)
                 yield channel
         else:
-            async with insecure_channel(self.address, OPTIONS) as channel:
+            async with insecure_channel(self.address, options) as channel:
                 await self._connect(channel)
                 yield channel
 

@@ -15,11 +15,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import (
     HTTPRedirectHandler,
     OpenerDirector,
-    ProxyHandler,
     Request,
     build_opener,
-    getproxies,
-    proxy_bypass,
 )
 
 import msgspec
@@ -27,7 +24,9 @@ from google.protobuf.message import Message
 
 from http_facade.handlers.admin_rpc_table import METHODS, SELF
 from http_facade.routes import ROUTES
+from umg_grpc.base.proxy_rules import ProxyError
 from umg_grpc.cli.admin_client import VARIABLE, CommandError, ResponseT, method_name
+from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.config import Address
 from umg_grpc.wire.protobuf_json import from_json, to_query
 
@@ -79,9 +78,12 @@ class RemoteAdmin:
         is_local = parts.hostname == "localhost" or Address(parts.hostname, 0).is_loopback
         if parts.scheme == "http" and not is_local:
             print("umg: warning: the key is sent unencrypted; use https in --gateway", file=sys.stderr)
-        proxies = {} if is_local or proxy_bypass(parts.hostname) else getproxies()
+        try:
+            proxies = proxy_handler(gateway)
+        except ProxyError as error:
+            raise CommandError(f"{error}; or set NO_PROXY to the host of the gateway") from None
         ascii_path = parts._replace(path=quote(parts.path, safe=PATH_CHARACTERS)).geturl()
-        yield cls(build_opener(ProxyHandler(proxies), NoRedirects), ascii_path.rstrip("/"), key)
+        yield cls(build_opener(proxies, NoRedirects), ascii_path.rstrip("/"), key)
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the HTTP path of the RPC for the type of `request`, and return its response of the type `kind`.

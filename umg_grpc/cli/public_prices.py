@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import build_opener
 
 import msgspec
 import typer
@@ -15,6 +15,7 @@ from umg_grpc.access.permissions import OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.wildcard_patterns import matcher
+from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.cli.price_texts import price_text, row_text
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
@@ -194,7 +195,7 @@ def _current(path: Path) -> PriceFile:
 def _content(source: str) -> bytes:
     """Return the content of a file or URL. Raise OSError, or ValueError for one that is too large."""
     if source.startswith(("http://", "https://")):
-        with urlopen(source, timeout=FETCH_SECONDS) as response:  # noqa: S310  the scheme is checked
+        with build_opener(proxy_handler(source)).open(source, timeout=FETCH_SECONDS) as response:
             content: bytes = response.read(MAX_BYTES + 1)
     else:
         with Path(source).open("rb") as opened:

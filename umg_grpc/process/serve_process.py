@@ -16,6 +16,7 @@ from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Drain, Settings
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
+from umg_grpc.base.grpc_proxies import WITHOUT_PROXY
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.process import port_checks
 from umg_grpc.process.channel_factory import LocalSource
@@ -115,7 +116,8 @@ async def gateway(
             channel = service.channel()
         else:
             sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
-            channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=sizes))
+            settings = [*sizes, WITHOUT_PROXY]
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=settings))
             face = None
         runner, scraped, shares = None, None, options.share_ports
         try:

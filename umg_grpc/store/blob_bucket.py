@@ -7,13 +7,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
+from umg_grpc.base.proxy_rules import is_local
 from umg_grpc.store.blob_store import Entry
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
 
 READ_BYTES = 2 << 20
 """Bytes of each read request. Separate requests for the parts keep no connection busy while a slow reader waits."""
@@ -38,6 +43,9 @@ class BlobBucket:
         `endpoint`: URL of an S3-compatible server; `spool`: folder for files before their upload.
         """
         is_plain = endpoint is not None and endpoint.startswith("http://")
+        direct: ClientConfig = {}
+        if endpoint is not None and is_local(endpoint):  # it would get the proxy of the environment
+            direct = {"proxy_url": endpoint, "proxy_excludes": urlsplit(endpoint).hostname or ""}
         try:
             store = from_url(
                 url,
@@ -46,6 +54,7 @@ class BlobBucket:
                     "allow_http": is_plain,
                     "timeout": timedelta(seconds=TIMEOUT_SECONDS),
                     "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                    **direct,
                 },
                 retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
             )

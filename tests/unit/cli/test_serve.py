@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.support.databases import create_database
 from tests.support.processes import UMG, Served, run, serve
 from tests.support.providers.chat_faults import TEXT, Provider, provider
+from tests.support.proxies import NOWHERE
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Address, built_in
 from umg_grpc.process.serve_options import Options
@@ -129,8 +130,9 @@ async def test_the_http_face_serves_in_a_process_of_its_own(setting: Setting) ->
     async with AsyncExitStack() as stack:
         arguments = ("--config", str(setting.config), "--faces")
         behind = await stack.enter_async_context(serve(setting.data, *arguments, "grpc", environment=ENVIRONMENT))
+        environment = {**ENVIRONMENT, **NOWHERE}  # a proxy is not for the other process
         front = await stack.enter_async_context(
-            serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=ENVIRONMENT)
+            serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=environment)
         )
         assert await setting.generate(front) == (200, TEXT)
         assert _children(front.process.pid) == []

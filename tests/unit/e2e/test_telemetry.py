@@ -20,6 +20,7 @@ from tests.support.gateways import Running, running
 from tests.support.images import PNG
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
+from tests.support.proxies import NOWHERE
 from tests.support.telemetry_collector import Collector, ReceivedSpan, collector
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.telemetry.content_capture import CAPTURE, REDACT
@@ -298,6 +299,14 @@ async def test_a_trace_that_its_caller_does_not_sample_is_not_exported(
         assert received.spans == []
         assert sent.startswith(f"00-{TRACE_ID}-")
         assert sent.endswith("-00")
+
+
+async def test_a_collector_on_this_machine_has_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch, **NOWHERE) as made:
+            assert await made.post("/v1/chat/completions", CHAT) == 200
+        assert len(received.calls) == 1
+        assert received.metrics
 
 
 async def test_a_collector_that_does_not_answer_affects_no_call(

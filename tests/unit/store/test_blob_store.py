@@ -17,6 +17,7 @@ import obstore
 import pytest
 from obstore.store import from_url
 
+from tests.support.proxies import NOWHERE
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.support.store_fixtures import WrongClock
 from umg_grpc.base.errors import UmgError
@@ -110,6 +111,13 @@ async def test_a_file_is_stored_with_its_properties(opened: Opened) -> None:
     assert await content(opened.store(), blob) == data
     assert not opened.files()
     assert opened.counted == [(STORED, 100_000), *((SERVED, n) for n in (100_000,))]
+
+
+async def test_storage_on_this_machine_has_no_proxy(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in NOWHERE.items():
+        monkeypatch.setenv(name, value)
+    store = opened.store()
+    assert await content(store, await store.put(b"picture", "image/png")) == b"picture"
 
 
 @pytest.mark.parametrize("size", [0, 1, SPOOL_BYTES - 1, SPOOL_BYTES, 3 * SPOOL_BYTES + 5])

@@ -5,14 +5,17 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
+from umg_grpc.base.grpc_proxies import proxy_options
 from umg_grpc.service.telemetry.content_capture import open_capture
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+SPANS_ENDPOINT, METRICS_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+ENDPOINTS = (ENDPOINT, SPANS_ENDPOINT, METRICS_ENDPOINT)
 """Environment variables with the address of a collector; one of them enables the telemetry."""
 DISABLED = "OTEL_SDK_DISABLED"
 TRACES, METRICS = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
@@ -35,6 +38,14 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
     if "service.instance.id=" not in given:
         found["service.instance.id"] = str(uuid.uuid4())
     return found
+
+
+def _settings(environment: Mapping[str, str], variable: str) -> dict[str, Any]:
+    """Return the settings of the exporter to the collector that the variable of a signal names, or that of all. Without
+    either it is on this machine.
+    """
+    # a dict, since the declared type of the options admits only one, with a text
+    return {"channel_options": proxy_options(environment.get(variable) or environment.get(ENDPOINT) or "localhost")}
 
 
 @asynccontextmanager
@@ -69,8 +80,10 @@ async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telem
     resource = Resource.create(_resource_attributes(environment))
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     if environment.get(TRACES) != "none":
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if environment.get(METRICS) != "none" else []
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(**_settings(environment, SPANS_ENDPOINT))))
+    readers = list[PeriodicExportingMetricReader]()
+    if environment.get(METRICS) != "none":
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(**_settings(environment, METRICS_ENDPOINT))))
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     try:
         yield OtelTelemetry(tracers, meters, content)

@@ -1,0 +1,19 @@
+"""Options of gRPC channels by which their connections use no proxy.
+
+gRPC reads `grpc_proxy`, `https_proxy` and `http_proxy` by itself, also for addresses of this machine.
+"""
+
+from urllib.parse import urlsplit
+
+from umg_grpc.base.proxy_rules import is_local
+
+WITHOUT_PROXY = ("grpc.enable_http_proxy", 0)
+"""Option of a channel that is called directly."""
+
+
+def proxy_options(target: str) -> tuple[tuple[str, int], ...]:
+    """Return the options of a channel to a target, `HOST:PORT` or a URL: a channel to this machine has no proxy, and
+    others that of gRPC's own rules.
+    """
+    url = target if urlsplit(target).netloc else f"http://{target}"
+    return (WITHOUT_PROXY,) if is_local(url) else ()
