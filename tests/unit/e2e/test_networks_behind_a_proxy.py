@@ -172,7 +172,7 @@ async def test_a_proxy_without_its_credentials_is_a_failure_of_the_proxy(tmp_pat
     assert set(proxy.calls()) == {f"CONNECT {secure.place} 401", f"POST {plain.place} 401"}
 
 
-async def test_files_elsewhere_and_urls_of_callers_go_through_the_proxy_that_the_config_names(
+async def test_files_elsewhere_go_through_the_proxy_that_the_config_names(
     tmp_path: Path, authority: trustme.CA
 ) -> None:
     async with connect_proxy(tmp_path) as proxy, vendor(authority) as secure, vendor(authority) as files:

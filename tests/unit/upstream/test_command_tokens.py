@@ -65,6 +65,12 @@ async def test_the_program_runs_without_a_shell_once_until_the_token_ends(tmp_pa
     assert runs.read_text() == "xx"
 
 
+async def test_the_program_has_the_environment_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
+    made = signer(sys.executable, "-c", "import os; print(os.environ['HTTPS_PROXY'])")
+    assert await made.headers(OUTGOING) == {"Authorization": "Bearer http://proxy.example"}
+
+
 async def test_the_token_is_sent_bare_in_a_header_of_its_own() -> None:
     made = signer(sys.executable, "-c", "print('t')", header="x-api-key")
     assert await made.headers(OUTGOING) == {"x-api-key": "t"}
