@@ -1,6 +1,7 @@
 """Proxies of channels: their own, or the proxies of the environment."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from umg_grpc.base.proxy_rules import NONE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
 from umg_grpc.config.values import DIRECT, Channel
@@ -14,10 +15,16 @@ def environment_rules(document: Document, channels: Sequence[Channel]) -> ProxyR
     try:
         return environment_proxies(document.environment)
     except ProxyError as error:
-        if any(channel.base_url and channel.proxy is None and not is_local(channel.base_url) for channel in channels):
+        urls = chain.from_iterable(addresses(channel) for channel in channels if channel.proxy is None)
+        if not all(map(is_local, urls)):
             document.problem((), str(error))
         places = {name: value for name, value in document.environment.items() if name.upper() == NONE}
         return environment_proxies(places)
+
+
+def addresses(channel: Channel) -> list[str]:
+    """Return the URLs at which a channel calls its provider; an empty list for one inside the gateway."""
+    return [url for url in (channel.base_url, *channel.base_urls.values()) if url]
 
 
 def channel_proxy(channel: Channel, rules: ProxyRules, url: str) -> Proxy | None:

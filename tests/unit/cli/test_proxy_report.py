@@ -46,6 +46,15 @@ def test_each_proxy_is_reported_with_its_source_and_its_calls() -> None:
     assert proxy_lines(parse(CONFIG.partition("\n")[2], "umg.yaml", {**ENVIRONMENT, "NO_PROXY": "*"})) == LINES[1:2]
 
 
+def test_a_proxy_of_one_address_of_a_channel_is_reported() -> None:
+    text = """
+channels:
+  - {name: both, protocols: [chat, messages], base_url: "https://models.corp.example/v1", models: [a],
+     base_urls: {messages: "https://api.vendor.example"}}
+"""
+    assert proxy_lines(parse(text, "umg.yaml", ENVIRONMENT)) == ["http://proxy.example:3128 (HTTPS_PROXY): both"]
+
+
 def test_of_many_channels_some_are_named() -> None:
     lines = [f"- {{name: c{n}, protocols: [chat], base_url: 'https://a.example', models: [m]}}" for n in range(11)]
     [line] = proxy_lines(parse("channels:\n" + "\n".join(lines), "umg.yaml", ENVIRONMENT))
