@@ -8,6 +8,7 @@ from tests.support.providers.raw import PATIENT
 from tests.support.providers.server import KEY
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.network_places import parse_place
+from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
@@ -21,6 +22,7 @@ from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
 TASK_ID = "task_0123456789abcdefghijklmnopqrstuv"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+NEUTRAL = "vidA-own"
 IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
 
 
@@ -40,9 +42,11 @@ def submission(
     kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
     **parameters: Any,
 ) -> Submission:
-    """Return a submission with these parameters of the video."""
+    """Return a submission with these parameters of the video. `public`: id that the caller uses, by default a neutral
+    one, for which the gateway states its own defaults: `model` if it is neutral.
+    """
     request = pb.CreateVideoTaskRequest(
-        model=public or model,
+        model=public or (model if video_family(model) else NEUTRAL),
         kind=kind,
         parameters=pb.VideoParameters(prompt=prompt, media=media, **parameters),
     )

@@ -48,7 +48,7 @@ class ContentTaskProvider(VideoProvider):
             url = item[kind]["url"]
             schemes = ("https://", "http://", "asset://") + (() if kind == "video_url" else ("data:",))
             require(url.startswith(schemes), f"url of {kind}", "content", "InvalidParameter")
-        require(isinstance(body.get("watermark"), bool), "watermark", "watermark", "InvalidParameter")
+        require(isinstance(body.get("watermark", False), bool), "watermark", "watermark", "InvalidParameter")
         second = "-2-0" in body["model"]
         for name in ("seed", "camera_fixed", "frames"):
             require(not (second and name in body), f"{name} is not supported", name, "InvalidParameter")

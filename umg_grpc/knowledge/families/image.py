@@ -136,6 +136,10 @@ class ImageRules:
     always_bytes: bool = False
     """Whether images are returned as bytes for any `response_format` (response-format rules 1 and 3)."""
     has_variations: bool = False
+    is_open: bool = False
+    """Whether the row is that of a vendor's models, which the rules of the document do not bind: they are sent the
+    fields that the caller stated, and their family only selects how images are returned and priced.
+    """
 
 
 _FAM_G = ImageRules(
@@ -242,7 +246,21 @@ GENERAL: Mapping[str, ImageRules] = {
     "imgC": _IMG_C,
     "imgD": replace(_IMG_D_EDIT_PLUS, min_inputs=0),
 }
-"""Rules of a family, for its models with other ids."""
+"""Rules of a family, for its models with other neutral ids (`imgA-...`)."""
+
+VENDOR: Mapping[str, ImageRules] = {
+    family: replace(
+        row,
+        default_size="",
+        default_quality="",
+        default_watermark=False,
+        min_inputs=0,
+        needs_text=False,
+        is_open=True,
+    )
+    for family, row in GENERAL.items()
+}
+"""Family in the config or preset -> rules of a vendor's models, which have other ids than the neutral ones."""
 
 FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values()))
 """Canonical fields that the models of some family accept."""
@@ -250,14 +268,14 @@ FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values())
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
     """Return the rules of an image model: by its id, else of the given `family`, else of the family in the id
-    (`imgC-`).
+    (`imgC-`). A model without a neutral id has the open rules of `VENDOR`.
 
     None for any other model, whose requests are not checked.
     """
     if model in MODELS and family in ("", MODELS[model].family):
         return MODELS[model]
     named = next((name for name in IMAGE_FAMILIES if model.startswith(f"{name}-")), "")
-    return GENERAL.get(family or named)
+    return GENERAL.get(family or named) if named else VENDOR.get(family)
 
 
 # --- input images

@@ -217,7 +217,7 @@ _FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
 
 
 def video_family(*ids: str) -> str:
-    """Return the family whose prefix (`vidB-`, `vidC2.5-`) the first of these ids with a documented prefix has; "" if
-    none has one.
+    """Return the family whose prefix (`vidB-`, `vidC2.5-`) the first of these ids with a documented prefix has, a
+    neutral id; "" if none has one.
     """
     return next((found[1] for model in ids if (found := _FAMILY.match(model))), "")

@@ -36,13 +36,16 @@ def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields:
     reject.
 
     The reason is UNSUPPORTED_FIELD for a field that the family does not have, MISSING_FIELD for a required one,
-    INVALID_FIELD for a value. Without rules (None) only the form of the images is checked. `body_fields`: names of the
-    family-specific fields in the caller's body, from its decoder, and `response_format` if its value is unknown, which
-    only family G ignores.
+    INVALID_FIELD for a value. Without rules (None) only the form of the images is checked, and for a vendor's model
+    that there is a text or an image. `body_fields`: names of the family-specific fields in the caller's body, from its
+    decoder, and `response_format` if its value is unknown, which only family G ignores.
     """
     if "response_format" in body_fields and (row is None or row.family != "famG"):
         raise invalid_value("response_format", "expected url or b64_json; correct its value")
     if row is None:
+        return
+    if row.is_open:
+        _check_text(request, row)
         return
     _check_body(request, row, body_fields)
     _check_fields(request, row)

@@ -2,8 +2,8 @@
 
 The rules are those of the specification of videos, whose entries are the HTTP APIs for videos, each with its own paths.
 The service calls `check` and `read_urls` once, for HTTP and gRPC callers alike. An error has the canonical path of its
-field and, where the specification has one, its text. Models without a family are not checked. Pure: no I/O and no
-clock.
+field and, where the specification has one, its text. The rules bind neutral ids (`vidB-...`) only: other models are
+those of vendors, which are sent the request as the caller stated it. Pure: no I/O and no clock.
 """
 
 import re
@@ -55,10 +55,11 @@ _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
     """Return a copy of a video request with the kind of its task and the documented defaults of its model filled in.
 
-    `family` and `upstream_model` are from the operator's config, "" if not set there: a model id of the operator's own
-    is checked by the rules of a documented upstream model, or else of its family. Raises UmgError with the canonical
-    path of the field and the documented text: UNSUPPORTED_FIELD for a parameter that the model does not have,
-    MISSING_FIELD, and INVALID_FIELD for a value outside its set or range and for a model of another API.
+    `family` and `upstream_model` are from the operator's config, "" if the model is not served. The rules bind neutral
+    ids, of callers or upstream; any other id is that of a vendor's model, whose request stays as the caller stated it,
+    in any API. Raises UmgError with the canonical path of the field and the documented text: UNSUPPORTED_FIELD for a
+    parameter that the model does not have, MISSING_FIELD, and INVALID_FIELD for a value outside its set or range and
+    for a model of another API.
     """
     checked = pb.CreateVideoTaskRequest()
     checked.CopyFrom(request)
@@ -94,19 +95,20 @@ def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
     """Return the rules of the request's model in the HTTP API to which the caller sent it; None for a model without a
-    family.
+    neutral id, which no rules bind.
 
-    Raise UmgError for a model that this API does not have.
+    Raise UmgError for a neutral model that this API does not have, and below `/vidD` for a model that is not served.
     """
     model, rules = request.model, RULES[request.entry]
-    family = family if family in FAMILIES else video_family(model, upstream_model)
+    neutral = video_family(model, upstream_model)
+    if not neutral and (family or upstream_model or request.entry != D):
+        return None
+    family = family if family in FAMILIES else neutral
     documented = next((known for known in (model, upstream_model) if known in DOCUMENTED), None)
     if documented in rules or (documented is None and family in rules):
         return rules[documented or family]
     if request.entry == D:
         raise _invalid("model", f"unsupported seedance-family model: {model}")
-    if not family:
-        return None
     paths = [PATHS[entry] for entry, others in RULES.items() if (documented or family) in others]
     raise _invalid("model", f"`model`: {model} is not served by this entry; submit it to {' or '.join(paths)}")
 

@@ -75,10 +75,10 @@ class ArkImages(FakeProvider):
                 raise RefusedError(f"The parameter `{name}` is not valid.", name, "InvalidParameter")
             elif not isinstance(value, (int, float) if FIELDS[name] is float else FIELDS[name]):
                 raise RefusedError(f"The parameter `{name}` is of the wrong type.", name, "InvalidParameter")
-        if not isinstance(body.get("watermark"), bool) or not body.get("prompt"):
-            raise RefusedError("The test expects `watermark` and `prompt` in every body.", code="MissingParameter")
+        if not body.get("prompt"):
+            raise RefusedError("The parameter `prompt` is missing.", code="MissingParameter")
         grouped = "-4-" in body["model"]
-        if grouped and ({"seed", "guidance_scale"} & set(body) or "sequential_image_generation" not in body):
+        if grouped and {"seed", "guidance_scale"} & set(body):
             raise RefusedError("The parameter `seed` is not supported by the model.", "seed", "InvalidParameter")
         if not grouped and set(GROUPS) & set(body):
             raise RefusedError("Groups are not supported by the model.", GROUPS[0], "InvalidParameter")

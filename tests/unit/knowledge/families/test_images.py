@@ -207,12 +207,22 @@ def test_the_largest_number_of_images_is_that_of_the_group_or_n() -> None:
     assert max_images(kite(sequential_image_generation=AUTO, max_sequential_images=2)) == 2
 
 
-def test_a_model_with_another_id_has_the_rules_of_its_family() -> None:
-    assert family_row("my-model", "imgC") is GENERAL["imgC"]
+def test_a_model_with_another_neutral_id_has_the_rules_of_its_family() -> None:
     assert family_row("imgC-2") is GENERAL["imgC"]
     assert family_row(C, "imgA") is GENERAL["imgA"]
     assert family_row("my-model") is None
     assert family_row("my-model", "famO") is None
+
+
+@pytest.mark.parametrize("family", GENERAL)
+def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(family: str) -> None:
+    row = family_row("vendor-image-7", family)
+    assert row is not None
+    assert (row.default_size, row.default_quality, row.default_watermark) == ("", "", False)
+    check(kite(size="7K", n=12, seed=2**31 - 1, quality="xhigh", watermark=True), row, ["input", "mime_type"])
+    with pytest.raises(UmgError) as caught:
+        check(pb.GenerateImageRequest(prompt=" "), row)
+    assert caught.value.metadata == {"field": "prompt"}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -192,13 +192,25 @@ def test_a_model_without_a_family_is_not_checked() -> None:
     assert (parameters.duration_seconds, parameters.size) == (7, "1x1")
 
 
-def test_an_id_of_the_operator_has_the_rules_of_its_family_or_its_upstream_model() -> None:
-    with pytest.raises(UmgError) as caught:
-        check(request(UNIFIED, "my-video", duration_seconds=5), "vidA")
-    assert caught.value.metadata == {"field": "parameters.duration_seconds"}
+def test_an_id_of_the_operator_has_the_rules_of_its_neutral_upstream_model() -> None:
     with pytest.raises(UmgError):
         check(request(UNIFIED, "my-video", media=(image(FIRST), image(LAST))), "", B_3)
-    assert check(request(D, "my-video", duration_seconds=3), "vidD").parameters.duration_seconds == 3
+    assert check(request(D, "my-video", duration_seconds=3), "", "vidD-9").parameters.duration_seconds == 3
+
+
+def test_a_neutral_id_has_its_rules_at_the_model_of_a_vendor() -> None:
+    assert check(request(UNIFIED, B_3), "vidB", "veo-3.0-generate-001").parameters.resolution == "1080p"
+    with pytest.raises(UmgError):
+        check(request(UNIFIED, B_3, duration_seconds=5), "vidB", "veo-3.0-generate-001")
+
+
+@pytest.mark.parametrize("entry", sorted(RULES))
+def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(entry: "pb.VideoEntry.ValueType") -> None:
+    fields = {"duration_seconds": 7, "resolution": "1440p", "size": "7x7", "media": (image(), image(), image())}
+    given = request(entry, "veo-9", **fields)
+    made = check(given, "vidB", "veo-9")
+    assert made.parameters == given.parameters
+    assert check(request(entry, "veo-9"), "vidB", "veo-9").parameters == request(entry, "veo-9").parameters
 
 
 def test_families_by_the_beginning_of_an_id() -> None:

@@ -47,14 +47,18 @@ def encode_request(
     """Encode an image request as a call of the provider. `stream`: whether to request a stream; `notes`: facts about
     the caller's body.
 
-    Watermark, response format and size of a group are always sent, because the provider's defaults cost money or add
-    marks. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
+    Response format and size of a group are always sent. So are, for neutral ids, the watermark, the size and whether to
+    make a group, for which the image document has other defaults than the provider. Raise UmgError(INVALID_FIELD,
+    UNTRANSLATABLE) for a request that the provider cannot express.
     """
     refuse_edits(request)
     report = Report()
     flat = flatten(request, report)
     row = family_row(request.model, notes.model_family)
-    fields: JsonObject = {"model": model, "prompt": flat.prompt, "watermark": request.watermark}
+    binds = row is not None and not row.is_open
+    fields: JsonObject = {"model": model, "prompt": flat.prompt}
+    if binds or request.HasField("watermark"):
+        fields["watermark"] = request.watermark
     supported = SUPPORTED
     if row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:
         supported -= {"seed"}  # the 4.x models have none (reference, 10)
@@ -70,7 +74,7 @@ def encode_request(
     if is_grouped(request):
         fields[GROUPS] = "auto"
         fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}
-    elif request.sequential_image_generation or (row is not None and GROUPS in row.fields):
+    elif request.sequential_image_generation or (binds and row is not None and GROUPS in row.fields):
         fields[GROUPS] = "disabled"
     if request.HasField("optimize_prompt_mode"):
         fields["optimize_prompt_options"] = {"mode": request.optimize_prompt_mode}

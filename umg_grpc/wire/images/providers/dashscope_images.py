@@ -90,15 +90,17 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 def _parameters(request: pb.GenerateImageRequest, notes: RequestNotes, *, with_negative: bool) -> JsonObject:
     """Return the member `parameters` of a call. `with_negative`: whether it includes the negative prompt.
 
-    The number of images, the watermark and, where the model has it, the expansion of the prompt are always sent,
-    since defaults of the provider may change.
+    For neutral ids, the number of images, the watermark and, where the model has it, the expansion of the prompt are
+    always sent, since defaults of the provider may change.
     """
     row = family_row(request.model, notes.model_family)
-    extends = request.prompt_extend if request.HasField("prompt_extend") else True
-    watermark = request.watermark if request.HasField("watermark") else row is None or row.default_watermark
-    parameters: JsonObject = {"n": request.n or 1, "watermark": watermark}
-    if request.HasField("prompt_extend") or (row is not None and "prompt_extend" in row.fields):
-        parameters["prompt_extend"] = extends
+    parameters: JsonObject = {}
+    add_set(parameters, request, {"n": "n", "watermark": "watermark", "prompt_extend": "prompt_extend"})
+    if row is not None and not row.is_open:
+        parameters.setdefault("n", 1)
+        parameters.setdefault("watermark", row.default_watermark)
+        if "prompt_extend" in row.fields:
+            parameters.setdefault("prompt_extend", True)
     if request.HasField("size"):
         parameters["size"] = size_with("*", request.size)
     add_set(parameters, request, {"seed": "seed"})

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -52,6 +53,20 @@ def path_id(task_id: str) -> str:
 def given(parameters: pb.VideoParameters) -> set[str]:
     """Return the names of the parameters that are set."""
     return {descriptor.name for descriptor, _ in parameters.ListFields()}
+
+
+def is_neutral(submission: Submission) -> bool:
+    """Return whether a submission is for a neutral model, for which the gateway sends its own defaults in place of the
+    provider's. A vendor's model is sent only the parameters that the caller stated.
+    """
+    return bool(video_family(submission.request.model, submission.model))
+
+
+def is_sent(submission: Submission, parameter: str) -> bool:
+    """Return whether a parameter is sent even if it is false or empty: the caller stated it, or the model is neutral.
+    `parameter`: canonical name.
+    """
+    return submission.request.parameters.HasField(parameter) or is_neutral(submission)  # type: ignore[arg-type]
 
 
 def prompt_of(submission: Submission) -> str:

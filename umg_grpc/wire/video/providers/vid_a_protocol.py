@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, any_value, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
@@ -24,6 +23,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
     get_request,
+    is_sent,
     json_request,
     path_id,
     pixels,
@@ -67,12 +67,11 @@ def encode_create(submission: Submission) -> ProviderRequest:
         return json_request(f"{PATH}/{path_id(submission.source.id)}/remix", body, report)
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
-    fields: JsonObject = {
-        "model": submission.model,
-        "prompt": prompt_of(submission),
-        "seconds": str(parameters.duration_seconds or DEFAULT_SECONDS),
-        "size": _size(parameters, report),
-    }
+    fields: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
+    if is_sent(submission, "duration_seconds"):
+        fields["seconds"] = str(parameters.duration_seconds or DEFAULT_SECONDS)
+    if size := _size(submission, report):
+        fields["size"] = size
     parts = [Part(name, str(value).encode()) for name, value in fields.items()]
     if (image := _image(submission)) is not None:
         media = inline(image[1], image[0])
@@ -90,14 +89,16 @@ def encode_create(submission: Submission) -> ProviderRequest:
     )
 
 
-def _size(parameters: pb.VideoParameters, report: Report) -> str:
-    """Return the size of the video in pixels: the requested one, otherwise a size of the requested aspect ratio.
-    `report`: receives parameters that are not sent.
+def _size(submission: Submission, report: Report) -> str:
+    """Return the size of the video in pixels: the requested one, otherwise a size of the requested aspect ratio; ""
+    leaves it to the provider. `report`: receives parameters that are not sent.
     """
+    parameters = submission.request.parameters
     named = SIZES.get(parameters.aspect_ratio)
     if parameters.aspect_ratio and (parameters.size or named is None):
         report.drop("parameters.aspect_ratio")
-    return parameters.size.replace("*", "x") or named or DEFAULT_SIZE
+    default = DEFAULT_SIZE if is_sent(submission, "size") else ""
+    return parameters.size.replace("*", "x") or named or default
 
 
 def _image(submission: Submission) -> Numbered | None:

@@ -25,6 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    is_sent,
     json_request,
     pixels,
     prompt_of,
@@ -79,12 +80,15 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS if is_vertex else FIELDS - ONLY_VERTEX, report)
-    options: JsonObject = {"sampleCount": parameters.sample_count or 1}
+    options: JsonObject = {}
+    if is_sent(submission, "sample_count"):
+        options["sampleCount"] = parameters.sample_count or 1
     present = given(parameters)
     for name, field in NAMES.items():
         if name in present and (is_vertex or name not in ONLY_VERTEX):
             options[field] = getattr(parameters, name)
-    if is_vertex and FAST not in f"{submission.model} {submission.request.model}":
+    is_fast = FAST in f"{submission.model} {submission.request.model}"
+    if is_vertex and not is_fast and is_sent(submission, "generate_audio"):
         options["generateAudio"] = parameters.generate_audio
     if (found := pixels(parameters.size)) is not None:
         options.setdefault("aspectRatio", "9:16" if found[1] > found[0] else "16:9")

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
@@ -24,6 +23,8 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    is_neutral,
+    is_sent,
     members_of,
     path_id,
     pixels,
@@ -89,7 +90,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     inputs = inputs_of(submission, pairs=True)
     extra = extra_fields(submission, report)
     source = _input(submission, inputs)
-    options = _options(parameters, inputs, report)
+    options = _options(submission, inputs, report)
     add_missing(source, members_of(extra.pop("input", None)))
     add_missing(options, members_of(extra.pop("parameters", None)))
     for name, raw in extra.items():
@@ -119,11 +120,13 @@ def _input(submission: Submission, inputs: Inputs) -> JsonObject:
     return found
 
 
-def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
-    """Return the member `parameters` of a submission. Defaults of the provider that change the prompt, add a mark or
-    cost more are overridden. `report`: receives parameters that are not sent.
+def _options(submission: Submission, inputs: Inputs, report: Report) -> JsonObject:
+    """Return the member `parameters` of a submission. For neutral models, defaults of the provider that change the
+    prompt, add a mark or cost more are overridden. `report`: receives parameters that are not sent.
     """
-    options: JsonObject = {"prompt_extend": parameters.prompt_extend, "watermark": parameters.watermark}
+    parameters = submission.request.parameters
+    switches = [name for name in ("prompt_extend", "watermark") if is_sent(submission, name)]
+    options: JsonObject = {name: getattr(parameters, name) for name in switches}
     resolution = parameters.resolution.upper()
     if inputs.first is not None or inputs.last is not None:
         for name in sorted({"size", "aspect_ratio"} & given(parameters)):
@@ -132,11 +135,12 @@ def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> 
             resolution = f"{min(found)}P"
         if resolution:
             options["resolution"] = resolution
-    elif size := _size(parameters, resolution):
+    elif size := _size(submission, resolution):
         options["size"] = size
     if parameters.duration_seconds:
         options["duration"] = parameters.duration_seconds
-    options["audio"] = parameters.generate_audio or bool(inputs.audio)
+    if inputs.audio or is_sent(submission, "generate_audio"):
+        options["audio"] = parameters.generate_audio or bool(inputs.audio)
     if parameters.HasField("seed") and 0 <= parameters.seed <= MAX_SEED:
         options["seed"] = parameters.seed
     elif parameters.HasField("seed"):
@@ -144,12 +148,15 @@ def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> 
     return options
 
 
-def _size(parameters: pb.VideoParameters, resolution: str) -> str:
+def _size(submission: Submission, resolution: str) -> str:
     """Return the size in pixels of a video without input images: the requested one, otherwise the size for the
-    resolution and the requested aspect ratio.
+    resolution and the requested aspect ratio; "" leaves it to the provider.
     """
+    parameters = submission.request.parameters
     if parameters.size:
         return parameters.size.lower().replace("x", "*")
+    if not (resolution or parameters.aspect_ratio or is_neutral(submission)):
+        return ""
     sizes = SIZES.get(resolution or "720P", {})
     ratio = parameters.aspect_ratio or "16:9"
     return sizes.get(ratio, "") or sizes.get(ratio_of(ratio.replace(":", "x")) or "", "")

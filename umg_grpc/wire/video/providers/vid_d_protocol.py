@@ -23,6 +23,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    is_sent,
     json_request,
     path_id,
     report_unsupported,
@@ -81,8 +82,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
     body: JsonObject = {
         "model": model,
         "content": content_items(submission, suffix=rate, schemes=SCHEMES, only_urls=ONLY_URLS),
-        "watermark": parameters.watermark,
     }
+    if is_sent(submission, "watermark"):
+        body["watermark"] = parameters.watermark
     present = given(parameters)
     for name, field in NAMES.items():
         if name in present and (is_first or name not in ONLY_FIRST_GENERATION):

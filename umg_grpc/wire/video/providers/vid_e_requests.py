@@ -3,6 +3,8 @@
 import re
 from urllib.parse import quote
 
+from msgspec import Raw
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -13,6 +15,8 @@ from umg_grpc.wire.video.providers.media_encoding import address_or_base64, at
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
+    is_neutral,
+    is_sent,
     json_request,
     members_of,
     prompt_of,
@@ -77,9 +81,10 @@ def encode_old(submission: Submission) -> ProviderRequest:
     body: JsonObject = {
         "model_name": submission.model,
         "prompt": prompt_of(submission),
-        "duration": str(parameters.duration_seconds or DEFAULT_SECONDS),  # the provider refuses a number
         "external_task_id": submission.task_id,
     }
+    if is_sent(submission, "duration_seconds"):
+        body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
     if parameters.negative_prompt:
         body["negative_prompt"] = parameters.negative_prompt
     if parameters.mode:
@@ -103,7 +108,8 @@ def _encode_old_options(submission: Submission, body: JsonObject, report: Report
     elif ratio:
         report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
     if WITH_SOUND.search(submission.model):
-        body["sound"] = "on" if parameters.generate_audio else "off"
+        if is_sent(submission, "generate_audio"):
+            body["sound"] = "on" if parameters.generate_audio else "off"
     elif parameters.generate_audio:
         report.drop("parameters.generate_audio")
     if parameters.HasField("cfg_scale"):
@@ -132,12 +138,13 @@ def encode_new(submission: Submission) -> ProviderRequest:
     else:
         contents = _contents(submission, inputs, is_omni=kind == pb.VIDEO_TASK_KIND_OMNI)
         body["contents"] = extra.pop("contents", None) or contents
-    body["settings"] = {**_settings(parameters, inputs, kind, report), **members_of(extra.pop("settings", None))}
+    body["settings"] = {**_settings(submission, inputs, kind, report), **members_of(extra.pop("settings", None))}
     options = members_of(extra.pop("options", None))
     for name in OWN_OPTIONS:
         options.pop(name, None)
-    marks = {"enabled": parameters.watermark}
-    body["options"] = {"watermark_info": marks, **options, **_own_options(submission)}
+    if is_sent(submission, "watermark"):
+        options.setdefault("watermark_info", Raw(b'{"enabled":true}' if parameters.watermark else b'{"enabled":false}'))
+    body["options"] = {**options, **_own_options(submission)}
     add_missing(body, extra)
     return json_request(f"/{NEW_PATHS[kind]}/{quote(submission.model, safe='')}", body, report)
 
@@ -180,23 +187,25 @@ def _video_url(numbered: Numbered) -> str:
     return address_or_base64(media, position)
 
 
-def _settings(
-    parameters: pb.VideoParameters, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report
-) -> JsonObject:
-    """Return the member `settings` of a request of the new API. Defaults of the provider that cost more are
-    overridden. `report`: receives parameters that are not sent.
+def _settings(submission: Submission, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report) -> JsonObject:
+    """Return the member `settings` of a request of the new API. For neutral models, defaults of the provider that cost
+    more are overridden. `report`: receives parameters that are not sent.
     """
-    settings: JsonObject = {
-        "resolution": parameters.resolution or DEFAULT_RESOLUTION,
-        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
-        "audio": "native" if parameters.generate_audio else "off",
-        "multi_shot": False,
-    }
+    parameters = submission.request.parameters
+    settings: JsonObject = {}
+    if is_sent(submission, "resolution"):
+        settings["resolution"] = parameters.resolution or DEFAULT_RESOLUTION
+    if is_sent(submission, "duration_seconds"):
+        settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
+    if is_sent(submission, "generate_audio"):
+        settings["audio"] = "native" if parameters.generate_audio else "off"
+    if is_neutral(submission):
+        settings["multi_shot"] = False
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)
     if kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO:
         if ratio:
             report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
-    elif ratio or (inputs.first is None and not inputs.videos):
+    elif ratio or (is_neutral(submission) and inputs.first is None and not inputs.videos):
         settings["aspect_ratio"] = ratio or DEFAULT_RATIO
     return settings
 

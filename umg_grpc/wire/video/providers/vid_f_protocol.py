@@ -20,6 +20,7 @@ from umg_grpc.wire.video.providers.media_encoding import address, at, base64_of
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
+    is_sent,
     json_request,
     prompt_of,
     ratio_of,
@@ -65,7 +66,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
     if prompt := prompt_of(submission):
         body["prompt"] = prompt
     body |= _images(parameters)
-    body["seed"] = parameters.seed if parameters.HasField("seed") else -1
+    if is_sent(submission, "seed"):
+        body["seed"] = parameters.seed if parameters.HasField("seed") else -1
     if parameters.frames:
         body["frames"] = parameters.frames
         if parameters.duration_seconds:

@@ -25,6 +25,8 @@ from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
     get_request,
+    is_neutral,
+    is_sent,
     json_request,
     path_id,
     prompt_of,
@@ -85,16 +87,19 @@ def encode_create(submission: Submission) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
-    resolution = parameters.resolution or DEFAULT_RESOLUTION
     body: JsonObject = {
         "model": submission.model,
         "content": content_items(submission, schemes=HTTP, only_urls={}),
-        "resolution": RESOLUTIONS.get(resolution.lower(), resolution),
-        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
-        "aigc_watermark": parameters.watermark,
     }
+    if is_sent(submission, "resolution"):
+        resolution = parameters.resolution or DEFAULT_RESOLUTION
+        body["resolution"] = RESOLUTIONS.get(resolution.lower(), resolution)
+    if is_sent(submission, "duration_seconds"):
+        body["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
+    if is_sent(submission, "watermark"):
+        body["aigc_watermark"] = parameters.watermark
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)
-    if not parameters.media and ratio in (None, ADAPTIVE):
+    if not parameters.media and (ratio == ADAPTIVE or (ratio is None and is_neutral(submission))):
         ratio = DEFAULT_RATIO  # there is no image to adapt to
     if ratio is not None:
         body["ratio"] = ratio
@@ -116,9 +121,11 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
     body: JsonObject = {
         "model": submission.model,
         "prompt": prompt_of(submission),
-        "prompt_optimizer": parameters.prompt_extend,
-        "duration": parameters.duration_seconds or DEFAULT_SECONDS,
     }
+    if is_sent(submission, "prompt_extend"):
+        body["prompt_optimizer"] = parameters.prompt_extend
+    if is_sent(submission, "duration_seconds"):
+        body["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
     if parameters.resolution:
         body["resolution"] = parameters.resolution.upper()
     for name, image in (("first_frame_image", inputs.first), ("last_frame_image", inputs.last)):

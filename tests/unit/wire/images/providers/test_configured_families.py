@@ -1,4 +1,4 @@
-"""Defaults of a family in requests for an alias, whose family only the config states."""
+"""Bodies for an alias, whose family only the config states."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,6 @@ class Case:
 
 
 CASES = [
-    Case(id="ark", encode=ark_images.encode_request, family="imgA", member="sequential_image_generation"),
-    Case(id="dashscope", encode=dashscope_images.encode_request, family="imgD", member="prompt_extend"),
     Case(id="gateway, a structured body", encode=umg_gateway_images.encode_request, family="imgD", member="input"),
     Case(id="gateway, a media type", encode=umg_gateway_images.encode_request, family="famG", member="mime_type"),
 ]
@@ -37,3 +35,38 @@ def test_the_family_of_the_config_decides_the_body(case: Case) -> None:
 
     assert case.member in members(case.family)
     assert case.member not in members("")
+
+
+@dataclass(frozen=True)
+class Defaults:
+    id: str
+    encode: ImageRequestEncoder
+    family: str
+    members: set[str]
+
+
+DEFAULTS = [
+    Defaults(
+        id="ark",
+        encode=ark_images.encode_request,
+        family="imgA",
+        members={"watermark", "size", "sequential_image_generation"},
+    ),
+    Defaults(
+        id="dashscope",
+        encode=dashscope_images.encode_request,
+        family="imgD",
+        members={"n", "watermark", "prompt_extend"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", DEFAULTS, ids=lambda case: case.id)
+def test_defaults_of_the_document_are_sent_for_neutral_ids_only(case: Defaults) -> None:
+    def members(model: str) -> set[str]:
+        request, notes = pb.GenerateImageRequest(model=model, prompt="a lake"), RequestNotes(model_family=case.family)
+        body = msgspec.json.decode(case.encode(request, "m", False, notes).body)
+        return {*body, *body.get("parameters", {})}
+
+    assert not members("draw") & case.members
+    assert members(f"{case.family}-9") >= case.members
