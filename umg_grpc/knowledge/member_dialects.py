@@ -31,6 +31,8 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     models: str = ""
     """Pattern of the beginning of the model id; "" for all models of the vendor."""
     protocols: tuple[str, ...]
+    path: str = ""
+    """Path of the call in place of that of the format; "" for the same."""
     renames: Mapping[str, str] = {}
     """Top-level member of the format -> its name at the vendor."""
     leaves_out: Mapping[str, tuple[str, ...]] = {}

@@ -13,7 +13,8 @@ CONVERTED = frozenset({"encoding_format"})
 
 
 def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialect) -> UpstreamRequest:
-    """Return an encoded request with the members that the vendor accepts. Changes are recorded in its report.
+    """Return an encoded request with the path and the members that the vendor accepts. Left out members are recorded in
+    its report.
 
     `request`: the canonical request. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not
     have.
@@ -29,9 +30,9 @@ def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialec
             encoded.report.drop(name)
     if dialect.task is not None and isinstance(request, pb.EmbedRequest):
         _add_task(fitted, request, dialect.task, encoded.report)
-    if fitted == fields:
-        return encoded
-    return msgspec.structs.replace(encoded, body=msgspec.json.encode(fitted))
+    if dialect.path:
+        encoded = msgspec.structs.replace(encoded, path=dialect.path)
+    return encoded if fitted == fields else msgspec.structs.replace(encoded, body=msgspec.json.encode(fitted))
 
 
 def _require_only_length(value: Raw, length: int) -> None:
