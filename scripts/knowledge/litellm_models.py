@@ -10,6 +10,8 @@ NO_MODEL = re.compile(r"sample_spec|(?:together-ai|fireworks-ai)-.*|.*-x-.*")
 """Keys that are no ids of models: groups of prices, and prices of one size."""
 NO_MODES = frozenset({"search", "vector_store", "guardrail"})
 """Modes of entries that are no models."""
+CHAT_SERVERS = frozenset({"ollama"})
+"""Providers that apply the template of chats to models of any mode."""
 TEXT_MODES = frozenset({"chat", "responses"})
 
 
@@ -20,6 +22,8 @@ def source_model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[st
     found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for key, entry in cost_map.items():
         provider, mode = _provider(entry), entry.get("mode") or "chat"
+        if provider in CHAT_SERVERS and mode == "completion":
+            mode = "chat"
         if not provider or mode in NO_MODES or NO_MODEL.fullmatch(key):
             continue
         bare, prefixed = found.setdefault((provider, mode), (set(), set()))

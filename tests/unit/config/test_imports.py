@@ -148,7 +148,7 @@ router_settings: {model_group_alias: {gpt-4: big, hidden: {model: small, hidden:
         ],
         (
             "fallback of `big` to `gone`: no converted entry of model_list has this name",
-            "litellm_settings.context_window_fallbacks: a channel of a lower priority takes a call that another one fails",
+            "litellm_settings.context_window_fallbacks: a channel of a lower priority takes a call that is too long",
         ),
     ),
     Case(
@@ -178,8 +178,8 @@ model_list:
             ),
         ],
         (
-            "model `c` (vertex_ai/claude-sonnet-4): models of other makers at Vertex AI are not served; call the maker"
-            " itself",
+            "model `c` (vertex_ai/claude-sonnet-4): of the models at Vertex AI only Gemini and Veo are served; call the"
+            " maker of others itself",
         ),
     ),
     Case(

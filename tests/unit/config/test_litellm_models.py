@@ -115,8 +115,10 @@ REFUSED = [
     Refused("transcription by mode", {"model": "groq/whisper", "info": {"mode": "audio_transcription"}}, "transcription is not served"),
     Refused("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
     Refused("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
-    Refused("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "models of other makers at Vertex AI are not served; call the maker itself"),
+    Refused("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"),
     Refused("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
+    Refused("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
+    Refused("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
     Refused("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
     Refused("no model", {"model": "groq/"}, "`groq/` names no model"),
     Refused("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),
@@ -177,6 +179,30 @@ def test_fractions_of_weights_become_whole_numbers() -> None:
 def test_a_model_that_no_table_has_is_of_the_kind_of_the_pattern_that_it_fits() -> None:
     found = channel(model="dashscope/wan2.99-t2v")
     assert found.protocols == PROVIDERS["dashscope-media"].protocols
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Id without a mode, with the protocols of the channel."""
+
+    id: str
+    params: dict[str, Any]
+    protocols: tuple[str, ...]
+
+
+SERVER = "https://a.example/v1"
+KINDS = [
+    Kind("words of embeddings", {"model": "openai/BAAI/bge-m3", "api_base": SERVER}, EMBEDDINGS),
+    Kind("an id of the table", {"model": "openai/text-embedding-3-small", "api_base": SERVER}, EMBEDDINGS),
+    Kind("no word", {"model": "openai/a", "api_base": SERVER}, CHAT),
+    Kind("a provider of vectors alone", {"model": "infinity/a", "api_base": SERVER}, EMBEDDINGS),
+    Kind("words of rankings", {"model": "infinity/BAAI/bge-reranker-v2-m3", "api_base": SERVER}, ("rerank",)),
+]
+
+
+@pytest.mark.parametrize("case", KINDS, ids=lambda case: case.id)
+def test_a_model_without_a_mode_has_that_of_its_id_or_provider(case: Kind) -> None:
+    assert channel(**case.params).protocols == case.protocols
 
 
 def test_the_variable_of_the_key_is_that_which_litellm_reads() -> None:

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import mapping
-from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel
+from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel, protocols_of
 from umg_grpc.config.importers.litellm.source_config import SourceMapping, text_of
 from umg_grpc.config.importers.litellm.source_facts import SourceProvider
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
-from umg_grpc.operations import OPERATIONS, SCOPES
 from umg_grpc.operations.provider_call_paths import call_path
 
 VERSION = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
@@ -52,7 +52,7 @@ def connection(model: SourceModel, params: SourceMapping) -> Connection | str:
     preset = _preset_at(base, row, model.operation) if base else None
     if preset is not None:
         return _of_preset(model, row, preset, "", params)
-    preset = preset_for(row, model.operation)
+    preset = preset_for(row, model.operation, model.model)
     if base and (row.compatible or preset is None):
         return _compatible(model, row, base, params)
     if preset is not None:
@@ -61,7 +61,8 @@ def connection(model: SourceModel, params: SourceMapping) -> Connection | str:
         return _compatible(model, row, _own_address(row), params)
     if not row.presets:
         return "`api_base` is missing: the provider has no address of its own"
-    return f"`{row.name}` serves no {PHRASES[model.operation]} here"
+    of_model = " of this model" if preset_for(row, model.operation) is not None else ""
+    return f"`{row.name}` serves no {PHRASES[model.operation]}{of_model} here"
 
 
 def base_of(params: SourceMapping) -> str:
@@ -70,17 +71,20 @@ def base_of(params: SourceMapping) -> str:
     return (base or params.text("base_url")).rstrip("/")
 
 
-def preset_for(row: SourceProvider, operation: str) -> Provider | None:
-    """Return the first preset of a provider that serves an operation ("" for any); None if none does."""
+def preset_for(row: SourceProvider, operation: str, model: str = "") -> Provider | None:
+    """Return the first preset of a provider that serves an operation ("" for any) with a model ("" for any); None if
+    none does.
+    """
     wanted = protocols_of(operation)
-    return next(
-        (preset for preset in row.known_presets if not operation or wanted.intersection(preset.protocols)), None
-    )
+    presets = (each for each in row.known_presets if not operation or wanted.intersection(each.protocols))
+    return next((each for each in presets if _fits(each, operation, model)), None)
 
 
-def protocols_of(operation: str) -> frozenset[str]:
-    """Return the protocols in which the operations of a scope can be called; none for ""."""
-    return frozenset(name for value in SCOPES.get(operation, ()) for name in OPERATIONS[value].protocols)
+def _fits(preset: Provider, operation: str, model: str) -> bool:
+    """Return whether a vendor's own protocol of images or videos is that of a model: a vendor has others, too."""
+    if operation not in {"images", "videos"} or not model or "images" in preset.protocols:
+        return True
+    return any(fnmatchcase(model, each.upstream) for each in preset.models)
 
 
 def named_protocols(protocols: tuple[str, ...], operation: str) -> list[str]:

@@ -25,21 +25,16 @@ VERTEX_COMMENT = (
     "GOOGLE_APPLICATION_CREDENTIALS names the file of a service account; for another login set"
     " `auth: {kind: command, command: [gcloud, auth, print-access-token]}`"
 )
-VERTEX_MAKERS = "models of other makers at Vertex AI are not served; call the maker itself"
+VERTEX_MAKERS = "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
-CLAUDE = re.compile(r"(?:[a-z-]+\.)?anthropic\.|claude")
 AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 AWS_KEY_COMMENT = (
     "the key is AWS_BEARER_TOKEN_BEDROCK; for static keys set `auth: {kind: access_key, scheme: aws}` and"
     " `api_key: ${AWS_ACCESS_KEY_ID}:${AWS_SECRET_ACCESS_KEY}`"
 )
 CONVERSE = "Bedrock serves other models only by Converse and InvokeModel, which are not served"
-OTHER_MAKERS = re.compile(
-    r"claude|meta/|mistral|codestral|jamba|ai21|deepseek|qwen|openai/|zai-org/|minimax|moonshot|[0-9]+$"
-)
-"""Models at Vertex AI that are not Google's, and endpoints of the account."""
 
 
 def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
@@ -199,11 +194,12 @@ def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connectio
 
 
 def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
-    if OTHER_MAKERS.match(model.model):
-        return VERTEX_MAKERS
     preset = PROVIDERS["vertex"]
     if model.operation and not named_protocols(preset.protocols, model.operation):
         return f"Vertex AI serves {PHRASES[model.operation]} by methods that are not served"
+    ids = _served_ids(preset, model.model, public)
+    if not ids:
+        return VERTEX_MAKERS
     project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
     region = params.text("vertex_location") or "us-central1"
     keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}
@@ -212,7 +208,6 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
         keys["auth"], comments = {"kind": "service_account", "file": credentials}, ()
     if headers := headers_of(params):
         keys["headers"] = headers
-    ids = [(model.model, "")] if "*" not in model.model else _served_ids(preset, model.model, public)
     left = VERTEX_MAKERS if "*" in model.model else ""
     return [Connection("vertex", keys, upstream, shown, comments, region, left) for upstream, shown in ids]
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, compact, mapping, sequence
+from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, compact, mapping, sequence
 from umg_grpc.config.importers.litellm.source_config import SourceMapping
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
 
 SECTIONS = ("litellm_settings", "router_settings", "general_settings")
-FALLBACK_PRIORITY, FALLBACK = 10, "-fallback"
+FALLBACK_PRIORITY = 10
 
 
 def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping]:
@@ -103,20 +103,22 @@ def _add_aliases(made: ImportedConfig, router: SourceMapping) -> None:
 
 
 def _add_fallbacks(made: ImportedConfig, places: Iterable[SourceMapping]) -> None:
+    originals = list(made.channels)
     for place in places:
         pairs = [pair for pair in sequence(place.peek("fallbacks")) if isinstance(pair, dict)]
         if pairs:
             place.take("fallbacks")
         for pair in map(mapping, pairs):
             for name, others in pair.items():
-                _fall_back(made, name, [str(other) for other in sequence(others)] or [str(others)])
+                _fall_back(made, originals, name, [str(other) for other in sequence(others)] or [str(others)])
 
 
-def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:
+def _fall_back(made: ImportedConfig, originals: Iterable[ImportedChannel], name: str, others: list[str]) -> None:
     """Add channels for the model `name` that serve it by its fallback models `others`, each with a lower priority than
     the previous one.
+
+    `originals`: channels of the deployments.
     """
-    originals = [channel for channel in made.channels if FALLBACK not in channel.name]
     sources = [(channel, model) for channel in originals for model in channel.models]
     for position, other in enumerate(others):
         found = [(channel, model.get("upstream", other)) for channel, model in sources if model["id"] == other]
@@ -128,4 +130,4 @@ def _fall_back(made: ImportedConfig, name: str, others: list[str]) -> None:
             keys = {**source.keys, "priority": FALLBACK_PRIORITY + position}
             same = next((each for each in made.channels if each.keys == keys and each.add(name, upstream)), None)
             if same is None:
-                made.new_channel(f"{source.name}{FALLBACK}", keys).add(name, upstream)
+                made.new_channel(f"{source.name}-fallback", keys).add(name, upstream)

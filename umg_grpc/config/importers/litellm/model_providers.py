@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from urllib.parse import urlsplit
 
+from umg_grpc.config.importers.litellm.source_config import VARIABLE
 from umg_grpc.config.importers.litellm.source_facts import (
     SourceProvider,
     known_mode,
@@ -20,6 +21,7 @@ from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.vendors import LOCAL_HOSTS
+from umg_grpc.operations import OPERATIONS, SCOPES
 
 COMPATIBLE = "custom_openai"
 """Provider of a model that only its address describes."""
@@ -33,6 +35,11 @@ MODES: Mapping[str, str] = {
     "video_generation": "videos",
 }
 """Mode of LiteLLM -> operations that it stands for, by their scope."""
+WORDS = (
+    (re.compile(r"rerank", re.IGNORECASE), "rerank"),
+    (re.compile(r"embed|(?:^|/)(?:bge|e5|gte|uae|all-minilm)-", re.IGNORECASE), "embedding"),
+)
+"""Words in ids of models, by which makers name the kind -> mode, the first one that matches."""
 UNSERVED_MODES: Mapping[str, str] = {
     "completion": "text completions (`/v1/completions`) are not served; use a chat model of the provider",
     "audio_speech": "speech is not served",
@@ -67,13 +74,15 @@ def source_model(written: str, provider: str, base: str, mode: str) -> SourceMod
     that of LiteLLM; each "" for none.
     """
     row, model = _provider(written, provider, base)
+    if VARIABLE.fullmatch(written):
+        return "its id is in an environment variable, by which no provider is found: write the id"
     if row is None:
         return "its id names no provider that is known here; write a channel with `protocols` and `base_url`"
     if row.reason:
         return row.reason
     model, protocol, region = rewritten(row, model)
     if not mode or mode == "completion":
-        mode = known_mode(row.name, model) or _mode_of_presets(row, model) or _mode_of_name(model) or "chat"
+        mode = known_mode(row.name, model) or _mode_of_presets(row, model) or _mode_of_name(model) or _only_mode(row)
     if mode not in MODES:
         return UNSERVED_MODES.get(mode, f"models of the mode {mode} are not served")
     operation = "" if "*" in model else MODES[mode]
@@ -152,6 +161,19 @@ def _mode_of_presets(row: SourceProvider, model: str) -> str:
 
 
 def _mode_of_name(model: str) -> str:
-    """Return the mode of an id of another vendor's model; "" if it is unknown."""
-    known = known_model(model.rpartition("/")[2])
-    return known.mode if known is not None else ""
+    """Return the mode of an id of another vendor's model, or the one that its words state; "" if it is unknown."""
+    if (known := known_model(model.rpartition("/")[2])) is not None:
+        return known.mode
+    return next((mode for words, mode in WORDS if words.search(model)), "")
+
+
+def _only_mode(row: SourceProvider) -> str:
+    """Return the mode of a model that nothing describes: `chat`, unless the provider serves no texts."""
+    protocols = {*row.protocols, *row.compatible, *(each for preset in row.known_presets for each in preset.protocols)}
+    modes = (mode for mode, scope in MODES.items() if protocols_of(scope) & protocols)
+    return "chat" if row.cloud else next(modes, "chat")
+
+
+def protocols_of(operation: str) -> frozenset[str]:
+    """Return the protocols in which the operations of a scope can be called; none for ""."""
+    return frozenset(name for value in SCOPES.get(operation, ()) for name in OPERATIONS[value].protocols)
