@@ -188,6 +188,7 @@ def check(
     from umg_grpc.process.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
     from umg_grpc.process.local_model_check import check_local_models
     from umg_grpc.process.proxy_report import proxy_lines
+    from umg_grpc.process.retired_model_report import retired_models
     from umg_grpc.routing import REMEDY, Router, unpriced_models
     from umg_grpc.store import StoreError
 
@@ -215,6 +216,8 @@ def check(
             print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
     for line in proxy_lines(found):
         print(f"{source}: proxy {line}")
+    for line in retired_models(found):
+        print(f"{source}: warning: {line}")
     router = Router(found)
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"

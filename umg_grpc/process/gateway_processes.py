@@ -31,6 +31,7 @@ from umg_grpc.process.open_file_limit import raise_file_limit
 from umg_grpc.process.proxy_report import proxy_lines
 from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
 from umg_grpc.process.reload_sockets import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
+from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.process.serve_options import GRPC, Options
 from umg_grpc.process.serve_process import Gateway, drain_delay, gateway, local_model, served_part
 from umg_grpc.process.service_factory import PreparedConfig, Service
@@ -62,6 +63,8 @@ def run(options: Options, config: Config) -> int:
         if WORKER not in os.environ:
             check_exposure(options, config, os.environ)
             check_authorities(os.environ)
+            for line in retired_models(config):
+                logger.warning(line)
             if config.tls is not None:
                 load_certificate(config.tls)  # before a worker starts, which would be started again and again
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

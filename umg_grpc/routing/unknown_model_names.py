@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.retired_models import ENDS
 from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256
@@ -19,9 +20,13 @@ MIN_SIMILARITY = 0.8
 
 
 def model_not_found(model: str) -> UmgError:
-    """Return the error for an id that does not exist or that the caller may not use: one text for both."""
+    """Return the error for an id that does not exist or that the caller may not use: one text for both, with the end of
+    the model if its vendor has shut it down.
+    """
     named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."
+    if (end := next((text for pattern, text in ENDS if pattern.fullmatch(named)), None)) is not None:
+        message += f" It {end}."
     return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)
 
 

@@ -1,0 +1,48 @@
+"""Models and whole products that their vendors have shut down. The rows are in `data/retired_models.json`.
+
+A row binds the vendor's own API: relays may go on with a model under the same id. Pure: no I/O and no clock.
+"""
+
+import re
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: models that exist no more at a vendor."""
+
+    models: str
+    """Pattern of the vendor's id."""
+    vendor: str
+    """Vendor, as in `vendor_of`."""
+    retired: str
+    """Date from which calls fail."""
+    instead: str = ""
+    """Models that the vendor offers in place of these; "" for none."""
+    source: str
+    as_of: str
+
+    @property
+    def text(self) -> str:
+        """Predicate of a sentence about the models."""
+        return f"was shut down by its vendor on {self.retired}" + (f"; use {self.instead}" if self.instead else "")
+
+
+ROWS = tuple(read_rows("retired_models", RetiredModels))
+"""Rows of the data file; the first that matches applies."""
+
+
+ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), row.text) for row in ROWS)
+"""(Pattern of ids at any address, with or without the prefix of a provider; predicate of a sentence) of each row."""
+
+
+def retirement(model: str, vendor: str) -> RetiredModels | None:
+    """Return the row of a model at a vendor; None if it is not known to be gone. `model`: the vendor's id, or a pattern
+    of ids, all of which have to be gone.
+    """
+    for row in ROWS:
+        if vendor == row.vendor and re.fullmatch(row.models, model.replace("*", "any")):
+            return row
+    return None
