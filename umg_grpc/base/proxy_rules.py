@@ -17,7 +17,10 @@ CGI = "REQUEST_METHOD"
 """Variable of CGI scripts, whose `HTTP_PROXY` is the header `Proxy` of their caller."""
 SEPARATORS = re.compile(r"[,\s]+")
 PRINTABLE = re.compile(r"[!-~]+")
-EXPECTED = "the URL of an HTTP proxy, http://HOST:PORT or https://HOST:PORT; SOCKS is not supported"
+EXPECTED = (
+    "the URL of an HTTP proxy, http://HOST:PORT or https://HOST:PORT, with special characters of its password as %XX; "
+    "SOCKS is not supported"
+)
 
 
 @dataclass(frozen=True)

@@ -137,12 +137,14 @@ def test_systemd_accepts_the_unit_and_finds_little_exposed(tmp_path: Path) -> No
     assert float(level[1]) <= MAX_EXPOSURE
 
 
+AUTHORITIES = "-----BEGIN CERTIFICATE-----\nof a test\n-----END CERTIFICATE-----\n"
 VALUES = {
     "defaults": {},
     "everything": {
         "secrets": SECRETS, "preStopSeconds": 5, "imagePullSecrets": [{"name": "registry"}],
         "autoscaling": {"enabled": True}, "serviceMonitor": {"enabled": True}, "ingress": {"enabled": True}, "proxy": {"enabled": True},
         "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]},
+        "environment": {"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": ".svc,10.0.0.0/8"}, "authorities": AUTHORITIES,
     },
     "existing secret": {"existingSecret": "umg"},
 }  # fmt: skip
@@ -160,7 +162,8 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     assert {"Deployment", "Service", "ConfigMap", "PodDisruptionBudget"} <= set(kinds)
     assert ("HorizontalPodAutoscaler" in kinds) == (case == "everything")
     assert ("Secret" in kinds) == (case != "existing secret")
-    [config, *of_envoy] = [next(iter(found["data"].values())) for found in resources if found["kind"] == "ConfigMap"]
+    [files, *maps] = [found["data"] for found in resources if found["kind"] == "ConfigMap"]
+    config, of_envoy = files["config.yaml"], [next(iter(each.values())) for each in maps]
     for text in of_envoy:
         (tmp_path / "envoy.yaml").write_text(text)
         run(tool("envoy"), "--mode", "validate", "--log-level", "warning", "--config-path", tmp_path / "envoy.yaml")
@@ -171,6 +174,13 @@ def test_the_chart_renders_valid_resources(case: str, tmp_path: Path) -> None:
     assert ("replicas" in deployment["spec"]) == (case != "everything")
     pod = deployment["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] >= 40
+    variables = {each["name"]: each["value"] for each in pod["containers"][0].get("env", [])}
+    if case == "everything":
+        assert files["authorities.pem"] == AUTHORITIES
+        assert variables == {**VALUES[case]["environment"], "SSL_CERT_FILE": "/etc/umg/authorities.pem"}
+        assert {"name": "config", "mountPath": "/etc/umg", "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    else:
+        assert not variables
     (tmp_path / "rendered.yaml").write_text(rendered)
     if (schemas := os.environ.get("UMG_KUBERNETES_SCHEMAS")) is not None:
         conform = [tool("kubeconform"), "-strict", "-summary", "-output", "json", "-kubernetes-version", KUBERNETES]
