@@ -4,6 +4,7 @@ The only change of a preset's channel is `http` in place of `https`, so that the
 vendors. The table of documented calls does not come from the presets; a part of it is confirmed by LiteLLM's package.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from tests.pairs.presets.strict_vendors import DocumentedCalls, StrictVendors, documented
+from tests.pairs.presets.strict_vendors import MESSAGE, DocumentedCalls, StrictVendors, documented
 from tests.support.gateways import Running, running
 from tests.support.litellm_wheel import text_of
 from tests.support.providers.server import serve_provider
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
+CLAUDE_CODE = Path(__file__).parents[2] / "unit" / "wire" / "messages" / "claude_code" / "request.json"
+"""Request that Claude Code sent."""
 TURNS = [{"role": "user", "content": "Hi"}]
 CONTENT = {"role": "user", "parts": [{"text": "Hi"}]}
 VIDEOS = {"vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"}
@@ -114,6 +117,25 @@ async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> N
     assert vendors.accepted == {(row.preset, protocol) for row in documented().values() for protocol in row.calls}
     texts = {"chat", "responses", "messages", "native", "embeddings", "native_embeddings", "rerank"}
     assert {key for key, (status, _) in answers.items() if status != 200 and key[1] in texts} == set()
+
+
+async def test_claude_code_is_answered_in_its_own_format_by_each_provider_that_has_it(tmp_path: Path) -> None:
+    rows = [row for row in documented().values() if "messages" in row.calls]
+    (batch, *_) = batches([PROVIDERS[row.preset] for row in rows])
+    recorded = json.loads(CLAUDE_CODE.read_text())
+    async with serve_provider(StrictVendors()) as vendors:
+        lines = "".join(channel(preset, documented()[preset.name].key, vendors.url) for preset in batch)
+        async with running(f"channels:\n{lines}", tmp_path) as made, ClientSession(headers=made.headers) as session:
+            for preset in batch:
+                model, upstream = documented()[preset.name].model("messages")
+                body = recorded | {"model": model, "stream": False}
+                async with session.post(f"{made.url}/v1/messages", json=body) as response:
+                    assert await response.json() == MESSAGE | {"model": model}, preset.name
+                sent = vendors.last
+                assert sent["model"] == upstream
+                for member in ("system", "tools", "messages"):
+                    assert sent[member] == recorded[member], (preset.name, member)
+    assert vendors.accepted == {(preset.name, "messages") for preset in batch}
 
 
 @pytest.mark.parametrize("row", documented().values(), ids=lambda row: row.preset)
