@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
+from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 
@@ -37,7 +38,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hosts: str = ""
     """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
     vendors: tuple[str, ...] = ()
-    """Vendors (names of presets) whose hosts it applies to; "" for all hosts that are not known."""
+    """Vendors (names of presets) whose hosts it applies to; "" for all hosts whose restrictions are not known."""
     path: str = ""
     """Beginning of the path of the channel's `base_url`."""
     protocols: tuple[str, ...] = ()
@@ -54,13 +55,19 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         if not path.startswith(self.path) or (self.protocols and protocol not in self.protocols):
             return False
-        if self.vendors and vendor not in self.vendors:
+        if self.vendors and vendor not in self.vendors and not ("" in self.vendors and vendor in _uncharted()):
             return False
         if self.hosts and _domain(self.hosts).fullmatch(host) is None:
             return False
         if self.family and self.family == family:
             return True
         return not self.models or _beginning(self.models).match(model) is not None
+
+
+@cache
+def _uncharted() -> frozenset[str]:
+    """Return the vendors whose restrictions are not known."""
+    return frozenset(row.name for row in PROVIDERS.values() if not row.restrictions_known)
 
 
 @cache

@@ -72,6 +72,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the provider lists its models at the address of the first protocol that has a model list."""
     max_inputs: int | None = None
     """Most texts of one embedding request, if lower than the limit of the protocol."""
+    restrictions_known: bool = True
+    """Whether the tables have the restrictions of its API; if false, those of unknown hosts apply, too."""
     unpriced: Literal["free"] | None = None
     """Price of models without a price: `free` for servers that the operator runs; None for vendors."""
     source: str
