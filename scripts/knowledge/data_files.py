@@ -14,6 +14,8 @@ from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
 from umg_grpc.knowledge.public_prices.merging import merged
 
+KEYS = ("vendor", "provider", "model", "mode")
+"""Members that identify a row."""
 OTHER_FILES = {"generated_models": ", litellm_models.json"}
 """Data file -> names of other files of the same package, in its notice."""
 
@@ -64,7 +66,7 @@ def changes(before: str, after: str) -> str:
 
 def _by_id(text: str) -> Mapping[str, Mapping[str, Any]]:
     rows = json.loads(text)
-    return {f"{row.get('vendor') or row['provider']}/{row.get('model') or row['mode']}": row for row in rows}
+    return {"/".join(str(row[name]) for name in KEYS if name in row): row for row in rows}
 
 
 def _data(package: Package) -> Path:

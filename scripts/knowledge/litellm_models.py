@@ -17,10 +17,12 @@ TEXT_MODES = frozenset({"chat", "responses"})
 
 def source_model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the ids of the cost map by provider and mode: those without a prefix, and prefixed ones that are not of
-    text models.
+    text models; and for each provider the aliases of newest models.
     """
+    aliases = _aliases(cost_map)
     found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
-    for key, entry in cost_map.items():
+    for key, own in cost_map.items():
+        entry = cost_map.get(own.get("alias_of", ""), own) if "/" not in key else own
         provider, mode = _provider(entry), entry.get("mode") or "chat"
         if provider in CHAT_SERVERS and mode == "completion":
             mode = "chat"
@@ -31,12 +33,27 @@ def source_model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[st
             bare.add(key)
         elif mode not in TEXT_MODES and key.startswith(f"{provider}/"):
             prefixed.add(key.removeprefix(f"{provider}/"))
+    for provider in aliases:
+        found.setdefault((provider, "chat"), (set(), set()))
     rows = []
     for (provider, mode), (bare, prefixed) in sorted(found.items()):
-        if bare or prefixed:
-            others = {"prefixed": sorted(prefixed)} if prefixed else {}
-            rows.append({"provider": provider, "mode": mode, "models": sorted(bare)} | others)
+        others = {"prefixed": sorted(prefixed), "aliases": aliases.get(provider, {}) if mode == "chat" else {}}
+        row = {"provider": provider, "mode": mode, "models": sorted(bare)}
+        row |= {name: value for name, value in others.items() if value}
+        if len(row) > 3 or bare:
+            rows.append(row)
     return rows
+
+
+def _aliases(cost_map: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the aliases of newest models, all of them of text: provider -> alias -> id, both without the prefix."""
+    found: dict[str, dict[str, str]] = {}
+    for key, entry in sorted(cost_map.items()):
+        if target := entry.get("alias_of"):
+            prefix, slash, alias = key.rpartition("/")
+            provider = prefix if slash else _provider(cost_map[target])
+            found.setdefault(provider, {})[alias] = target.removeprefix(f"{provider}/")
+    return found
 
 
 def _provider(entry: Mapping[str, Any]) -> str:

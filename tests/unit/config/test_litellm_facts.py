@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from scripts.knowledge import packages
+from scripts.knowledge.litellm_models import source_model_rows
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import written
+from umg_grpc.config.importers.litellm.model_providers import source_model
 from umg_grpc.config.importers.litellm.source_facts import reason_of, source_providers, unconverted_rows
 from umg_grpc.knowledge.presets import PROVIDERS
 
@@ -61,6 +63,17 @@ def paths(entry: Mapping[str, Any]) -> list[str]:
     """Return the paths that LiteLLM calls at a compatible provider."""
     found: list[str] = entry.get("supported_endpoints", ["/v1/chat/completions"])
     return found
+
+
+def test_each_id_of_the_cost_map_is_of_the_provider_that_litellm_finds(litellm: Path) -> None:
+    (path,) = (packages.installed() / "litellm").glob("*.json")
+    cost_map = json.loads(path.read_text())
+    for row in source_model_rows(cost_map):
+        ids = (*row["models"], *(f"{row['provider']}/{model}" for model in row.get("aliases", ())))
+        for model in ids:
+            found = source_model(model, "", "", "")
+            reason = source_providers()[row["provider"]].reason if row["provider"] in source_providers() else ""
+            assert isinstance(found, str) or found.provider.name == row["provider"] or reason, model
 
 
 def test_each_row_has_an_address_or_a_reason() -> None:

@@ -90,6 +90,8 @@ SPELLINGS = [
     Spelling("a multi-region of Vertex AI", "vertex_ai/gemini-3-pro", "gemini-3-pro", "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google", {"vertex_project": "p", "vertex_location": "eu"}),
     Spelling("a Chinese account by its address", "moonshot/kimi-k3", "kimi-k3", "https://api.moonshot.cn/v1", {"api_base": "https://api.moonshot.cn/v1"}),
     Spelling("a preset that is no provider of LiteLLM", "siliconflow/a/b", "a/b", "https://api.siliconflow.cn/v1", {"api_base": "https://api.siliconflow.cn/v1"}),
+    Spelling("an alias of the newest model", "claude-opus-latest", "claude-opus-5-5", "https://api.anthropic.com/v1"),
+    Spelling("an alias at a provider", "together_ai/kimi-latest", "moonshotai/Kimi-K3", PROVIDERS["together"].base_url),
     Spelling("a list of compatible providers", "xiaomi_mimo/mimo-v2", "mimo-v2", "https://api.xiaomimimo.com/v1"),
 ]  # fmt: skip
 

@@ -12,6 +12,7 @@ from umg_grpc.config.importers.litellm.cloud_connections import cloud_connection
 from umg_grpc.config.importers.litellm.model_providers import source_model
 from umg_grpc.config.importers.litellm.source_config import SourceMapping
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.knowledge.packages import PACKAGES
 
 LIMITS: Mapping[str, str] = {
     "max_input_tokens": "input_tokens",
@@ -133,6 +134,9 @@ class Models:
         model = source_model(written, provider, base, mode)
         if isinstance(model, str):
             return model
+        if model.alias:
+            newest = f"the newest model as of {PACKAGES['generated_models']}, {model.model}, is taken"
+            self.made.lose(f"alias `{model.alias}` of `{deployment.public}`", newest)
         if model.provider.cloud:
             return cloud_connections(model, deployment.public, params)
         if not model.model:

@@ -14,6 +14,7 @@ from umg_grpc.config.importers.litellm.source_facts import (
     SourceProvider,
     known_mode,
     known_model,
+    newest_model,
     rewritten,
     source_providers,
 )
@@ -65,6 +66,8 @@ class SourceModel:
     """Protocol that its spelling demands; "" for none."""
     region: str = ""
     """Region that its spelling states; "" for none."""
+    alias: str = ""
+    """Alias of LiteLLM for the newest model of a series, in whose place `model` is; "" for none."""
 
 
 def source_model(written: str, provider: str, base: str, mode: str) -> SourceModel | str:
@@ -81,12 +84,14 @@ def source_model(written: str, provider: str, base: str, mode: str) -> SourceMod
     if row.reason:
         return row.reason
     model, protocol, region = rewritten(row, model)
+    alias, model = model, newest_model(row.name, model)
     if not mode or mode == "completion":
         mode = known_mode(row.name, model) or _mode_of_presets(row, model) or _mode_of_name(model) or _only_mode(row)
     if mode not in MODES:
         return UNSERVED_MODES.get(mode, f"models of the mode {mode} are not served")
     operation = "" if "*" in model else MODES[mode]
-    return SourceModel(row, model, operation, protocol or ("responses" if mode == "responses" else ""), region)
+    protocol = protocol or ("responses" if mode == "responses" else "")
+    return SourceModel(row, model, operation, protocol, region, alias if alias != model else "")
 
 
 def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | None, str]:

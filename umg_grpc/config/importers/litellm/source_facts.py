@@ -77,6 +77,8 @@ class SourceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Ids without a prefix: they decide the provider."""
     prefixed: tuple[str, ...] = ()
     """Ids behind the prefix of the provider."""
+    aliases: Mapping[str, str] = MappingProxyType({})
+    """Alias of the newest model of a series -> its id, which LiteLLM sends to the provider."""
 
 
 class UnconvertedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +114,17 @@ def known_model(model: str) -> KnownModel | None:
 def known_mode(provider: str, model: str) -> str:
     """Return the mode of a model of a provider; "" if LiteLLM does not know it."""
     return _tables()[1].get((provider, model), "")
+
+
+def newest_model(provider: str, model: str) -> str:
+    """Return the id for which LiteLLM has an alias at a provider; any other id is returned unchanged."""
+    return _aliases().get((provider, model), model)
+
+
+@cache
+def _aliases() -> Mapping[tuple[str, str], str]:
+    rows = read_rows("litellm_models", SourceModels)
+    return {(row.provider, alias): model for row in rows for alias, model in row.aliases.items()}
 
 
 @cache
