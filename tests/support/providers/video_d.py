@@ -50,7 +50,7 @@ class ContentTaskProvider(VideoProvider):
             require(url.startswith(schemes), f"url of {kind}", "content", "InvalidParameter")
         require(isinstance(body.get("watermark", False), bool), "watermark", "watermark", "InvalidParameter")
         second = "-2-0" in body["model"]
-        for name in ("seed", "camera_fixed", "frames"):
+        for name in ("camera_fixed", "frames"):
             require(not (second and name in body), f"{name} is not supported", name, "InvalidParameter")
         return body["model"], ""
 

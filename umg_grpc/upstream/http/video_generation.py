@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from msgspec import structs
@@ -32,6 +33,7 @@ from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.response_decoding import unknown_task
+from umg_grpc.wire.video.submission_encoding import encode_submission
 
 Decoded = TypeVar("Decoded")
 Decode = Callable[[int, Mapping[str, str], bytes], Decoded]
@@ -95,7 +97,7 @@ class HttpVideo:
         end = asyncio.get_running_loop().time() + seconds
         if not protocol.takes_media_urls:
             submission = await with_inline_media(submission, self._fetcher, seconds)
-        request = await _encoded(protocol.encode_create, submission)
+        request = await _encoded(partial(encode_submission, protocol), submission)
         if submission.strict:
             request.report.refuse()
         key_id = submission.source.key_id if submission.source is not None else ""

@@ -1,6 +1,5 @@
 """Protocol `vidD` of video providers: the content generation tasks of Ark."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from urllib.parse import urlencode
@@ -49,9 +48,6 @@ NAMES = {
 by default.
 """
 FIELDS = frozenset({"prompt", "watermark", "frames_per_second", *NAMES})
-ONLY_FIRST_GENERATION = frozenset({"seed", "camera_fixed", "frames", "frames_per_second"})
-"""Parameters that the provider's models from version 2.0 on reject or ignore."""
-SECOND_GENERATION = re.compile(r"(?:^|[-_])(?:[2-9]-\d)(?:[-_]|$)")
 NO_AUDIO = "-noAudio"
 """Suffix of a public model id that means videos without sound; it is removed, and the sound switched off."""
 MAX_BATCH = 20
@@ -76,9 +72,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
     model = submission.model.removesuffix(NO_AUDIO)
-    is_first = not any(SECOND_GENERATION.search(each) for each in (model, submission.request.model))
     # there is no field for the rate of frames, only a marker in the prompt
-    rate = f" --fps {parameters.frames_per_second}" if is_first and parameters.frames_per_second else ""
+    rate = f" --fps {parameters.frames_per_second}" if parameters.frames_per_second else ""
     body: JsonObject = {
         "model": model,
         "content": content_items(submission, suffix=rate, schemes=SCHEMES, only_urls=ONLY_URLS),
@@ -87,13 +82,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["watermark"] = parameters.watermark
     present = given(parameters)
     for name, field in NAMES.items():
-        if name in present and (is_first or name not in ONLY_FIRST_GENERATION):
+        if name in present:
             body[field] = getattr(parameters, name)
-    if not is_first:
-        for name in sorted(ONLY_FIRST_GENERATION & present):
-            if getattr(parameters, name) is not False:
-                report.drop(f"parameters.{name}")
-    if parameters.frames and is_first:
+    if parameters.frames:
         body.pop("duration", None)  # frames take precedence
     if any(each.endswith(NO_AUDIO) for each in (submission.model, submission.request.model)):
         body["generate_audio"] = False

@@ -12,6 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
+from umg_grpc.wire.video.submission_encoding import encode_submission
 
 TASK, OTHER = ProviderTask(id="cgt-1", model="m"), ProviderTask(id="cgt-2", model="m")
 HTTP = "https://example.com/a.png"
@@ -19,7 +20,7 @@ SECOND, FIRST = "doubao-seedance-2-0-260128", "doubao-seedance-1-0-pro-250528"
 
 
 def created(*media: pb.VideoMedia, model: str = SECOND, **parameters: Any) -> tuple[dict[str, Any], Report]:
-    request = VID_D.encode_create(submission(model, *media, **parameters))
+    request = encode_submission(VID_D, submission(model, *media, **parameters))
     decoded: dict[str, Any] = msgspec.json.decode(request.body)
     return decoded, request.report
 
@@ -63,10 +64,12 @@ def test_an_unset_sound_is_left_to_the_provider_and_a_silent_model_has_none() ->
 
 
 def test_parameters_of_the_first_generation_are_not_sent_to_the_second() -> None:
-    values = {"seed": 7, "camera_fixed": True, "frames": 29, "frames_per_second": 24, "duration_seconds": 5}
-    body, report = created(**values)
-    assert {"seed", "camera_fixed", "frames"}.isdisjoint(body)
-    assert set(report.dropped) == {f"parameters.{name}" for name in values} - {"parameters.duration_seconds"}
+    values = {"camera_fixed": True, "frames": 29, "frames_per_second": 24, "duration_seconds": 5, "seed": 7}
+    for model in (SECOND, "dreamina-seedance-2-0-mini-260615", "seedance-3-0-pro"):
+        body, report = created(model=model, **values)
+        assert {"camera_fixed", "frames"}.isdisjoint(body)
+        assert (body["duration"], body["seed"], body["content"][0]["text"]) == (5, 7, "a paper boat")
+        assert set(report.dropped) == {f"parameters.{name}" for name in ("camera_fixed", "frames", "frames_per_second")}
     body, report = created(model=FIRST, **values)
     assert (body["seed"], body["camera_fixed"], body["frames"]) == (7, True, 29)
     assert "duration" not in body

@@ -1,0 +1,78 @@
+"""Submissions within the rules that vendors have for their models."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.videos import image, submission
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
+from umg_grpc.wire.video.submission_encoding import encode_submission
+
+SECOND, FAST, FIRST = "doubao-seedance-2-0-260128", "dreamina-seedance-2-0-fast-260128", "seedance-1-0-pro-250528"
+
+
+@dataclass(frozen=True)
+class Refused:
+    id: str
+    model: str
+    parameters: dict[str, Any]
+    field: str
+    message: str
+    images: int = 0
+
+
+REFUSED = [
+    Refused(
+        id="a length below the least",
+        model=SECOND,
+        parameters={"duration_seconds": 3},
+        field="parameters.duration_seconds",
+        message="between 4 and 15 on model my-video",
+    ),
+    Refused(
+        id="a resolution of another model",
+        model=FAST,
+        parameters={"resolution": "1080p"},
+        field="parameters.resolution",
+        message="'1080p' is not one of its values on model my-video: 480p, 720p",
+    ),
+    Refused(
+        id="too many images",
+        model=SECOND,
+        parameters={},
+        images=10,
+        field="parameters.media",
+        message="at most 9 image inputs",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(case: Refused) -> None:
+    with pytest.raises(UmgError, match=case.message) as caught:
+        encode_submission(VID_D, submission(case.model, *[image()] * case.images, public="my-video", **case.parameters))
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
+    assert caught.value.failure is None  # another channel of the model may take it
+
+
+def test_texts_are_compared_in_any_case() -> None:
+    body = msgspec.json.decode(encode_submission(VID_D, submission(SECOND, resolution="4K")).body)
+    assert body["resolution"] == "4K"
+
+
+def test_a_parameter_that_the_model_lacks_is_left_out_and_reported_unless_it_is_no_loss() -> None:
+    request = encode_submission(VID_D, submission(SECOND, camera_fixed=False, frames=29))
+    assert {"camera_fixed", "frames"}.isdisjoint(msgspec.json.decode(request.body))
+    assert list(request.report.dropped) == ["parameters.frames"]
+    silent = encode_submission(VID_D, submission(FIRST, generate_audio=False))
+    assert list(silent.report.dropped) == ["parameters.generate_audio"]
+
+
+def test_the_submission_itself_is_not_changed() -> None:
+    given = submission(SECOND, frames=29)
+    encode_submission(VID_D, given)
+    assert given.request.parameters.frames == 29

@@ -1,0 +1,58 @@
+"""Rules of vendors for their image and video models: parameters that a model lacks, and values that it accepts.
+
+A row of `data/media_models.json` applies to models of one protocol; of the rows that match an id the first applies. The
+last row of a vendor has its newest behaviour, which newer models inherit. Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+Medium: TypeAlias = Literal["image", "video", "audio"]
+
+
+class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Row of the table: rules of a vendor for some of its models. Parameters have their canonical names."""
+
+    protocol: str
+    models: str
+    """Pattern of whole model ids in lower case, without the path before them (`vendor/`)."""
+    api: str = ""
+    """Variant of the protocol in which the models are called; "" for the usual one."""
+    without: tuple[str, ...] = ()
+    """Parameters that the models do not have: they are left out and reported."""
+    values: Mapping[str, tuple[str | int, ...]] = {}
+    """Parameter -> its accepted values, of texts in any case."""
+    ranges: Mapping[str, tuple[int, int]] = {}
+    """Parameter -> the least and the largest accepted number."""
+    most_media: Mapping[Medium, int] = {}
+    """Kind of input media -> the largest number of them."""
+    default_seconds: int | None = None
+    """Length of a video whose request states none; None if it is not documented."""
+    source: str
+    as_of: str
+    """Date on which the source was read."""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.models)
+
+    def matches(self, model: str) -> bool:
+        """Return whether the row applies to a model id in lower case, without the path before it."""
+        return self._pattern.fullmatch(model) is not None
+
+
+ROWS = tuple(read_rows("media_models", MediaModel))
+"""Rows of the data file, in its order."""
+
+
+@lru_cache(maxsize=1024)
+def media_model(protocol: str, model: str) -> MediaModel | None:
+    """Return the row of a vendor's model in a protocol; None for a model without rules, whose vendor checks all."""
+    name = model.rpartition("/")[2].lower()
+    return next((row for row in ROWS if row.protocol == protocol and row.matches(name)), None)

@@ -1,0 +1,78 @@
+"""Encoding of submissions for a provider, within the rules that it has for the model: parameters that the model lacks
+are left out and reported, and a value that it does not accept is refused before anything is sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.media_models import MediaModel, Medium, media_model
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
+from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.request_encoding import given
+
+MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
+    pb.VIDEO_MEDIA_KIND_IMAGE: "image",
+    pb.VIDEO_MEDIA_KIND_VIDEO: "video",
+    pb.VIDEO_MEDIA_KIND_AUDIO: "audio",
+}
+NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
+"""Parameters whose false value means the same as their absence, for a model without them."""
+
+
+def encode_submission(protocol: VideoProtocol, submission: Submission) -> ProviderRequest:
+    """Encode a submission in the protocol of its provider, with the report of the parameters that are not sent. Raise
+    UmgError for one that the provider does not accept.
+    """
+    row = media_model(protocol.name, submission.model) or media_model(protocol.name, submission.request.model)
+    if row is None or submission.source is not None:
+        return protocol.encode_create(submission)
+    check_values(submission.request, row)
+    submission, left_out = _without_unknown(submission, row)
+    request = protocol.encode_create(submission)
+    for name in left_out:
+        request.report.drop(f"parameters.{name}")
+    return request
+
+
+def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel) -> None:
+    """Raise UmgError(INVALID_FIELD) for the first value of a request that the rules `row` of its vendor refuse."""
+    parameters, present = request.parameters, given(request.parameters)
+    for name, allowed in row.values.items():
+        if name in present - set(row.without) and not _is_among(value := getattr(parameters, name), allowed):
+            choices = ", ".join(str(choice) for choice in allowed)
+            raise _invalid(name, f"{str(value)[:80]!r} is not one of its values on model {request.model}: {choices}")
+    for name, (least, most) in row.ranges.items():
+        if name in present - set(row.without) and not least <= getattr(parameters, name) <= most:
+            raise _invalid(name, f"it must be between {least} and {most} on model {request.model}")
+    for kind, medium in MEDIA.items():
+        count = sum(item.kind == kind for item in parameters.media)
+        if count > (most := row.most_media.get(medium, count)):
+            raise _invalid("media", f"model {request.model} accepts at most {most} {medium} inputs; send fewer")
+
+
+def _is_among(value: str | int, allowed: Sequence[str | int]) -> bool:
+    if isinstance(value, str):
+        return value.lower() in {str(choice).lower() for choice in allowed}
+    return value in allowed
+
+
+def _invalid(name: str, problem: str) -> UmgError:
+    path = f"parameters.{name}"
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{path}`: {problem}", field=path)
+
+
+def _without_unknown(submission: Submission, row: MediaModel) -> tuple[Submission, list[str]]:
+    """Return the submission without the parameters that its model does not have, and the names of the lost ones."""
+    unknown = sorted(given(submission.request.parameters).intersection(row.without))
+    if not unknown:
+        return submission, []
+    request = pb.CreateVideoTaskRequest()
+    request.CopyFrom(submission.request)
+    lost = list[str]()
+    for name in unknown:
+        if name not in NO_LOSS_IF_FALSE or getattr(request.parameters, name) is not False:
+            lost.append(name)
+        request.parameters.ClearField(name)  # type: ignore[arg-type]  # a name from the descriptor
+    return replace(submission, request=request), lost
