@@ -41,7 +41,11 @@ models:
 OPUS = (15_000_000, 75_000_000)
 
 
-UNUSUAL = {("openai", "gpt-5-image-mini"), ("openrouter", "deepseek-pro-latest")}
+UNUSUAL = {
+    ("cloudflare", "llama-guard-3-8b"),
+    ("openai", "gpt-5-image-mini"),
+    ("openrouter", "deepseek-pro-latest"),
+}
 """Models whose output, or cached input, is not in the usual relation to the input, as the vendor's page has it."""
 
 
