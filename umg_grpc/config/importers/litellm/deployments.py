@@ -131,7 +131,8 @@ class Models:
         base, mode = str(params.peek("api_base") or params.peek("base_url") or ""), str(info.peek("mode") or "")
         if not _is_address(base):
             return "`api_base` is no URL"
-        model = source_model(written, provider, base, mode)
+        base_model = str(info.peek("base_model") or "").rpartition("/")[2]
+        model = source_model(written, provider, base, mode, base_model)
         if isinstance(model, str):
             return model
         if model.alias:

@@ -20,6 +20,7 @@ from umg_grpc.config.importers.litellm.source_facts import (
 )
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
+from umg_grpc.knowledge.model_operations import known_operations
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.vendors import LOCAL_HOSTS
 from umg_grpc.operations import OPERATIONS, SCOPES
@@ -36,18 +37,13 @@ MODES: Mapping[str, str] = {
     "video_generation": "videos",
 }
 """Mode of LiteLLM -> operations that it stands for, by their scope."""
-WORDS = (
-    (re.compile(r"rerank", re.IGNORECASE), "rerank"),
-    (re.compile(r"embed|(?:^|/)(?:bge|e5|gte|uae|all-minilm)-", re.IGNORECASE), "embedding"),
-)
-"""Words in ids of models, by which makers name the kind -> mode, the first one that matches."""
 UNSERVED_MODES: Mapping[str, str] = {
     "completion": "text completions (`/v1/completions`) are not served; use a chat model of the provider",
     "audio_speech": "speech is not served",
     "audio_transcription": "transcription is not served",
     "moderation": "moderation is not served",
     "realtime": "realtime sessions are not served",
-    "batch": "batches are not served; its calls would be served as those of a model of mode chat",
+    "batch": "batches are not served; without this mode its other calls are",
     "ocr": "the reading of documents (`ocr`) is not served",
     "search": "search is not served",
 }
@@ -70,11 +66,11 @@ class SourceModel:
     """Alias of LiteLLM for the newest model of a series, in whose place `model` is; "" for none."""
 
 
-def source_model(written: str, provider: str, base: str, mode: str) -> SourceModel | str:
+def source_model(written: str, provider: str, base: str, mode: str, base_model: str = "") -> SourceModel | str:
     """Return the model that a deployment names, or the reason (a text) why it cannot be converted.
 
     `written`: its id with the prefix; `provider`: value of `custom_llm_provider`; `base`: configured address; `mode`:
-    that of LiteLLM; each "" for none.
+    that of LiteLLM; `base_model`: id of the model behind a name that the account chose; each "" for none.
     """
     row, model = _provider(written, provider, base)
     if VARIABLE.fullmatch(written):
@@ -85,13 +81,15 @@ def source_model(written: str, provider: str, base: str, mode: str) -> SourceMod
         return row.reason
     model, protocol, region = rewritten(row, model)
     alias, model = model, newest_model(row.name, model)
-    if not mode or mode == "completion":
-        mode = known_mode(row.name, model) or _mode_of_presets(row, model) or _mode_of_name(model) or _only_mode(row)
-    if mode not in MODES:
-        return UNSERVED_MODES.get(mode, f"models of the mode {mode} are not served")
-    operation = "" if "*" in model else MODES[mode]
-    protocol = protocol or ("responses" if mode == "responses" else "")
-    return SourceModel(row, model, operation, protocol, region, alias if alias != model else "")
+    stated = mode if mode not in {"", "completion"} else known_mode(row.name, model)
+    if stated and stated not in MODES:
+        return UNSERVED_MODES.get(stated, f"models of the mode {stated} are not served")
+    operation = MODES[stated] if stated else _operation(row, base_model or model)
+    if operation is None:
+        return "it generates no texts, vectors, rankings, images or videos, and other operations are not served"
+    protocol = protocol or ("responses" if stated == "responses" else "")
+    shown = "" if "*" in model else operation
+    return SourceModel(row, model, shown, protocol, region, alias if alias != model else "")
 
 
 def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | None, str]:
@@ -156,27 +154,28 @@ def _by_pattern(model: str) -> str:
     return ""
 
 
-def _mode_of_presets(row: SourceProvider, model: str) -> str:
-    """Return the mode by the family of the pattern of the provider's presets that an id fits; "" if none has one."""
+def _operation(row: SourceProvider, model: str) -> str | None:
+    """Return the scope of the operations of a model whose mode is unknown; None if they are not served."""
+    operations = known_operations(model)
+    if operations is not None:
+        return next((scope for scope in dict.fromkeys(MODES.values()) if operations.intersection(SCOPES[scope])), None)
+    return _operation_of_presets(row, model) or _only_operation(row)
+
+
+def _operation_of_presets(row: SourceProvider, model: str) -> str:
+    """Return the scope by the family of the pattern of the provider's presets that an id fits; "" if none has one."""
     patterns = (each for preset in row.known_presets for each in preset.models if each.family is not None)
     family = next((each.family for each in patterns if fnmatchcase(model, each.upstream)), None)
     if family in VIDEO_FAMILIES:
-        return "video_generation"
-    return "image_generation" if family in IMAGE_FAMILIES else ""
+        return "videos"
+    return "images" if family in IMAGE_FAMILIES else ""
 
 
-def _mode_of_name(model: str) -> str:
-    """Return the mode of an id of another vendor's model, or the one that its words state; "" if it is unknown."""
-    if (known := known_model(model.rpartition("/")[2])) is not None:
-        return known.mode
-    return next((mode for words, mode in WORDS if words.search(model)), "")
-
-
-def _only_mode(row: SourceProvider) -> str:
-    """Return the mode of a model that nothing describes: `chat`, unless the provider serves no texts."""
+def _only_operation(row: SourceProvider) -> str:
+    """Return the scope of a model that nothing describes: texts, unless the provider serves none."""
     protocols = {*row.protocols, *row.compatible, *(each for preset in row.known_presets for each in preset.protocols)}
-    modes = (mode for mode, scope in MODES.items() if protocols_of(scope) & protocols)
-    return "chat" if row.cloud else next(modes, "chat")
+    scopes = (scope for scope in MODES.values() if protocols_of(scope) & protocols)
+    return "generate" if row.cloud else next(scopes, "generate")
 
 
 def protocols_of(operation: str) -> frozenset[str]:
