@@ -1,5 +1,6 @@
 """Files of the pinned package `litellm`, read in its wheel: the package is never installed or imported."""
 
+import re
 import sys
 import zipfile
 from functools import cache
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from scripts.knowledge.packages import LOCK
 from tests.world.sdk.runner import installer, packages
+
+QUOTED = re.compile(rb"[\"']([A-Z][A-Z0-9_]{3,})[\"']")
 
 
 def installed() -> Path:
@@ -28,3 +31,13 @@ def _download(target: Path) -> None:
     for other in target.iterdir():
         if not other.name.startswith("litellm-"):
             other.unlink()
+
+
+@cache
+def quoted_names() -> frozenset[str]:
+    """Return all names in capitals that are texts in the package, among them those of environment variables."""
+    (wheel,) = installed().glob("litellm-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        members = [name for name in archive.namelist() if name.endswith((".py", "providers.json"))]
+        found = (QUOTED.findall(archive.read(name)) for name in members)
+        return frozenset(name.decode() for names in found for name in names)

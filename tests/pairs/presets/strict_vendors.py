@@ -16,6 +16,7 @@ from tests.support.providers.every_operation import CHAT, EMBEDDING, RANKING
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest
 
 TABLE = Path(__file__).with_name("documented_calls.jsonl")
+VARIABLES = TABLE.with_name("variables.jsonl")
 CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
@@ -54,6 +55,18 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def documented() -> Mapping[str, DocumentedCalls]:
     """Return the rows of the table by the preset."""
     return {row.preset: row for row in (decode(line, type=DocumentedCalls) for line in TABLE.read_text().splitlines())}
+
+
+class SourcedVariable(Struct, frozen=True, forbid_unknown_fields=True):
+    """Environment variable of a key that LiteLLM does not read."""
+
+    name: str
+    source: str
+
+
+@cache
+def sourced_variables() -> tuple[SourcedVariable, ...]:
+    return tuple(decode(line, type=SourcedVariable) for line in VARIABLES.read_text().splitlines())
 
 
 MESSAGE: Json = {

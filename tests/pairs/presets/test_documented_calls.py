@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from tests.pairs.presets.strict_vendors import MESSAGE, DocumentedCalls, StrictVendors, documented
+from tests.pairs.presets.strict_vendors import MESSAGE, DocumentedCalls, StrictVendors, documented, sourced_variables
 from tests.support.gateways import Running, running
-from tests.support.litellm_wheel import text_of
+from tests.support.litellm_wheel import quoted_names, text_of
 from tests.support.providers.server import serve_provider
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
@@ -142,3 +142,9 @@ async def test_claude_code_is_answered_in_its_own_format_by_each_provider_that_h
 def test_a_documented_call_is_confirmed_by_the_text_of_another_gateway(row: DocumentedCalls) -> None:
     for member, text in row.litellm:
         assert text in text_of(member)
+
+
+def test_each_variable_of_a_key_is_one_of_another_gateway_or_has_a_source() -> None:
+    variables = {name for preset in PROVIDERS.values() for names in preset.keys for name in names.split(":")}
+    assert variables <= {*quoted_names(), *(row.name for row in sourced_variables())}
+    assert all(row.source for row in sourced_variables())
