@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from umg_conformance.grpc_calls import channel_to
 
 from tests.support.gateways import KEY, SANDBOX, running
 from tests.support.processes import run
@@ -47,7 +48,11 @@ async def test_a_gateway_on_this_machine_is_called_over_grpc_without_a_proxy(
     async with running(SANDBOX, tmp_path) as made:
         target = GrpcTarget(made.grpc, KEY, tls=False, authorities=None)
         async with target.opened() as channel:
+            async with channel_to(made.grpc, tls=False) as of_kit:
+                stub = rpc.ModelServiceStub(of_kit)
+                listed = await stub.ListModels(pb.ListModelsRequest(), metadata=target.credentials)
             models = await rpc.ModelServiceStub(channel).ListModels(pb.ListModelsRequest(), metadata=target.credentials)
+    assert models == listed
     assert models.models
 
 

@@ -14,16 +14,17 @@ from umg_conformance.grpc_messages import encoded
 from umg_conformance.http_calls import WRONG_KEY, UnreachableError
 from umg_conformance.schema import POOL
 
-RECEIVED = (("grpc.max_receive_message_length", -1),)
+OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0))
+"""Options of channels: messages of any size, and no proxy, as for the calls over HTTP."""
 DETAILS = "grpc-status-details-bin"
 Metadata = Sequence[tuple[str, str | bytes]]
 
 
 def channel_to(address: str, *, tls: bool) -> grpc.aio.Channel:
-    """Return a gRPC channel to an address, on which messages of any size can be received."""
+    """Return a gRPC channel to an address."""
     if tls:
-        return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(), options=RECEIVED)
-    return grpc.aio.insecure_channel(address, options=RECEIVED)
+        return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(), options=OPTIONS)
+    return grpc.aio.insecure_channel(address, options=OPTIONS)
 
 
 class GrpcCaller:
