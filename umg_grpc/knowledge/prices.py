@@ -1,5 +1,6 @@
 """Prices of a model, and the cost of a call by them, in integers of micro-credits; only the total is rounded, up."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -111,6 +112,18 @@ class Rates:
     """Prices by the rates that apply, computed once for each combination."""
 
 
+VIDEOS = frozenset({VIDEO, VIDEO_SECOND})
+TIER_PIXELS = {
+    "480p": 832 * 480,
+    "720p": 1280 * 720,
+    "768p": 1366 * 768,
+    "1080p": 1920 * 1080,
+    "2k": 2560 * 1440,
+    "4k": 3840 * 2160,
+}
+"""Resolution of videos, on which prices depend -> the pixels of its widescreen size, about as many as of the others."""
+SAME_TIER = math.log(1.3)
+"""Largest distance, between logarithms of pixels, of a size that has the price of a resolution."""
 TOKENS = frozenset({*FALLBACKS, INPUT, OUTPUT})
 """Units of which prices are stated for a million, and to which the percentage of a rate applies."""
 
@@ -160,11 +173,25 @@ class Prices:
 def _fallbacks(item: Variant) -> Iterator[Item]:
     """Yield the items whose price a variant without one of its own has, the first that has one."""
     parts = item.quality.split("+")
-    for size in dict.fromkeys((item.size, "")):
+    tiers = _tiers_of(item.size) if item.unit in VIDEOS else ()
+    for size in dict.fromkeys((item.size, *tiers, "")):
         for quality in (item.quality, *parts):
             yield Variant(item.unit, size, quality)
         yield Variant(item.unit, size, "")
     yield item.unit
+
+
+def _tiers_of(size: str) -> Iterator[str]:
+    """Yield the resolutions that have about as many pixels as a size (`1280x720`), the nearest first; none for another
+    text.
+    """
+    width, _, height = size.partition("x")
+    if not (width.isdecimal() and height.isdecimal()) or len(size) > 11 or not (pixels := int(width) * int(height)):
+        return
+    distances = {tier: abs(math.log(pixels / known)) for tier, known in TIER_PIXELS.items()}
+    for tier in sorted(distances, key=distances.__getitem__):
+        if distances[tier] < SAME_TIER:
+            yield tier
 
 
 FREE = Prices()

@@ -50,10 +50,12 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
     """Return the cost in micro-credits of a task that has succeeded. `stored`: result of `stored_prices` at its
-    submission. Tokens that the provider does not report are estimated if nothing else has a price.
+    submission. Seconds of input video that the provider bills cost as much as those of the output. Tokens that it does
+    not report are estimated if nothing else has a price.
     """
     prices = price_list(pb.Model.FromString(stored).prices)
-    quantities = dict(video_quantities(usage.video_count, usage.output_seconds, *_variant(parameters)))
+    billed = usage.output_seconds + usage.input_seconds
+    quantities = dict(video_quantities(usage.video_count, billed, *_variant(parameters)))
     if usage.total_tokens:
         quantities[OUTPUT] = usage.total_tokens
     elif not {VIDEO, VIDEO_SECOND} & prices.micro_credits.keys():  # the provider reports no tokens, and only they cost
