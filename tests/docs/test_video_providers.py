@@ -9,11 +9,13 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import submission
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.knowledge.task_words import SHARED, WORDS
+from umg_grpc.knowledge.video_places import video_places
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
+from umg_grpc.wire.video.providers.vid_c_requests import accepted_media
 from umg_grpc.wire.video.providers.vid_e_requests import is_new
 from umg_grpc.wire.video.providers.vid_g_protocol import is_v1
 
@@ -100,6 +102,16 @@ def section_only(title: str, *, last: bool) -> str:
     tables = re.split(r"\n\n", section(PAGE, title))
     table = [part for part in tables if part.startswith("|")][-1 if last else 0]
     return f"\n## Table\n{table}\n"
+
+
+def test_the_places_of_each_model_are_those_of_the_page() -> None:
+    sizes = {"pixels": "in pixels", "tier": "by tier, ratio of the image"}
+    for cells in rows(PAGE, "Models of `vidC`"):
+        for model in quoted(cells[0]):
+            places = video_places("vidC", model)
+            assert cells[1].strip() in (accepted_media(places), "none" if not places.media else "")
+            assert cells[2].strip() == ("by tier and ratio" if places.ratio else sizes[places.size])
+            assert cells[3].strip() == places.sound
 
 
 def test_the_models_of_both_apis_are_those_of_the_page() -> None:

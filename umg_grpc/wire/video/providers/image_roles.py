@@ -24,9 +24,10 @@ class Inputs:
     audio: list[Numbered] = field(default_factory=list)
 
 
-def inputs_of(submission: Submission, *, pairs: bool = False) -> Inputs:
+def inputs_of(submission: Submission, *, pairs: bool = False, references: bool = False) -> Inputs:
     """Return the media of a submission by kind and role. An image without a role is the first frame if it is the only
-    one, otherwise a reference. With `pairs`, two images without roles are the first and the last frame.
+    one, otherwise a reference. With `pairs`, two images without roles are the first and the last frame; with
+    `references`, every image without a role is a reference.
     """
     found = Inputs()
     plain: list[Numbered] = []
@@ -46,7 +47,9 @@ def inputs_of(submission: Submission, *, pairs: bool = False) -> Inputs:
             found.masks.append(numbered)
         else:
             plain.append(numbered)
-    if len(plain) == 1 and found.first is None and not found.references:
+    if references:
+        found.references += plain
+    elif len(plain) == 1 and found.first is None and not found.references:
         found.first = plain[0]
     elif len(plain) == 2 and pairs and found.first is None and found.last is None and not found.references:
         found.first, found.last = plain

@@ -1,5 +1,6 @@
 """Codec of the protocol `vidC`."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -98,6 +99,44 @@ def test_the_states_of_a_task() -> None:
     assert gone.error is not None
     assert (gone.error.code, gone.error.status_code) == ("task_expired", 504)
     assert not status({"task_status": "SUCCEEDED"}).results
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Member `usage` of a finished task, and the seconds in it."""
+
+    id: str
+    usage: dict[str, Any]
+    output_seconds: int
+    input_seconds: int | None = None
+
+
+USAGES = [
+    Usage("Wan 2.5", {"duration": 5, "video_count": 1, "SR": 720}, 5),
+    Usage("Wan 2.1", {"video_duration": 5, "video_ratio": "1280*720", "video_count": 1}, 5),
+    Usage("Wan 2.7 with an input video", {"duration": 9, "output_video_duration": 5, "SR": 720}, 5, 4),
+    Usage(
+        "Wan 3.0",
+        {"duration": 12.3, "output_video_duration": 7.2, "input_video_duration": 5.1, "fps": 24, "ratio": "16:9"},
+        8,
+        6,
+    ),
+    Usage("Wan 3.0 without an input", {"duration": 7, "output_video_duration": 7, "input_video_duration": 0}, 7, 0),
+    Usage("the input alone", {"duration": 12, "input_video_duration": 5}, 7, 5),
+]
+
+
+@pytest.mark.parametrize("case", USAGES, ids=lambda case: case.id)
+def test_seconds_of_the_output_and_of_billed_inputs_are_apart(case: Usage) -> None:
+    done = status({"task_status": "SUCCEEDED", "video_url": "https://x/a.mp4"}, usage=case.usage)
+    assert done.usage == pb.VideoUsage(
+        video_count=1, output_seconds=case.output_seconds, input_seconds=case.input_seconds
+    )
+
+
+def test_a_result_has_the_size_that_the_provider_states() -> None:
+    [result] = status({"task_status": "SUCCEEDED", "video_url": "https://x/a.mp4"}, usage={"size": "1280*720"}).results
+    assert (result.width, result.height) == (1280, 720)
 
 
 @pytest.mark.parametrize(
