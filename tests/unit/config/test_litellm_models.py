@@ -121,7 +121,7 @@ REFUSED = [
     Refused("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
     Refused("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
     Refused("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
-    Refused("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it generates no texts, vectors, rankings, images or videos, and other operations are not served"),
+    Refused("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts by chat, embeddings, rankings, images, videos"),
     Refused("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
     Refused("no model", {"model": "groq/"}, "`groq/` names no model"),
     Refused("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),

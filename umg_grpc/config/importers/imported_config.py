@@ -72,7 +72,7 @@ class ImportedConfig:
         """Return the text of the config file, which lists the lost settings in comments."""
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
-            lines += ["#", "# Not converted, since there is no counterpart:", *map(_as_item, self.lost)]
+            lines += ["#", "# Not converted, each with the reason or the remedy:", *map(_as_item, self.lost)]
         lines.append("channels:" if self.channels else "channels: []")
         for channel in self.channels:
             lines += [f"  # {_one_line(comment)}" for comment in channel.comments]

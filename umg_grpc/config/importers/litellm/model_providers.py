@@ -86,7 +86,7 @@ def source_model(written: str, provider: str, base: str, mode: str, base_model: 
         return UNSERVED_MODES.get(stated, f"models of the mode {stated} are not served")
     operation = MODES[stated] if stated else _operation(row, base_model or model)
     if operation is None:
-        return "it generates no texts, vectors, rankings, images or videos, and other operations are not served"
+        return "it has no operation that is served: texts by chat, embeddings, rankings, images, videos"
     protocol = protocol or ("responses" if stated == "responses" else "")
     shown = "" if "*" in model else operation
     return SourceModel(row, model, shown, protocol, region, alias if alias != model else "")
