@@ -8,15 +8,24 @@ from dataclasses import replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.media_models import MediaModel, Medium, media_model
 from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.request_encoding import given
+from umg_grpc.wire.video.providers.request_encoding import extra_fields, given
 
 MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio",
 }
+VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
+    pb.VIDEO_ENTRY_D: ("vidD", "umg_video"),
+    pb.VIDEO_ENTRY_E_V1: ("vidE", "umg_video"),
+    pb.VIDEO_ENTRY_E_3: ("vidE", "umg_video"),
+    pb.VIDEO_ENTRY_F: ("vidF", "umg_video"),
+    pb.VIDEO_ENTRY_G: ("vidG", "umg_video"),
+}
+"""Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
 """Parameters whose false value means the same as their absence, for a model without them."""
 
@@ -26,12 +35,13 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
     UmgError for one that the provider does not accept.
     """
     row = media_model(protocol.name, submission.model) or media_model(protocol.name, submission.request.model)
-    if row is None or submission.source is not None:
-        return protocol.encode_create(submission)
-    check_values(submission.request, row)
-    submission, left_out = _without_unknown(submission, row)
+    left_out = list[str]()
+    if row is not None and submission.source is None:
+        check_values(submission.request, row)
+        submission, left_out = _without_unknown(submission, row)
+    submission, foreign = _without_foreign(submission, protocol.name)
     request = protocol.encode_create(submission)
-    for name in left_out:
+    for name in (*left_out, *foreign):
         request.report.drop(f"parameters.{name}")
     return request
 
@@ -61,6 +71,19 @@ def _is_among(value: str | int, allowed: Sequence[str | int]) -> bool:
 def _invalid(name: str, problem: str) -> UmgError:
     path = f"parameters.{name}"
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{path}`: {problem}", field=path)
+
+
+def _without_foreign(submission: Submission, protocol: str) -> tuple[Submission, list[str]]:
+    """Return the submission without the additional fields of another vendor's API, and their names. The fields without
+    a name in the schema that a vendor's own entry has are those of its vendor.
+    """
+    text, own = submission.request.parameters.extra_json, VENDORS.get(submission.request.entry, ())
+    if not text or not own or protocol in own:
+        return submission, []
+    request = pb.CreateVideoTaskRequest()
+    request.CopyFrom(submission.request)
+    request.parameters.extra_json = ""
+    return replace(submission, request=request), [f"extra_json.{name}" for name in extra_fields(submission, Report())]
 
 
 def _without_unknown(submission: Submission, row: MediaModel) -> tuple[Submission, list[str]]:

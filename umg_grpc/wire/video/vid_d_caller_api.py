@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, is_present, parse
@@ -33,6 +34,8 @@ FIELDS = {
     "camera_fixed": Member("camera_fixed", bool),
     "frames": Member("frames", WholeNumber),
 }
+MODEL_DECIDES = b"-1"
+"""Duration by which a vendor's model selects the length; the documented models have none."""
 STATES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
@@ -53,10 +56,12 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
     model = given.given.get("model")
     if model is None or not is_present(model) or not parse(str, model, "model").strip():
         raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "model is required", field="model")
-    given.model()
+    is_neutral = video_family(given.model()) != ""
+    if not is_neutral and (chosen := given.members.get("duration")) is not None and bytes(chosen) == MODEL_DECIDES:
+        given.keep({"duration": given.members.pop("duration")})
     if (content := given.take("content")) is not None:
         read_content(given, content, "content", ROLES_D)
-    given.read(FIELDS)
+    given.read(FIELDS if is_neutral else FIELDS | {"size": Member("size", str)})
     given.callback(given.take("callback_url"), "callback_url")
     return given.finish({"parameters.prompt": "content", "parameters.media": "content"})
 

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject, any_value
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
@@ -18,6 +18,7 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Pr
 from umg_grpc.wire.video.providers.content_items import content_items
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.request_encoding import (
+    RATIOS,
     add_missing,
     extra_fields,
     get_request,
@@ -25,6 +26,8 @@ from umg_grpc.wire.video.providers.request_encoding import (
     is_sent,
     json_request,
     path_id,
+    pixels,
+    ratio_of,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import Text, error_of, number, read, read_or, time_of, unknown_task
@@ -47,7 +50,10 @@ NAMES = {
 """Canonical parameter -> field of the body. A set field is sent even if it is false, since the provider makes sound
 by default.
 """
-FIELDS = frozenset({"prompt", "watermark", "frames_per_second", *NAMES})
+FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", *NAMES})
+RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
+"""(pixels of a frame, resolution of the smaller frames): bounds between the sizes of @ai-sdk/bytedance 1.0.29."""
+LARGEST = "4k"
 NO_AUDIO = "-noAudio"
 """Suffix of a public model id that means videos without sound; it is removed, and the sound switched off."""
 MAX_BATCH = 20
@@ -84,14 +90,39 @@ def encode_create(submission: Submission) -> ProviderRequest:
     for name, field in NAMES.items():
         if name in present:
             body[field] = getattr(parameters, name)
+    extra = extra_fields(submission, report)
+    _add_size(body, parameters.size or any_text(extra.pop("size", None)), report)
     if parameters.frames:
         body.pop("duration", None)  # frames take precedence
     if any(each.endswith(NO_AUDIO) for each in (submission.model, submission.request.model)):
         body["generate_audio"] = False
     if submission.callback_url:
         body["callback_url"] = submission.callback_url
-    add_missing(body, extra_fields(submission, report))
+    add_missing(body, extra)
     return json_request(PATH, body, report)
+
+
+def _add_size(body: JsonObject, size: str, report: Report) -> None:
+    """Add the resolution and the ratio of a size in pixels to a body, unless it has them, in place. `report`: receives
+    a size that cannot be sent, or is not sent exactly.
+    """
+    if not size:
+        return
+    found, ratio = pixels(size), ratio_of(size)
+    if found is None or ratio is None:
+        report.drop("parameters.size")
+        return
+    frame = found[0] * found[1]
+    resolution = next((name for most, name in RESOLUTIONS if frame <= most), LARGEST)
+    sent = f"{body.setdefault('resolution', resolution)} {body.setdefault('ratio', ratio)}"
+    if sent != f"{min(found)}p {ratio}" or found[0] * RATIOS[ratio][1] != found[1] * RATIOS[ratio][0]:
+        report.drop("parameters.size", sent)
+
+
+def any_text(raw: Raw | None) -> str:
+    """Return a JSON string; "" for None and for another value."""
+    value = None if raw is None else any_value(raw)
+    return value if isinstance(value, str) else ""
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
