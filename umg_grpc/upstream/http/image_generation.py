@@ -25,6 +25,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageStreamDecoder
 from umg_grpc.wire.images.providers.response_decoding import add_result
 from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure
+from umg_grpc.wire.images.vendor_values import check_values
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
@@ -70,6 +71,7 @@ class HttpImages:
         again with the images when it is sent. Raise UmgError for a request that the channel cannot express.
         """
         parts, protocol = self._parts, self._parts.protocol
+        check_values(protocol.name, model, request)
         urls = list(addresses(request))
         for place in urls:
             parts.fetcher.check(place.image.url, field=place.path)

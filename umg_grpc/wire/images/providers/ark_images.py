@@ -10,8 +10,9 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, any_value
+from umg_grpc.wire.core.json import ABSENT, JsonObject, any_value, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
@@ -34,11 +35,26 @@ from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
+NAME = "ark_images"
 SUPPORTED = frozenset(
-    {"size", "seed", "guidance_scale", "watermark", "optimize_prompt_mode"}
+    {"size", "seed", "guidance_scale", "watermark", "optimize_prompt_mode", "output_mime_type"}
     | {"sequential_image_generation", "max_sequential_images"}
 )
 GROUPS = "sequential_image_generation"
+OPTIMIZATION = "optimize_prompt_options"
+
+
+class OwnMembers(Struct):
+    """Members of a caller's body, or of `extra_json`, which only this protocol has."""
+
+    tools: Raw = ABSENT
+    layer_decomposition: Raw = ABSENT
+    optimize_prompt: Raw = ABSENT
+    optimize_prompt_options: dict[str, Raw] | None = None
+
+
+OWN_PATHS = frozenset({"tools", "layer_decomposition", "optimize_prompt", f"{OPTIMIZATION}.thinking"})
+"""Paths of the members in a body; no canonical field has their values."""
 
 
 def encode_request(
@@ -59,8 +75,9 @@ def encode_request(
     fields: JsonObject = {"model": model, "prompt": flat.prompt}
     if binds or request.HasField("watermark"):
         fields["watermark"] = request.watermark
-    supported = SUPPORTED
-    if row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:
+    known = media_model(NAME, model)
+    supported = SUPPORTED - set(known.without if known is not None else ())
+    if binds and row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:
         supported -= {"seed"}  # the 4.x models have none (reference, 10)
     report_others(request, supported, notes, report)
     wants_bytes = request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -69,21 +86,53 @@ def encode_request(
         fields["size"] = size_with("x", request.size)
     elif row is not None and row.default_size:
         fields["size"] = row.default_size
-    add_set(fields, request, {"seed": "seed"} if "seed" in supported else {})
-    add_set(fields, request, {"guidance_scale": "guidance_scale"})
-    if is_grouped(request):
-        fields[GROUPS] = "auto"
-        fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}
-    elif request.sequential_image_generation or (binds and row is not None and GROUPS in row.fields):
-        fields[GROUPS] = "disabled"
+    add_set(fields, request, {name: name for name in ("seed", "guidance_scale") if name in supported})
+    if GROUPS in supported:
+        _add_group(fields, request, states_none=binds and row is not None and GROUPS in row.fields)
     if request.HasField("optimize_prompt_mode"):
-        fields["optimize_prompt_options"] = {"mode": request.optimize_prompt_mode}
+        fields[OPTIMIZATION] = {"mode": request.optimize_prompt_mode}
+    if request.HasField("output_mime_type"):
+        fields["output_format"] = request.output_mime_type.removeprefix("image/")
+    _add_own_members(fields, request, notes, report)
     if flat.images:
         images = [as_url(placed) for placed in flat.images]
         fields["image"] = images[0] if len(images) == 1 else images
     if stream:
         fields["stream"] = True
     return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+
+
+def _add_group(fields: JsonObject, request: pb.GenerateImageRequest, *, states_none: bool) -> None:
+    """Add the members for a group of related images to a body, in place. `states_none`: whether to state that none is
+    made if the request states nothing.
+    """
+    if is_grouped(request):
+        fields[GROUPS] = "auto"
+        fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}
+    elif request.sequential_image_generation or states_none:
+        fields[GROUPS] = "disabled"
+
+
+def _add_own_members(fields: JsonObject, request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> None:
+    """Add the members that only this protocol has to a body, in place, and remove them from the report."""
+    stated = request.extra_json.encode()
+    if not stated and not OWN_PATHS.isdisjoint(notes.uncarried):
+        stated = request.source.body
+    if not stated:
+        return
+    try:
+        own = msgspec.json.decode(stated, type=OwnMembers)
+    except (ValueError, RecursionError):
+        return  # of another form: it stays reported
+    for name in ("tools", "layer_decomposition", "optimize_prompt"):
+        if is_present(value := getattr(own, name)):
+            fields[name] = value
+            report.forget(name)
+    if own.optimize_prompt_options and (thinking := own.optimize_prompt_options.get("thinking")) is not None:
+        mode = {"mode": request.optimize_prompt_mode} if request.HasField("optimize_prompt_mode") else {}
+        fields[OPTIMIZATION] = {**mode, "thinking": thinking}
+        report.forget(f"{OPTIMIZATION}.thinking")
+        report.forget(OPTIMIZATION)
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
@@ -246,7 +295,7 @@ class ArkStreamDecoder(EventDecoder):
 
 
 ARK_IMAGES = ImageProtocol(
-    name="ark_images",
+    name=NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,
