@@ -60,7 +60,7 @@ def _rows(target: Target) -> Iterator[tuple[str, ...]]:
     formats: dict[tuple[str, str, Cells], list[str]] = {}
     for protocol, quirks in target.quirks.by_protocol.items():
         written, certain = set_names(target.channel.quirks), set_names(target.quirks.certain[protocol])
-        sources = list(quirk_sources(target.model, target.family, target.channel.base_url, protocol))
+        sources = list(quirk_sources(target.model, target.family, target.channel.address(protocol), protocol))
         for name in sorted(set_names(quirks) - OWN_SETTINGS):
             value = getattr(quirks, name)
             source = _source(sources, name, value)
@@ -74,13 +74,18 @@ def _rows(target: Target) -> Iterator[tuple[str, ...]]:
 
 def _members_of_vectors(target: Target) -> Iterator[tuple[str, ...]]:
     """Yield the rows about members of embeddings and rerank requests that the vendor names differently or refuses."""
-    dialects = dialects_at(target.channel.base_url)
     for protocol in target.channel.protocols:
+        dialects = dialects_at(target.channel.address(protocol))
         if (dialect := dialect_of(dialects, target.model, protocol)) is None:
             continue
         refused = {name: ", ".join(values) or "any" for name, values in dialect.leaves_out.items()}
         tasks = dialect.task.values if dialect.task else {}
-        values = {"renames": dialect.renames, "leaves_out": refused, "task_types": tasks}
+        values: dict[str, object] = {
+            "path": dialect.path,
+            "renames": dialect.renames,
+            "leaves_out": refused,
+            "task_types": tasks,
+        }
         if dialect.only_dimensions:
             values["dimensions"] = {"only": str(dialect.only_dimensions)}
         for name, value in values.items():

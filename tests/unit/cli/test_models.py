@@ -159,6 +159,7 @@ channels:
 - {name: relay, protocols: [chat], base_url: "http://127.0.0.1:1", models: [{id: old, upstream: anthropic/claude-sonnet-4.5}]}
 - {name: vectors, provider: voyage, api_key: x, models: [voyage-4-large]}
 - {name: only, provider: mistral, api_key: x, models: [mistral-embed]}
+- {name: ranks, provider: dashscope, api_key: x, models: [qwen3-rerank]}
 aliases: {best: opus}
 """
 
@@ -210,6 +211,12 @@ RESTRICTED = [
         "mistral-embed",
         "restrictions of mistral-embed at only (mistral; as mistral-embed)",
         ("dimensions|{only: 1024}|embeddings|provider|yes",),
+    ),
+    Restricted(
+        "a model that ranks at another path",
+        "qwen3-rerank",
+        "restrictions of qwen3-rerank at ranks (dashscope; as qwen3-rerank",
+        ("path|/reranks|rerank|provider|yes",),
     ),
     Restricted(
         "a model at an unknown vendor",
