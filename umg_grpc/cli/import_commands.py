@@ -57,5 +57,7 @@ def _convert(file: Path, output: Path | None, convert: "Callable[[str], Imported
         raise typer.Exit(2) from None
     for note in made.lost:
         print(f"not converted: {note}", file=sys.stderr)
-    models = sum(len(channel.models) for channel in made.channels)
-    print(f"channels: {len(made.channels)}, models: {models}; check the file with `umg check`", file=sys.stderr)
+    used = made.used_channels
+    models = sum(len(channel.models) for channel in used)
+    disabled = f", disabled channels: {len(made.channels) - len(used)}" if len(made.channels) > len(used) else ""
+    print(f"channels: {len(used)}, models: {models}{disabled}; check the file with `umg check`", file=sys.stderr)

@@ -46,18 +46,20 @@ def checked(made: ImportedConfig) -> ImportedConfig:
     """Remove the values of a converted config that the config file does not take, list them with the settings that were
     not converted, and return the config.
 
-    Raise ValueError with this list if no channel is left.
+    Raise ValueError with this list if no channel is left, and for disabled channels alone.
     """
     while True:
         if not made.channels:
             listed = "".join(f"\n- {note}" for note in made.lost)
             raise ValueError(f"expected a model that can be converted; not converted:{listed or ' nothing else'}")
         try:
-            parse(made.text(), FILENAME, Variables(made))
+            parse(made.text(enabled=True), FILENAME, Variables(made))
         except ConfigError as error:
             _remove_all(made, error.problems)
-        else:
-            return made
+            continue
+        if not made.used_channels:
+            raise ValueError("expected a channel in use; all that can be converted are disabled")
+        return made
 
 
 def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:

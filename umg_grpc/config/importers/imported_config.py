@@ -22,17 +22,31 @@ class ImportedChannel:
     keys: dict[str, object]
     """Keys besides `name` and `models`, in the order in which they are written."""
     models: list[dict[str, str]] = field(default_factory=list)
-    """Models with `id` and, if it differs, `upstream`."""
+    """Models with `id` and, if it differs, `upstream`, and `family` if it is stated."""
     comments: list[str] = field(default_factory=list)
+    disabled: str = ""
+    """Reason why the other gateway does not use the channel, which is then written as a comment; "" for a channel in
+    use.
+    """
 
-    def add(self, public: str, upstream: str) -> bool:
-        """Add a model by its public and upstream id. Return False if the channel already has a model with this public
-        id.
+    def add(self, public: str, upstream: str, family: str = "") -> bool:
+        """Add a model by its public and upstream id, with its family ("" for none stated). Return False if the channel
+        already has a model with this public id.
         """
         if any(model["id"] == public for model in self.models):
             return False
-        self.models.append({"id": public} if public == upstream else {"id": public, "upstream": upstream})
+        upstreams = {} if public == upstream else {"upstream": upstream}
+        self.models.append({"id": public, **upstreams, **({"family": family} if family else {})})
         return True
+
+    def lines(self) -> list[str]:
+        """Return the lines of the channel in the text of the config file, without its comments."""
+        lines = [f"  - name: {written(self.name)}"]
+        lines += [f"    {key}: {written(value)}" for key, value in self.keys.items()]
+        if self.models:
+            lines.append("    models:")
+            lines += [f"      - {written(_short(model))}" for model in self.models]
+        return lines
 
 
 @dataclass
@@ -68,19 +82,26 @@ class ImportedConfig:
         if note not in self.lost:
             self.lost.append(note)
 
-    def text(self) -> str:
-        """Return the text of the config file, which lists the lost settings in comments."""
+    @property
+    def used_channels(self) -> list[ImportedChannel]:
+        """Channels that the other gateway uses."""
+        return [channel for channel in self.channels if not channel.disabled]
+
+    def text(self, *, enabled: bool = False) -> str:
+        """Return the text of the config file, which lists the lost settings in comments, and has disabled channels in
+        comments, too, unless all are `enabled`.
+        """
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
             lines += ["#", "# Not converted, each with the reason or the remedy:", *map(_as_item, self.lost)]
-        lines.append("channels:" if self.channels else "channels: []")
+        lines.append("channels:" if enabled or self.used_channels else "channels: []")
         for channel in self.channels:
             lines += [f"  # {_one_line(comment)}" for comment in channel.comments]
-            lines.append(f"  - name: {written(channel.name)}")
-            lines += [f"    {key}: {written(value)}" for key, value in channel.keys.items()]
-            if channel.models:
-                lines.append("    models:")
-                lines += [f"      - {written(_short(model))}" for model in channel.models]
+            if channel.disabled and not enabled:
+                lines.append(f"  # {channel.disabled}; to use it, remove the `# ` of its lines")
+                lines += [f"  # {line[2:]}" for line in channel.lines()]
+            else:
+                lines += channel.lines()
         for key, value in self.sections.items():
             if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
                 lines.append(f"{key}:")
@@ -95,7 +116,7 @@ def _as_item(note: str) -> str:
 
 
 def _short(model: Mapping[str, str]) -> object:
-    return model if "upstream" in model else model["id"]
+    return model if len(model) > 1 else model["id"]
 
 
 def _one_line(text: str) -> str:
