@@ -1,0 +1,140 @@
+"""Facts about new-api, as rows with their sources: its types of channels, the models that it treats in its own way,
+and its settings without a counterpart.
+"""
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.model_operations import known_operations, operations_named
+from umg_grpc.v1 import pb
+
+Kind = Literal["", "azure", "cloudflare", "custom", "pair", "baidu_v2", "aws", "vertex"]
+
+
+class ChannelType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Type of channels of new-api: presets at its own address, protocols at others, or the reason why it has no
+    counterpart.
+    """
+
+    type: int
+    name: str
+    kind: Kind = ""
+    """Form of the key and the address; "" for a plain key at a plain address."""
+    base_url: str = ""
+    """Address of a channel that states none; "" for types without one."""
+    present: str = ""
+    """Address in place of `base_url`, which its provider has replaced; "" for the same."""
+    presets: tuple[str, ...] = ()
+    """Presets at `base_url`; the first one that serves a model applies."""
+    platforms: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Other address of the provider -> presets there."""
+    plans: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """Word in place of an address -> addresses by protocol."""
+    paths: Mapping[str, str] = MappingProxyType({})
+    """Protocol -> path that new-api adds to the address, for addresses without a preset."""
+    auth: Mapping[str, str] | None = None
+    """Way of sending the key at addresses without a preset; None is that of the first preset or of the protocol."""
+    needs_base_url: bool = False
+    needs_key: bool = True
+    comment: str = ""
+    """Comment on each converted channel at `base_url`."""
+    reason: str = ""
+    """Reason why it has no counterpart; "" for a type that has one."""
+    source: str
+    as_of: str
+
+
+class ModelRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models that new-api treats in a way of its own, or whose operations only its lists show."""
+
+    pattern: str
+    """Regular expression of the whole id, in any case."""
+    types: tuple[int, ...] = ()
+    """Types of channels for which the row holds; empty for all."""
+    operations: tuple[str, ...] = ()
+    """Names of the operations in `umg.v1`, in lower case; empty for ones that are not served."""
+    reason: str = ""
+    """Reason why these models are not converted; "" for others."""
+    source: str
+    as_of: str
+
+
+class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Id of a model at Amazon Bedrock for an id of its maker, as new-api replaces it."""
+
+    model: str
+    upstream: str
+    regions: tuple[str, ...]
+    """Beginnings of regions in which the id has a prefix for all regions of the continent."""
+    source: str
+    as_of: str
+
+
+class SettingRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Properties of a channel without a counterpart, with the reason."""
+
+    place: str
+    """Column with a mapping of settings; "" for the columns themselves."""
+    keys: tuple[str, ...]
+    """Names of properties, or patterns of names with `*`."""
+    reason: str
+    """Reason; "" for a property without an effect on calls, which is not listed."""
+    source: str
+    as_of: str
+
+
+@cache
+def channel_types() -> Mapping[int, ChannelType]:
+    """Return the types of channels by number."""
+    return {row.type: row for row in read_rows("new_api_types", ChannelType)}
+
+
+@cache
+def model_rows() -> tuple[ModelRow, ...]:
+    """Return the rows about models."""
+    return tuple(read_rows("new_api_models", ModelRow))
+
+
+@cache
+def bedrock_models() -> Mapping[str, BedrockModel]:
+    """Return the models at Amazon Bedrock by the id of their maker."""
+    return {row.model: row for row in read_rows("new_api_bedrock", BedrockModel)}
+
+
+@cache
+def setting_rows() -> tuple[SettingRow, ...]:
+    """Return all rows of properties without a counterpart."""
+    return tuple(read_rows("new_api_settings", SettingRow))
+
+
+def reason_of(place: str, key: str) -> str:
+    """Return the reason why a property is not converted, that of the first row with its place and key; "" for a
+    property without an effect on calls.
+    """
+    return next(
+        row.reason
+        for row in setting_rows()
+        if row.place == place and any(fnmatchcase(key, pattern) for pattern in row.keys)
+    )
+
+
+def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueType] | str":
+    """Return the operations of a model of a channel of the type `kind`, or the reason (a text) why it has none here."""
+    for row in model_rows():
+        if (not row.types or kind in row.types) and re.fullmatch(row.pattern, model, re.IGNORECASE):
+            if row.reason:
+                return row.reason
+            return operations_named(row.operations) or UNSERVED
+    found = known_operations(model)
+    return TEXTS if found is None else found or UNSERVED
+
+
+TEXTS = operations_named(["generate"])
+UNSERVED = "its operation (speech, transcription, moderation, realtime or text completions) is not served"
