@@ -13,7 +13,6 @@ EDITED_IMAGES = "a call to make images reaches models that only edit them, for a
 ERROR_BODIES = "the table of the formats whose errors have a body or a status of their own"
 FACTORY = "the factory that builds its parts"
 HELP = "the help of a command, which loads no schema"
-IMPORTED_CHANNEL = "the protocols of a converted channel"
 INTERFACE = "the interface of its upstreams"
 KIND_HEADING = "the heading of a kind of providers"
 LITELLM = "words of LiteLLM's files"
@@ -108,7 +107,6 @@ OPERATION_WORDS = (
             "umg_grpc/config/built_in_config.py": MODEL_IDS,
             "umg_grpc/config/file_sections.py": CONFIG_FIELD,
             "umg_grpc/config/importers/litellm": LITELLM,
-            "umg_grpc/config/importers/from_new_api.py": IMPORTED_CHANNEL,
             "umg_grpc/config/model_settings.py": MODEL_FIELD,
             "umg_grpc/knowledge/catalogue.py": MODEL_IDS,
             "umg_grpc/knowledge/public_prices/cost_map.py": LITELLM,

@@ -286,21 +286,39 @@ def test_channels_of_new_api_become_channels(wrap: Any) -> None:
     config = parse(made.text(), "umg.yaml", Everything())
     assert [summary(channel) for channel in config.channels] == [
         ("OpenAI-main", OPENAI, [("gpt-4o", "gpt-4o"), ("gpt-4", "gpt-4o")]),
-        ("compatible", "https://llm.example/v1", [("m", "m")]),
         ("claude", "https://api.anthropic.com/v1", [("claude-opus-4-5", "claude-opus-4-5")]),
         ("gemini", "https://generativelanguage.googleapis.com/v1beta", [("gemini-2.5-flash", "gemini-2.5-flash")]),
         ("azure", "https://r.openai.azure.com/openai/v1", [("gpt-4o", "gpt-4o")]),
         ("kling", "https://api-singapore.klingai.com", [("kling-v2", "kling-v2")]),
     ]
-    first, second, *_, kling = config.channels
+    first, *_, kling = config.channels
     assert (first.api_keys, first.priority, first.weight) == (("sk-a", "sk-b"), -5, 2)
-    assert second.protocols == ("chat", "embeddings")
     assert kling.api_keys == ("ak:sk",)
-    assert "# disabled there: remove this channel, or give it a key that works" in made.text()
     assert made.lost == [
-        "group vip,default of channel `claude`: restrict keys by `umg keys create --channels`",
-        "channel `suno` of type 36: write a channel with `protocols` and `base_url`",
+        "channel `suno` of type 36 (SunoAPI): songs of Suno are not served",
+        "group of channel `claude`: channels are not restricted to groups of users: restrict keys by `umg keys create --channels`",
     ]
+
+
+def test_a_disabled_channel_of_new_api_is_in_comments_that_can_be_removed() -> None:
+    text = from_new_api(json.dumps(NEW_API)).text()
+    assert (
+        """
+  # disabled by hand in new-api; to use it, remove the `# ` of its lines
+  # - name: compatible
+  #   protocols: [chat]
+  #   base_url: https://llm.example/v1
+  #   api_key: sk-c
+  #   models:
+  #     - m
+"""
+        in text
+    )
+    used = re.sub(r"(?m)^  # (?=[ -] )", "  ", text)
+    channels = parse(used, "umg.yaml", Everything()).channels
+    assert summary(channels[1]) == ("compatible", "https://llm.example/v1", [("m", "m")])
+    with pytest.raises(ValueError, match="expected a channel in use; all that can be converted are disabled"):
+        from_new_api(json.dumps(NEW_API[1:2]))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '[{"name": "a"}]', '{"data": {"items": []}}', "channels: []"])

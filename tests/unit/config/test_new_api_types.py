@@ -1,0 +1,146 @@
+"""Types of channels of new-api, by its own table: each becomes channels that can serve their models, or a true reason."""
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.service_accounts import key_file
+from umg_grpc.cli.commands import app
+from umg_grpc.config import parse
+from umg_grpc.config.importers.checked_config import Variables
+from umg_grpc.config.importers.from_new_api import from_new_api
+from umg_grpc.config.importers.new_api.channel_types import (
+    SettingRow,
+    bedrock_models,
+    channel_types,
+    model_rows,
+    operations_of,
+    reason_of,
+    setting_rows,
+)
+from umg_grpc.config.importers.new_api.source_rows import JSON_COLUMNS
+from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.operations import OPERATIONS
+from umg_grpc.v1 import pb
+
+SOURCE = json.loads((Path(__file__).parent / "new_api_types.json").read_text())
+"""Types, models and columns, read from new-api's source, whose commit is in the file."""
+TYPES: list[dict[str, Any]] = SOURCE["types"]
+MODELS = ["gpt-4o", "text-embedding-3-small", "bge-reranker-v2-m3", "whisper-1", "gpt-image-1", "sora-2"]
+"""Models of types whose table has none."""
+KEYS = {
+    33: "AKIA|secret|us-east-1",
+    41: '{"type": "service_account", "project_id": "p"}',
+    46: "key|app",
+    50: "ak|sk",
+    51: "ak|sk",
+}
+ADDRESSES = {3: "https://r.openai.azure.com", 8: "https://relay.example/v1/chat/completions"}
+OTHERS = {3: "2024-10-21", 39: "account", 41: '{"default": "us-central1", "gemini-2.5-pro": "global"}'}
+GPT = {"type": 1, "name": "beside", "key": "k", "models": "gpt-5"}
+
+
+def export(kind: dict[str, Any]) -> dict[str, Any]:
+    """Return a channel of a type, with all models of its table, as new-api lists it."""
+    number = kind["type"]
+    own = kind["base_url"] or number in {33, 41}
+    return {
+        "id": number,
+        "type": number,
+        "name": kind["name"],
+        "status": 1,
+        "key": KEYS.get(number, "sk-key"),
+        "base_url": ADDRESSES.get(number, None if own else "https://own.example"),
+        "other": OTHERS.get(number, ""),
+        "models": ",".join(kind["models"] or MODELS),
+        "group": "default",
+        "auto_ban": 1,
+    }
+
+
+def of_type(kind: dict[str, Any]) -> str:
+    return f"{kind['type']} {kind['name']}"
+
+
+def test_each_type_of_new_api_has_a_row_with_its_address() -> None:
+    assert {kind["type"]: kind["base_url"] for kind in TYPES} == {
+        number: row.base_url for number, row in channel_types().items()
+    }
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=of_type)
+def test_a_channel_of_each_type_becomes_a_file_that_check_accepts(kind: dict[str, Any], tmp_path: Path) -> None:
+    reason = channel_types()[kind["type"]].reason
+    if reason:
+        with pytest.raises(ValueError, match="expected a model that can be converted") as caught:
+            from_new_api(json.dumps([export(kind)]))
+        assert f"channel `{kind['name']}` of type {kind['type']}" in str(caught.value)
+        assert reason in str(caught.value)
+        made = from_new_api(json.dumps([GPT, export(kind)]))
+        assert [channel.name for channel in made.channels] == ["beside"]
+    else:
+        made = from_new_api(json.dumps([export(kind)]))
+        assert len(made.channels) > 0
+    (tmp_path / "umg.yaml").write_text(made.text())
+    (tmp_path / "account.json").write_text(key_file("https://token.example"))
+    environment = {"GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "account.json")}
+    result = CliRunner().invoke(app, ["check", str(tmp_path / "umg.yaml")], env=environment)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("kind", [each for each in TYPES if not channel_types()[each["type"]].reason], ids=of_type)
+def test_each_model_is_in_a_channel_that_can_serve_it_or_in_the_list(kind: dict[str, Any]) -> None:
+    made = from_new_api(json.dumps([export(kind)]))
+    served: list[str] = []
+    for channel in parse(made.text(), "umg.yaml", Variables(made)).channels:
+        for model in channel.models:
+            operations = operations_of(kind["type"], model.upstream)
+            assert not isinstance(operations, str)
+            protocols = {name for value in operations for name in OPERATIONS[value].protocols}
+            assert protocols & set(channel.protocols), f"{model.id} in {channel.name}"
+            served.append(model.id)
+    listed = [model for note in made.lost for model in kind["models"] or MODELS if f"`{model}`" in note]
+    assert sorted(served + listed) == sorted(kind["models"] or MODELS)
+
+
+def test_rows_name_presets_and_protocols_of_this_gateway() -> None:
+    protocols = {name for row in OPERATIONS.values() for name in row.protocols}
+    for row in channel_types().values():
+        names = {*row.presets, *(name for names in row.platforms.values() for name in names)}
+        assert names <= PROVIDERS.keys(), row.name
+        assert {*row.paths, *(name for plan in row.plans.values() for name in plan)} <= protocols, row.name
+        assert bool(row.reason) != bool(row.presets or row.paths), row.name
+
+
+def test_models_at_bedrock_are_those_of_its_presets() -> None:
+    patterns = [model.upstream.rstrip("*") for model in PROVIDERS["bedrock-anthropic"].models]
+    assert len(bedrock_models()) == len([m for kind in TYPES if kind["type"] == 33 for m in kind["models"]]) - 8
+    assert all(row.upstream.startswith(tuple(patterns)) for row in bedrock_models().values())
+
+
+def test_rows_of_models_have_operations_of_the_schema_or_a_reason() -> None:
+    for row in model_rows():
+        assert not (row.reason and row.operations)
+        assert all(pb.ModelOperation.Value(f"MODEL_OPERATION_{name.upper()}") for name in row.operations)
+
+
+def test_each_property_of_a_channel_is_converted_or_has_a_row_of_its_own() -> None:
+    converted = {"type", "name", "status", "models", *JSON_COLUMNS}
+    for place, keys in (("", SOURCE["columns"]), *((column, SOURCE[column]) for column in JSON_COLUMNS)):
+        for key in keys:
+            assert key in converted or any(
+                row.place == place and not _is_general(row) for row in setting_rows() if _names(row, key)
+            ), f"{place}.{key}"
+            assert isinstance(reason_of(place, key), str)
+
+
+def _is_general(row: SettingRow) -> bool:
+    return row.keys == ("*",)
+
+
+def _names(row: SettingRow, key: str) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in row.keys)

@@ -1,0 +1,182 @@
+"""Channels of new-api, each of which becomes one channel for each provider, address and region that its models need."""
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping, number
+from umg_grpc.config.importers.new_api.channel_types import operations_of
+from umg_grpc.config.importers.new_api.row_connections import Connection, Source, connection, source_of
+from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
+
+DISABLED: Mapping[float | None, str] = {
+    2: "disabled by hand in new-api",
+    3: "disabled by new-api after errors",
+}
+"""Status of a channel -> comment on it."""
+SOCKS = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
+TEMPLATE = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
+"""Part of a header's name or value that new-api replaces."""
+LATIN = re.compile(r"[A-Za-z0-9]")
+NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
+OPENAI = 1
+"""Type of channels that send an organization."""
+
+
+def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> None:
+    """Add the channels for a channel of new-api, and list the rest of it.
+
+    `has_weights`: whether another channel of the same priority has a weight.
+    """
+    known = row.known_type
+    if known is None or known.reason:
+        name = f" ({known.name})" if known is not None else ""
+        reason = (
+            known.reason if known is not None else "no type of new-api: write a channel with `protocols` and `base_url`"
+        )
+        made.lose(f"channel `{row.name}` of type {row.columns.peek('type')}{name}", reason)
+        return
+    source = source_of(row, known)
+    details, disabled = _details(row, has_weights=has_weights)
+    if source.keys.are_disabled:
+        disabled = "not used, since new-api has disabled all of its keys"
+    if not row.is_enabled:
+        disabled = DISABLED.get(number(row.columns.peek("status")), "disabled in new-api")
+    channels: list[ImportedChannel] = []
+    for public, upstream in _models(row):
+        operations = operations_of(known.type, upstream)
+        found = operations if isinstance(operations, str) else connection(source, upstream, operations)
+        if isinstance(found, str):
+            row.unconverted.add_model(public, found, row.name)
+            continue
+        keys = {**found.keys, **_credentials(source, found), **details}
+        channel = next((each for each in channels if each.keys == keys), None)
+        if channel is None:
+            name = row.name if LATIN.search(row.name) else known.name
+            channel = made.new_channel(f"{name}-{found.label}" if channels else name, keys)
+            channel.disabled = disabled
+            if channel.name.replace("-", " ") not in f"{row.name} {found.label}".replace("-", " "):
+                channel.comments.append(f"named {row.name} in new-api")
+            channel.comments += _comments(source, found)
+            channels.append(channel)
+        channel.add(public, found.model, found.family)
+    row.list_rest()
+
+
+def _models(row: SourceRow) -> list[tuple[str, str]]:
+    """Take the public ids of the models with those at the provider."""
+    models = texts(row.text("models"))
+    decoded = json_of(row.columns.peek("model_mapping"))
+    renamed: Mapping[str, object] = {}
+    if decoded is not INVALID and (decoded is None or isinstance(decoded, dict)):
+        row.columns.take("model_mapping")
+        renamed = mapping(decoded)
+    if not models:
+        row.lose("models", "it lists none, so that it serves none")
+    return [(model, _upstream(renamed, model)) for model in models]
+
+
+def _upstream(renamed: Mapping[str, object], model: str) -> str:
+    """Return the id at the provider: that of the mapping's last step, which may rename an id several times."""
+    seen = {model}
+    while (following := renamed.get(model)) and str(following) not in seen:
+        model = str(following)
+        seen.add(model)
+    return model
+
+
+def _details(row: SourceRow, *, has_weights: bool) -> tuple[dict[str, object], str]:
+    """Take the properties of a channel besides its address and credentials. Return them, with the comment that disables
+    the channel; "" for none.
+    """
+    details: dict[str, object] = {}
+    disabled = ""
+    if headers := _headers(row):
+        details["headers"] = headers
+    settings = row.settings["setting"]
+    proxy = str(settings.peek("proxy") or "").strip()
+    if urlsplit_scheme(proxy) in {"http", "https"}:
+        settings.take("proxy")
+        details["proxy"] = literal(proxy)
+    elif proxy:
+        disabled = SOCKS
+    if priority := row.columns.number("priority"):
+        details["priority"] = -int(priority)  # there the highest comes first
+    weight = row.columns.number("weight")
+    if weight:
+        details["weight"] = int(weight)
+    elif has_weights:
+        details["weight"] = 0
+    if number(row.columns.peek("auto_ban")) != 0:
+        row.columns.take("auto_ban")
+    if texts(row.columns.peek("group")) in {(), ("default",)}:
+        row.columns.take("group")
+    return details, disabled
+
+
+def urlsplit_scheme(address: str) -> str:
+    """Return the scheme of an address; "" for text that is no address."""
+    try:
+        return urlsplit(address).scheme
+    except ValueError:
+        return ""
+
+
+def _headers(row: SourceRow) -> dict[str, str]:
+    """Take the headers that new-api sends with each call of a channel, and list others, which depend on the call."""
+    decoded = json_of(row.columns.peek("header_override"))
+    headers: dict[str, str] = {}
+    if isinstance(decoded, dict):
+        written = {str(name): str(value) for name, value in decoded.items()}
+        headers = {
+            name: literal(value)
+            for name, value in written.items()
+            if not TEMPLATE.search(name) and not TEMPLATE.search(value)
+        }
+        if len(headers) == len(written):
+            row.columns.take("header_override")
+    if row.type == OPENAI and (organization := row.text("openai_organization")):
+        headers["OpenAI-Organization"] = literal(organization)
+    return headers
+
+
+def _credentials(source: Source, found: Connection) -> dict[str, object]:
+    """Return the key of a channel with the way of sending it, and the headers that belong to it."""
+    keys = source.keys
+    credentials: dict[str, object] = {}
+    if keys.value:
+        if keys.auth is not None:
+            credentials["auth"] = keys.auth
+        credentials["api_key"] = keys.value
+    elif source.type.needs_key and found.preset is None:
+        credentials["api_key"] = f"${{{_variable(source)}}}"
+    if keys.headers:
+        credentials["headers"] = keys.headers
+    return credentials
+
+
+def _variable(source: Source) -> str:
+    """Return the name of the environment variable for the key of a channel, of which the export has none."""
+    word = NOT_IN_VARIABLES.sub("_", source.row.name.upper()).strip("_") or source.type.name.upper()
+    return f"{word if word[0].isalpha() else f'CHANNEL_{word}'}_API_KEY"
+
+
+def _comments(source: Source, found: Connection) -> Iterable[str]:
+    comments = [*found.comments]
+    if source.type.comment and source.address in {"", source.type.base_url}:
+        comments.append(source.type.comment)
+    if not source.keys.value and (found.preset.needs_key if found.preset is not None else source.type.needs_key):
+        variables = found.preset.variables_text if found.preset is not None else _variable(source)
+        comments.append(f"the export has no key: set {variables}, or `api_key`")
+    elif not source.keys.value and found.preset is not None and found.preset.uses_service_account:
+        comments.append(f"set {found.preset.variables_text} to the file with the key of the service account")
+    return comments
+
+
+def weighted_priorities(rows: Iterable[SourceRow]) -> frozenset[float]:
+    """Return the priorities of which an enabled channel has a weight."""
+    return frozenset(
+        number(row.columns.peek("priority")) or 0
+        for row in rows
+        if row.is_enabled and is_set(row.columns.peek("weight"))
+    )

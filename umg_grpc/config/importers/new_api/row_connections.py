@@ -1,0 +1,235 @@
+"""Connections of new-api's channels: for each of their models the keys of a channel with an address and credentials."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from umg_grpc.config.importers.imported_config import literal, mapping
+from umg_grpc.config.importers.litellm.channel_connections import PHRASES
+from umg_grpc.config.importers.litellm.cloud_connections import CONVERSE, VERTEX_MAKERS
+from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_models
+from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
+from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.operations import OPERATIONS, SCOPES, ModelOperation
+from umg_grpc.operations.provider_call_paths import call_path
+
+ANY_MODEL_FORMATS = frozenset({"images", "vidA"})
+"""Formats of images and videos in which servers offer models of many makers."""
+OWN_FORMATS = frozenset(
+    name for scope in ("images", "videos") for value in SCOPES[scope] for name in OPERATIONS[value].protocols
+).difference(ANY_MODEL_FORMATS)
+"""Formats of images and videos of one vendor each."""
+CONTINENTS: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
+"""Beginning of a region -> prefix of the ids of models at Amazon Bedrock for all regions of the continent."""
+DEFAULT_LOCATION = "global"
+"""Location at Vertex AI of a channel that states none."""
+DOTLESS_UNTIL = 1_746_835_200
+"""10 May 2025: of channels at Azure that were created before, new-api removes the dots in the names of deployments."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Keys of a channel for a model, besides the properties of the whole channel of new-api."""
+
+    label: str
+    """Word that distinguishes the channel from others of the same channel of new-api."""
+    keys: dict[str, object]
+    model: str
+    """Id at the provider."""
+    family: str = ""
+    preset: Provider | None = None
+    """Preset at its own address, which reads the key in its environment variable."""
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Channel of new-api with its address and keys."""
+
+    row: SourceRow
+    type: ChannelType
+    keys: ProviderKeys
+    address: str
+    """Configured address without the path of the API; "" for none."""
+    other: str
+    """Region, version or account that the type needs."""
+    created: float = field(default=0)
+    """Time of its creation in seconds."""
+
+
+def source_of(row: SourceRow, known: ChannelType) -> Source:
+    """Take the address and the keys of a channel."""
+    address = literal(row.text("base_url").rstrip("/"))
+    for path in sorted(filter(None, known.paths.values()), key=len, reverse=True):
+        address = address.removesuffix(path)
+    other, created = "", 0.0
+    if known.kind in {"cloudflare", "vertex"}:
+        other = row.text("other")
+    if known.kind == "azure":
+        created = row.columns.number("created_time") or 0
+        if version := row.text("other"):
+            row.lose(f"other ({version})", "the address `/openai/v1` needs no version of the API")
+    return Source(row, known, provider_keys(row, known.kind), address, other, created)
+
+
+def connection(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    """Return the connection of a channel for a model, by its id at the provider, or the reason (a text) why there is
+    none.
+    """
+    match source.type.kind:
+        case "aws":
+            return _bedrock(source, model, operations)
+        case "vertex":
+            return _vertex(source, model, operations)
+        case "azure":
+            return _azure(source, model, operations)
+        case "custom":
+            return _custom(source, model, operations)
+        case _:  # all others have an address of the provider or one that is configured
+            return _plain(source, model, operations)
+
+
+def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    known, address = source.type, source.address
+    if address in known.plans:
+        return _compatible(source, known.plans[address], model, operations)
+    own = {"", known.base_url, known.present}
+    names = known.presets if address in own and not known.needs_base_url else known.platforms.get(address, ())
+    for preset in (PROVIDERS[name] for name in names if name in PROVIDERS):
+        if _serves(preset.protocols, (preset,), model, operations):
+            return _at_preset(source, preset, model)
+    base = (known.present or known.base_url) if address in own else address
+    if not base:
+        return "`base_url` is missing: this type has no address of its own"
+    account = literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}"
+    addresses = {name: base + path.replace("<account>", account) for name, path in known.paths.items()}
+    for preset in PROVIDERS.values():
+        is_here = preset.needs_key and addresses.get(preset.protocols[0]) == preset.base_url
+        if is_here and _serves(preset.protocols, (preset,), model, operations):
+            return Connection(preset.name, {"provider": preset.name}, model, _family((preset,), model), preset)
+    return _compatible(source, addresses, model, operations)
+
+
+def _at_preset(source: Source, preset: Provider, model: str) -> Connection:
+    keys: dict[str, object] = {"provider": preset.name}
+    if not preset.is_complete:
+        account = literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}"
+        keys["base_url"] = preset.base_url.replace("<account>", account)
+    return Connection(preset.name, keys, model, _family((preset,), model), preset)
+
+
+def _compatible(
+    source: Source, addresses: Mapping[str, str], model: str, operations: Iterable[ModelOperation]
+) -> Connection | str:
+    """Return the connection to addresses, by protocol, that no preset has."""
+    presets = tuple(PROVIDERS.values())
+    protocols = _serves(addresses, presets, model, operations)
+    if not protocols:
+        return _unserved(source.type.name, addresses, operations)
+    first = addresses[protocols[0]]
+    keys: dict[str, object] = {"protocols": protocols, "base_url": first}
+    if others := {name: addresses[name] for name in protocols if addresses[name] != first}:
+        keys["base_urls"] = others
+    known = [PROVIDERS[name] for name in source.type.presets if name in PROVIDERS]
+    if auth := source.type.auth or next((each.auth for each in known if each.auth), None):
+        keys["auth"] = dict(auth)
+    return Connection(
+        protocols[0], keys, model, _family([each for each in presets if protocols[0] in each.protocols], model)
+    )
+
+
+def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    if not source.address:
+        return "`base_url` is missing: the address of a resource at Azure"
+    preset = PROVIDERS["azure"]
+    if not _serves(preset.protocols, (preset,), model, operations):
+        return _unserved(source.type.name, preset.protocols, operations)
+    deployment = model.replace(".", "") if 0 < source.created < DOTLESS_UNTIL else model
+    keys: dict[str, object] = {"provider": preset.name, "base_url": f"{source.address}/openai/v1"}
+    return Connection(preset.name, keys, deployment, preset=preset)
+
+
+def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    """Return the connection to an address that new-api calls as it is, with the path of a call."""
+    if not source.address:
+        return "`base_url` is missing: the address of each call"
+    if "{model}" in source.address:
+        return "the model is part of its address"
+    paths = {name: call_path(name, source.address) for name in source.type.paths}
+    addresses = {name: source.address.removesuffix(path) for name, path in paths.items() if path}
+    if not addresses:
+        return "its address does not end in the path of a call, for example /chat/completions"
+    return _compatible(source, addresses, model, operations)
+
+
+def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    region = source.keys.region
+    if (known := bedrock_models().get(model)) is not None:
+        continent = region.partition("-")[0]
+        prefix = f"{CONTINENTS[continent]}." if continent in known.regions and continent in CONTINENTS else ""
+        model = f"{prefix}{known.upstream}"
+    for preset in (PROVIDERS[name] for name in source.type.presets):
+        if _has_pattern(preset, model) and _serves(preset.protocols, (preset,), model, operations):
+            keys: dict[str, object] = {
+                "provider": preset.name,
+                "base_url": preset.address(literal(region) or "${AWS_REGION}"),
+            }
+            return Connection(preset.name, keys, model, preset=preset)
+    return CONVERSE
+
+
+def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+    preset = PROVIDERS["vertex"]
+    if not _has_pattern(preset, model):
+        return VERTEX_MAKERS
+    if not _serves(preset.protocols, (preset,), model, operations):
+        return _unserved(source.type.name, preset.protocols, operations)
+    locations = json_of(source.other)
+    if isinstance(locations, dict):
+        by_model = mapping(locations)
+        location = str(by_model.get(model) or by_model.get("default") or DEFAULT_LOCATION)
+    else:
+        location = source.other or DEFAULT_LOCATION
+    project = source.keys.project or "${GOOGLE_CLOUD_PROJECT}"
+    address = preset.address(literal(location), project=project)
+    if source.keys.auth is not None:  # API keys belong to a project
+        address = address.partition("/projects/")[0] + "/publishers/google"
+    if source.address:
+        address = source.address + address.partition("/v1")[2]
+    return Connection(
+        location, {"provider": preset.name, "base_url": address}, model, _family((preset,), model), preset
+    )
+
+
+def _serves(
+    protocols: Iterable[str], presets: Iterable[Provider], model: str, operations: Iterable[ModelOperation]
+) -> list[str]:
+    """Return the protocols in which an operation of a model can be called; vendors' own formats of images and videos
+    only if one of the presets with the format has a pattern for the model.
+    """
+    return [
+        name
+        for name in protocols
+        if any(name in OPERATIONS[value].protocols for value in operations)
+        and (name not in OWN_FORMATS or any(name in each.protocols and _has_pattern(each, model) for each in presets))
+    ]
+
+
+def _has_pattern(preset: Provider, model: str) -> bool:
+    """Return whether a preset has a pattern for an id of its provider."""
+    return any(fnmatchcase(model, each.upstream) for each in preset.models)
+
+
+def _family(presets: Iterable[Provider], model: str) -> str:
+    """Return the family that the first pattern of presets for an id states; "" for none."""
+    patterns = (each for preset in presets for each in preset.models)
+    return next((each.family for each in patterns if each.family and fnmatchcase(model, each.upstream)), "")
+
+
+def _unserved(name: str, protocols: Iterable[str], operations: Iterable[ModelOperation]) -> str:
+    """Return the reason why a model with these operations is not served."""
+    scope = OPERATIONS[min(operations)].scope
+    has_format = any(protocol in OPERATIONS[value].protocols for protocol in protocols for value in operations)
+    return f"`{name}` serves no {PHRASES[scope]}{' of this model' if has_format else ''} here"

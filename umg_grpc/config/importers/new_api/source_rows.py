@@ -1,0 +1,161 @@
+"""Channels as new-api lists them, and the list of their properties and models that were not converted."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number, sequence
+from umg_grpc.config.importers.litellm.source_config import SourceMapping, check_values
+from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types, reason_of
+
+ENABLED = 1
+JSON_COLUMNS = ("setting", "settings", "channel_info")
+"""Columns with settings of their own, as JSON or as JSON in a text."""
+
+
+class Unconverted:
+    """Properties and models without a counterpart: one line for equal ones of several channels, or of one channel."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[str, str], list[str]] = {}
+        self._models: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, setting: str, reason: str, channel: str) -> None:
+        """Add a property of a channel."""
+        self._channels.setdefault((setting, reason), []).append(channel)
+
+    def add_model(self, model: str, reason: str, channel: str) -> None:
+        """Add a model of a channel."""
+        self._models.setdefault((channel, reason), []).append(model)
+
+    def list_in(self, made: ImportedConfig) -> None:
+        """Add all to the list of a converted config."""
+        for (channel, reason), models in self._models.items():
+            noun = "model" if len(models) == 1 else "models"
+            made.lose(f"{noun} {_quoted(models)} of channel `{channel}`", reason)
+        for (setting, reason), channels in self._channels.items():
+            noun = "channel" if len(channels) == 1 else "channels"
+            made.lose(f"{setting} of {noun} {_quoted(dict.fromkeys(channels))}", reason)
+
+
+@dataclass
+class SourceRow:
+    """Channel of new-api: its columns, and the settings in some of them."""
+
+    columns: SourceMapping
+    name: str
+    type: int | None
+    unconverted: Unconverted
+    settings: dict[str, SourceMapping] = field(default_factory=dict)
+    """Settings by their column."""
+
+    @property
+    def known_type(self) -> ChannelType | None:
+        """Row about the type; None for a type that new-api does not have."""
+        return channel_types().get(self.type) if self.type is not None else None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether new-api calls the channel."""
+        return self.columns.peek("status") in {None, ENABLED}
+
+    def text(self, column: str) -> str:
+        """Take a text without white space around it; "" for no value, and for a list or mapping, which stays
+        unconverted.
+        """
+        value = self.columns.peek(column)
+        if isinstance(value, list | dict):
+            return ""
+        self.columns.take(column)
+        return "" if value is None else str(value).strip()
+
+    def lose(self, setting: str, reason: str) -> None:
+        """List a property that is not converted."""
+        self.unconverted.add(setting, reason, self.name)
+
+    def list_rest(self) -> None:
+        """List the properties with a value that were not converted."""
+        for place, properties in (("", self.columns), *self.settings.items()):
+            for key in properties.rest():
+                reason = reason_of(place, key)
+                if reason and is_set(properties.peek(key)):
+                    self.lose(".".join(filter(None, (place, key))), reason)
+
+
+def source_rows(text: str, unconverted: Unconverted) -> list[SourceRow]:
+    """Return the channels in a JSON list, or in the response of the API that contains it. Raise ValueError for any
+    other text.
+    """
+    try:
+        decoded = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"expected JSON: {error}") from None
+    check_values(decoded)
+    data = mapping(decoded).get("data", decoded)
+    rows = sequence(mapping(data).get("items", data))
+    if not rows or not all(isinstance(row, dict) and "type" in row for row in rows):
+        raise ValueError("expected channels of new-api: a JSON list, or the response of GET /api/channel/")
+    return list(_named(map(mapping, rows), unconverted))
+
+
+def is_set(value: object) -> bool:
+    """Return whether a property has another value than the one that stands for none, also as JSON in a text."""
+    if isinstance(value, str) and value.strip():
+        decoded = json_of(value)
+        return decoded not in (None, "", {}, []) if decoded is not INVALID else True
+    return value not in (None, "", {}, [], 0, False)
+
+
+INVALID = object()
+
+
+def json_of(value: object) -> object:
+    """Return the decoded value of a JSON text, `INVALID` for a text that is none; any other value is returned
+    unchanged.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value) if value.strip() else None
+    except (msgspec.DecodeError, RecursionError):
+        return INVALID
+
+
+def _named(rows: Iterable[Mapping[str, object]], unconverted: Unconverted) -> Iterator[SourceRow]:
+    """Yield the channels, each with a name that no other one has."""
+    taken: set[str] = set()
+    for columns in rows:
+        kind = number(columns.get("type"))
+        number_of_type = int(kind) if kind is not None and kind == int(kind) else None
+        known = channel_types().get(number_of_type) if number_of_type is not None else None
+        written = " ".join(str(columns.get("name") or "").split()) or (known.name if known else "channel")
+        name, count = written, 1
+        while name in taken:
+            count += 1
+            name = f"{written} {count}"
+        taken.add(name)
+        row = SourceRow(SourceMapping(columns), name, number_of_type, unconverted)
+        for column in ("type", "name", "status"):
+            row.columns.take(column)
+        for column in JSON_COLUMNS:
+            row.settings[column] = _child(row, column)
+        yield row
+
+
+def _child(row: SourceRow, column: str) -> SourceMapping:
+    """Take the settings in a column; none, with a line in the list, if they are no JSON object."""
+    value = row.columns.take(column)
+    decoded = json_of(value)
+    if not isinstance(decoded, dict) and is_set(value):
+        row.lose(column, "expected a JSON object")
+    return SourceMapping(mapping(decoded))
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def texts(value: object) -> Sequence[str]:
+    """Return the parts of a text between commas, each once, without white space around them."""
+    return tuple(dict.fromkeys(filter(None, (part.strip() for part in str(value or "").split(",")))))
