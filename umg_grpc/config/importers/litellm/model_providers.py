@@ -13,7 +13,7 @@ from umg_grpc.config.importers.litellm.source_config import VARIABLE
 from umg_grpc.config.importers.litellm.source_facts import (
     SourceProvider,
     known_mode,
-    known_model,
+    known_provider,
     newest_model,
     rewritten,
     source_providers,
@@ -140,8 +140,8 @@ def _hosts() -> Mapping[str, str]:
 
 def _by_table(model: str) -> str:
     """Return the name of the provider that LiteLLM finds by an id without a prefix; "" for none."""
-    if (known := known_model(model)) is not None:
-        return known.provider
+    if known := known_provider(model):
+        return known
     rows = (row for row in source_providers().values() if row.unprefixed)
     return next((row.name for row in rows if re.fullmatch(row.unprefixed, model, re.IGNORECASE)), "")
 

@@ -74,10 +74,6 @@ class SourceMapping:
             self._taken.add(key)
         return [SourceMapping(mapping(each)) for each in sequence(value)]
 
-    def keys(self) -> Iterator[str]:
-        """Yield all keys."""
-        yield from self._values
-
     def rest(self) -> Iterator[str]:
         """Yield the keys with a value that were not converted."""
         return (key for key, value in self._values.items() if key not in self._taken and value is not None)

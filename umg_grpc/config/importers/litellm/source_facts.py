@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
@@ -93,27 +93,20 @@ class UnconvertedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     as_of: str
 
 
-class KnownModel(NamedTuple):
-    """Provider and mode of a model in LiteLLM's cost map."""
-
-    provider: str
-    mode: str
-
-
 @cache
 def source_providers() -> Mapping[str, SourceProvider]:
     """Return the providers of LiteLLM by name."""
     return {row.name: row for row in read_rows("litellm_providers", SourceProvider)}
 
 
-def known_model(model: str) -> KnownModel | None:
-    """Return the provider and mode of an id without a prefix; None if LiteLLM does not know it."""
-    return _tables()[0].get(model)
+def known_provider(model: str) -> str:
+    """Return the provider of an id without a prefix; "" if LiteLLM does not know it."""
+    return _providers_of_ids().get(model, "")
 
 
 def known_mode(provider: str, model: str) -> str:
     """Return the mode of a model of a provider; "" if LiteLLM does not know it."""
-    return _tables()[1].get((provider, model), "")
+    return _modes().get((provider, model), "")
 
 
 def newest_model(provider: str, model: str) -> str:
@@ -122,17 +115,23 @@ def newest_model(provider: str, model: str) -> str:
 
 
 @cache
-def _aliases() -> Mapping[tuple[str, str], str]:
-    rows = read_rows("litellm_models", SourceModels)
-    return {(row.provider, alias): model for row in rows for alias, model in row.aliases.items()}
+def _models() -> tuple[SourceModels, ...]:
+    return tuple(read_rows("litellm_models", SourceModels))
 
 
 @cache
-def _tables() -> tuple[Mapping[str, KnownModel], Mapping[tuple[str, str], str]]:
-    rows = read_rows("litellm_models", SourceModels)
-    bare = {model: KnownModel(row.provider, row.mode) for row in rows for model in row.models}
-    modes = {(row.provider, model): row.mode for row in rows for model in (*row.prefixed, *row.models)}
-    return bare, modes
+def _providers_of_ids() -> Mapping[str, str]:
+    return {model: row.provider for row in _models() for model in row.models}
+
+
+@cache
+def _modes() -> Mapping[tuple[str, str], str]:
+    return {(row.provider, model): row.mode for row in _models() for model in (*row.prefixed, *row.models)}
+
+
+@cache
+def _aliases() -> Mapping[tuple[str, str], str]:
+    return {(row.provider, alias): model for row in _models() for alias, model in row.aliases.items()}
 
 
 def reason_of(place: str, key: str) -> str:
