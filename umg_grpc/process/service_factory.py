@@ -293,7 +293,7 @@ def _videos(context: PipelineContext, tasks: Tasks, submissions: Submissions, pr
     rows, channels, fetcher, blobs = tasks.context, context.channels, process.fetcher, process.blobs
     lookup = TaskLookup(rows)
     return VideoServicer(
-        CreatePipeline(context, rows, submissions, fetcher),
+        CreatePipeline(context, rows, submissions, lookup, fetcher),
         RemixPipeline(context, rows, submissions, lookup),
         lookup,
         TaskChanges(channels, tasks, lookup, blobs),

@@ -197,6 +197,16 @@ def test_a_full_submission_of_an_entry_is_sent_or_reported(case: Full) -> None:
     assert request.report.dropped == case.dropped
 
 
+def test_an_item_of_a_draft_names_the_task_of_the_caller() -> None:
+    item = {"type": "draft_task", "draft_task": {"id": "task_1"}}
+    body = {"model": "doubao-seedance-1-5-pro-251215", "content": [item]}
+    given = ENTRIES[D].decode_create(msgspec.json.encode(body), {})
+    assert check(given, "vidD", "doubao-seedance-1-5-pro-251215").parameters.draft_task_id == "task_1"
+    neutral = {"model": "vidD-2-0-260128", "content": [item]}
+    with pytest.raises(UmgError, match="draft_task is not one of its values"):
+        ENTRIES[D].decode_create(msgspec.json.encode(neutral), {})
+
+
 # --- words and codes of the vendor
 
 

@@ -363,6 +363,28 @@ async def test_a_remix_is_made_where_its_source_was(stub: Stub, fake: FakeVideos
     assert sent.request.parameters.prompt == "a red cat"
 
 
+def of_draft(task_id: str) -> pb.CreateVideoTaskRequest:
+    return pb.CreateVideoTaskRequest(model=MODEL, parameters=pb.VideoParameters(draft_task_id=task_id))
+
+
+async def test_a_draft_is_made_into_a_video_where_it_was_made(stub: Stub, fake: FakeVideos) -> None:
+    draft = await ended(stub, (await create(stub)).task_id)
+    made = (await stub.CreateVideoTask(of_draft(draft.task_id), metadata=AUTHORIZED)).task
+    assert (made.kind, made.remixed_from_task_id) == (pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO, "")
+    sent = fake.requests[-1]
+    assert sent.source is not None
+    assert (sent.source.id, sent.source.key_id) == (f"up-{draft.task_id}", "key")
+
+
+async def test_a_draft_that_is_not_finished_or_not_the_callers_is_refused(stub: Stub, fake: FakeVideos) -> None:
+    fake.script = [RUNNING]
+    task = await create(stub)
+    call = stub.CreateVideoTask(of_draft(task.task_id), metadata=AUTHORIZED)
+    assert await reason(call) == "WRONG_STATE"
+    call = stub.CreateVideoTask(of_draft("cgt-of-another"), metadata=AUTHORIZED)
+    assert await reason(call) == "OBJECT_NOT_FOUND"
+
+
 async def test_a_database_that_fails_is_reported_as_unavailable(gateway: Running, stub: Stub) -> None:
     task = await create(stub)
     async with gateway.service.store.write() as session:

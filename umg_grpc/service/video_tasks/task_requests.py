@@ -15,6 +15,12 @@ def check_remix(source: MediaTask, given: pb.RemixVideoTaskRequest) -> None:
         raise wrong_state(source, "only a task that has succeeded can be changed")
 
 
+def check_draft(source: MediaTask) -> None:
+    """Raise UmgError if the draft of the task `source` cannot be made into a video."""
+    if source.state != SUCCEEDED:
+        raise wrong_state(source, "only the draft of a task that has succeeded can be made into a video")
+
+
 def remix_request(source: MediaTask, given: pb.RemixVideoTaskRequest) -> pb.CreateVideoTaskRequest:
     """Return the request of a remix: the parameters of the task `source` with the prompt of `given`, and without
     media.

@@ -8,11 +8,12 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import echo, invalid, is_present, parse
+from umg_grpc.wire.core.json import NonEmpty, echo, invalid, is_present, parse
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Members
 
 Role: TypeAlias = "pb.VideoMediaRole.ValueType"
 
+DRAFT = "draft_task"
 KINDS = {
     "image_url": pb.VIDEO_MEDIA_KIND_IMAGE,
     "video_url": pb.VIDEO_MEDIA_KIND_VIDEO,
@@ -44,13 +45,14 @@ def read_content(
     roles: Mapping[str, Role],
     *,
     kinds: Mapping[str, "pb.VideoMediaKind.ValueType"] = KINDS,
+    takes_draft: bool = False,
     read_text: Callable[[str, str], str] = lambda text, _: text,
 ) -> None:
     """Decode a `content` array: its texts become the prompt of the request, its other items media.
 
     `raw`: JSON of the array; `at`: its path in the body; `roles`: word in the body -> role of a medium; `kinds`: type
-    of an item -> kind of medium; `read_text`: (text, path) -> text for the prompt. Raise UmgError for an unknown type
-    or role, and for an item without its text or URL.
+    of an item -> kind of medium; `takes_draft`: whether an item may name the task of a draft; `read_text`: (text, path)
+    -> text for the prompt. Raise UmgError for an unknown type or role, and for an item without its text or URL.
     """
     texts = []
     for position, item in enumerate(parse(list[Raw], raw, at)):
@@ -64,6 +66,9 @@ def read_content(
         elif kind in kinds:
             role = _role(members, path, roles, kinds[kind])
             body.medium(_url(members, kind, path), f"{path}.{kind}.url", kinds[kind], role)
+        elif kind == DRAFT and takes_draft:
+            draft = parse(Members, members.get(kind, Raw(b"null")), f"{path}.{kind}")
+            body.set("draft_task_id", parse(NonEmpty, draft.get("id", Raw(b"null")), f"{path}.{kind}.id"), path)
         else:
             known = ", ".join(f"`{name}`" for name in ("text", *kinds))
             raise invalid(f"{path}.type", f"{echo(kind) or 'nothing'} is not one of its values; send one of {known}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.media_models import MediaModel, Medium, media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, given
@@ -26,6 +26,8 @@ VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
     pb.VIDEO_ENTRY_G: ("vidG", "umg_video"),
 }
 """Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
+WITH_DRAFTS = ("vidD",)
+"""Protocols in which a video is made of a draft."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
 """Parameters whose false value means the same as their absence, for a model without them."""
 
@@ -39,6 +41,8 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
     if row is not None and submission.source is None:
         check_values(submission.request, row)
         submission, left_out = _without_unknown(submission, row)
+    if submission.request.parameters.HasField("draft_task_id") and protocol.name not in WITH_DRAFTS:
+        raise untranslatable("parameters.draft_task_id", "this model's provider has no drafts; leave it out")
     submission, foreign = _without_foreign(submission, protocol.name)
     request = protocol.encode_create(submission)
     for name in (*left_out, *foreign):

@@ -42,7 +42,7 @@ wire_path = wire_paths(
     [
         (r"^parameters\.duration_seconds", "duration"),
         (r"^parameters\.aspect_ratio", "ratio"),
-        (r"^parameters\.(media|prompt).*", "content"),
+        (r"^parameters\.(media|prompt|draft_task_id).*", "content"),
         (r"^parameters\.", ""),
     ]
 )
@@ -60,7 +60,7 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
     if not is_neutral and (chosen := given.members.get("duration")) is not None and bytes(chosen) == MODEL_DECIDES:
         given.keep({"duration": given.members.pop("duration")})
     if (content := given.take("content")) is not None:
-        read_content(given, content, "content", ROLES_D)
+        read_content(given, content, "content", ROLES_D, takes_draft=not is_neutral)
     given.read(FIELDS if is_neutral else FIELDS | {"size": Member("size", str)})
     given.callback(given.take("callback_url"), "callback_url")
     return given.finish({"parameters.prompt": "content", "parameters.media": "content"})

@@ -128,7 +128,8 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
     if request.HasField("external_task_id") and not _EXTERNAL_ID.fullmatch(request.external_task_id):
         problem = "external_task_id must be 1 to 191 ASCII letters, digits, `-`, `_` or `.`"
         raise _invalid("external_task_id", problem)
-    if request.entry == D and not request.parameters.prompt.strip():
+    is_draft = request.parameters.HasField("draft_task_id")
+    if request.entry == D and not is_draft and not request.parameters.prompt.strip():
         raise _missing("parameters.prompt", "text content is required")
     if request.parameters.extra_json:
         try:

@@ -9,6 +9,8 @@ import pytest
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_task import ProviderTask
+from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.submission_encoding import encode_submission
 
@@ -70,6 +72,13 @@ def test_a_parameter_that_the_model_lacks_is_left_out_and_reported_unless_it_is_
     assert list(request.report.dropped) == ["parameters.frames"]
     silent = encode_submission(VID_D, submission(FIRST, generate_audio=False))
     assert list(silent.report.dropped) == ["parameters.generate_audio"]
+
+
+def test_a_draft_is_refused_for_a_provider_without_drafts() -> None:
+    source = ProviderTask(id="cgt-1", model="m")
+    with pytest.raises(UmgError) as caught:
+        encode_submission(VID_A, submission("m", source=source, draft_task_id="task_1"))
+    assert caught.value.metadata == {"field": "parameters.draft_task_id"}
 
 
 def test_the_submission_itself_is_not_changed() -> None:

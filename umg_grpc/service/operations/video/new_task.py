@@ -12,7 +12,9 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
     """Call that submits a video task."""
 
     source: MediaTask | None = None
-    """Finished task whose video is changed (a remix), set by the step `validate`; None for a new video."""
+    """Finished task whose video is changed (a remix), or whose draft is made into a video, set by the step `validate`;
+    None for a new video.
+    """
     body_hash: str = ""
     """Fingerprint of the request, by which a repetition is found, set by the step `repeat`."""
     known: MediaTask | None = None
@@ -25,14 +27,19 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
     """Whether to fail if a field would be dropped, set by the step `plan`."""
 
     @property
+    def draft_task_id(self) -> str:
+        """Id of the task whose draft is made into a video; "" for none."""
+        return self.request.parameters.draft_task_id
+
+    @property
     def source_task_id(self) -> str | None:
         """Id of the task that a remix changes; None for a new video."""
-        return None if self.source is None else self.source.task_id
+        return None
 
     @property
     def kind(self) -> "pb.VideoTaskKind.ValueType":
         """Kind of the task."""
-        return self.request.kind if self.source is None else pb.VIDEO_TASK_KIND_REMIX
+        return self.request.kind
 
 
 class NewRemix(NewTask, kw_only=True):
@@ -40,3 +47,11 @@ class NewRemix(NewTask, kw_only=True):
 
     given: pb.RemixVideoTaskRequest
     """Request of the caller, from which the step `validate` makes that of the task."""
+
+    @property
+    def source_task_id(self) -> str | None:
+        return None if self.source is None else self.source.task_id
+
+    @property
+    def kind(self) -> "pb.VideoTaskKind.ValueType":
+        return pb.VIDEO_TASK_KIND_REMIX

@@ -9,7 +9,7 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
-from umg_grpc.routing import ModelOperation, RoutePreferences, Target, distinct, has_costs, is_priced
+from umg_grpc.routing import ModelOperation, RoutePreferences, distinct, has_costs, is_priced
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.steps import ATTEMPTS, BUDGET, LIMITS, PLAN, PRIC
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import max_cost
 from umg_grpc.service.video_tasks.task_lookup import TaskLookup
-from umg_grpc.service.video_tasks.task_requests import check_remix, remix_request
+from umg_grpc.service.video_tasks.task_requests import check_draft, check_remix, remix_request
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
@@ -70,7 +70,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
 
     def _find_channels(self, new: NewTaskT) -> None:
         """Find the channels that serve the model and support the operation, best first; for a key with a budget only
-        those with a price. Raise UmgError if there are none.
+        those with a price; with a source, only the channel that made it. Raise UmgError if there are none.
         """
         caller, model, channels = new.access.caller, new.model, self._context.channels
         preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)
@@ -84,6 +84,11 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         if caller.budget_micro_credits is not None and not priced:
             raise model_unpriced(model.id)
         new.targets = served if caller.budget_micro_credits is None else priced
+        if new.source is not None:
+            new.targets = [target for target in new.targets if target.channel.name == new.source.channel][:1]
+        if not new.targets:
+            message = "the channel that made this task is not available any more; submit a new task"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
 
     def _count(self, new: NewTaskT) -> Awaitable[None]:
         """Count the call against the limits of its key and model. Raise UmgError(RATE_LIMITED)."""
@@ -103,17 +108,23 @@ class CreatePipeline(TaskPipeline[NewTask]):
     """Pipeline of new videos."""
 
     def __init__(
-        self, context: PipelineContext, tasks: TaskContext, submissions: Submissions, fetcher: Fetcher
+        self,
+        context: PipelineContext,
+        tasks: TaskContext,
+        submissions: Submissions,
+        lookup: TaskLookup,
+        fetcher: Fetcher,
     ) -> None:
         """Create the pipeline. `fetcher`: has the rules for URLs that callers send."""
         super().__init__(context, VIDEO_CREATION.value, tasks, submissions)
+        self._lookup = lookup
         self._fetcher = fetcher
 
     async def create(self, call: Call, request: pb.CreateVideoTaskRequest) -> MediaTask:
         """Submit a video task exactly once. Return the task. Raise UmgError if no provider has accepted it."""
         return await self._submit(NewTask(call=call, message=request, request=request, notes=NO_NOTES))
 
-    def _validate(self, new: NewTask) -> None:
+    async def _validate(self, new: NewTask) -> None:
         """Check the request by the rules of the schema, of the model's family and of the HTTP API by which it came, and
         complete it by the defaults of the model. These errors come before that of an unknown model. Raise UmgError.
         """
@@ -126,6 +137,9 @@ class CreatePipeline(TaskPipeline[NewTask]):
         new.request = video_request_checks.check(new.request, family, upstream_model)
         video_request_checks.read_urls(new.request, self._fetcher.check)
         new.message = new.request  # a submission goes on without its caller, whose message has the media once more
+        if new.draft_task_id:
+            new.source = await self._lookup.own(new.call.caller, new.draft_task_id)
+            check_draft(new.source)
 
 
 class RemixPipeline(TaskPipeline[NewRemix]):
@@ -147,13 +161,3 @@ class RemixPipeline(TaskPipeline[NewRemix]):
         new.source = await self._lookup.own(new.call.caller, new.given.task_id)
         check_remix(new.source, new.given)
         new.request = remix_request(new.source, new.given)
-
-    def _find_channels(self, new: NewRemix) -> None:
-        """Find the channel that made the source. Raise UmgError if it is not available any more."""
-        super()._find_channels(new)
-        made_by = "" if new.source is None else new.source.channel
-        targets: list[Target] = [target for target in new.targets if target.channel.name == made_by][:1]
-        if not targets:
-            message = "the channel that made this task is not available any more; submit a new task"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
-        new.targets = targets

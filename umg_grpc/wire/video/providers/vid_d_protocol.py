@@ -50,7 +50,7 @@ NAMES = {
 """Canonical parameter -> field of the body. A set field is sent even if it is false, since the provider makes sound
 by default.
 """
-FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", *NAMES})
+FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *NAMES})
 RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
 """(pixels of a frame, resolution of the smaller frames): bounds between the sizes of @ai-sdk/bytedance 1.0.29."""
 LARGEST = "4k"
@@ -82,7 +82,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     rate = f" --fps {parameters.frames_per_second}" if parameters.frames_per_second else ""
     body: JsonObject = {
         "model": model,
-        "content": content_items(submission, suffix=rate, schemes=SCHEMES, only_urls=ONLY_URLS),
+        "content": _content(submission, rate),
     }
     if is_sent(submission, "watermark"):
         body["watermark"] = parameters.watermark
@@ -100,6 +100,17 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["callback_url"] = submission.callback_url
     add_missing(body, extra)
     return json_request(PATH, body, report)
+
+
+def _content(submission: Submission, suffix: str) -> list[JsonObject]:
+    """Return the items of `content`: that of the draft whose video is made, and the prompt and media. `suffix`: text
+    that is added to the prompt.
+    """
+    parameters, draft = submission.request.parameters, submission.source
+    drafts: list[JsonObject] = [] if draft is None else [{"type": "draft_task", "draft_task": {"id": draft.id}}]
+    if drafts and not parameters.media and not parameters.prompt.strip():
+        return drafts
+    return drafts + content_items(submission, suffix=suffix, schemes=SCHEMES, only_urls=ONLY_URLS)
 
 
 def _add_size(body: JsonObject, size: str, report: Report) -> None:

@@ -739,7 +739,11 @@ type VideoParameters struct {
 	DynamicMasksJson string `protobuf:"bytes,21,opt,name=dynamic_masks_json,json=dynamicMasksJson,proto3" json:"dynamic_masks_json,omitempty"`
 	// Fields that this message does not define, as one JSON object kept byte for byte, for wire formats that pass them
 	// through (unified `metadata`, Entry E 3.0 body). INVALID_ARGUMENT when it is not a JSON object; empty means none.
-	ExtraJson     string `protobuf:"bytes,22,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
+	ExtraJson string `protobuf:"bytes,22,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
+	// Id of the caller's own task whose draft is made into a video of full quality by the provider that has it (Entry D,
+	// an item `draft_task` of `content`). The draft must have succeeded. Unset for a new video. INVALID_ARGUMENT for a
+	// provider without drafts, NOT_FOUND on an unknown task.
+	DraftTaskId   *string `protobuf:"bytes,23,opt,name=draft_task_id,json=draftTaskId,proto3,oneof" json:"draft_task_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -924,6 +928,13 @@ func (x *VideoParameters) GetDynamicMasksJson() string {
 func (x *VideoParameters) GetExtraJson() string {
 	if x != nil {
 		return x.ExtraJson
+	}
+	return ""
+}
+
+func (x *VideoParameters) GetDraftTaskId() string {
+	if x != nil && x.DraftTaskId != nil {
+		return *x.DraftTaskId
 	}
 	return ""
 }
@@ -1355,7 +1366,7 @@ const file_umg_v1_video_proto_rawDesc = "" +
 	"\x15_remixed_from_task_idB\x13\n" +
 	"\x11_external_task_idB\x0f\n" +
 	"\r_callback_urlB\x11\n" +
-	"\x0f_callback_error\"\x86\t\n" +
+	"\x0f_callback_error\"\xc1\t\n" +
 	"\x0fVideoParameters\x12\x1b\n" +
 	"\x06prompt\x18\x01 \x01(\tH\x00R\x06prompt\x88\x01\x01\x12,\n" +
 	"\x0fnegative_prompt\x18\x02 \x01(\tH\x01R\x0enegativePrompt\x88\x01\x01\x12(\n" +
@@ -1383,7 +1394,8 @@ const file_umg_v1_video_proto_rawDesc = "" +
 	"\x13camera_control_json\x18\x14 \x01(\tR\x11cameraControlJson\x12,\n" +
 	"\x12dynamic_masks_json\x18\x15 \x01(\tR\x10dynamicMasksJson\x12\x1d\n" +
 	"\n" +
-	"extra_json\x18\x16 \x01(\tR\textraJsonB\t\n" +
+	"extra_json\x18\x16 \x01(\tR\textraJson\x12'\n" +
+	"\rdraft_task_id\x18\x17 \x01(\tH\x12R\vdraftTaskId\x88\x01\x01B\t\n" +
 	"\a_promptB\x12\n" +
 	"\x10_negative_promptB\x13\n" +
 	"\x11_duration_secondsB\t\n" +
@@ -1403,7 +1415,8 @@ const file_umg_v1_video_proto_rawDesc = "" +
 	"\x0e_prompt_extendB\f\n" +
 	"\n" +
 	"_cfg_scaleB\x14\n" +
-	"\x12_person_generation\"\xf8\x01\n" +
+	"\x12_person_generationB\x10\n" +
+	"\x0e_draft_task_id\"\xf8\x01\n" +
 	"\n" +
 	"VideoMedia\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.umg.v1.VideoMediaKindR\x04kind\x12*\n" +

@@ -101,6 +101,16 @@ def test_fields_that_pass_through_do_not_replace_ours() -> None:
     assert msgspec.json.decode(callback.body)["callback_url"] == "https://gateway/cb"
 
 
+def test_a_draft_is_named_by_the_id_of_its_provider() -> None:
+    draft = {"type": "draft_task", "draft_task": {"id": "cgt-1"}}
+    given = submission(SECOND, source=TASK, prompt="", draft_task_id="task_1", resolution="1080p")
+    request = encode_submission(VID_D, given)
+    assert msgspec.json.decode(request.body)["content"] == [draft]
+    assert not request.report.dropped
+    described = encode_submission(VID_D, submission(SECOND, source=TASK, draft_task_id="task_1"))
+    assert msgspec.json.decode(described.body)["content"] == [draft, {"type": "text", "text": "a paper boat"}]
+
+
 def test_one_task_is_queried_and_several_are_listed() -> None:
     assert VID_D.encode_query([TASK]).path == "/contents/generations/tasks/cgt-1"
     assert VID_D.encode_query([TASK, OTHER]).path == (
