@@ -56,3 +56,10 @@ def media_model(protocol: str, model: str) -> MediaModel | None:
     """Return the row of a vendor's model in a protocol; None for a model without rules, whose vendor checks all."""
     name = model.rpartition("/")[2].lower()
     return next((row for row in ROWS if row.protocol == protocol and row.matches(name)), None)
+
+
+@lru_cache(maxsize=1024)
+def default_seconds(model: str) -> int | None:
+    """Return the length of a video of a vendor's model whose request states none; None if it is not documented."""
+    name = model.rpartition("/")[2].lower()
+    return next((row.default_seconds for row in ROWS if row.default_seconds and row.matches(name)), None)

@@ -239,7 +239,7 @@ class Outcomes:
             return None
         results = [await self._stored(result) for result in [*videos, *_others(status.results)]]
         parameters = pb.CreateVideoTaskRequest.FromString(row.request).parameters
-        usage, now = complete_usage(status.usage, parameters, len(videos)), self._tasks.now()
+        usage, now = complete_usage(status.usage, parameters, len(videos), row.upstream_model), self._tasks.now()
         ended = await self._tasks.rows.advance(
             claim.task_id,
             SUCCEEDED,

@@ -1,5 +1,6 @@
 """Cost of a video task: its maximum before the submission, and the actual cost after its success."""
 
+from umg_grpc.knowledge.media_models import default_seconds
 from umg_grpc.knowledge.prices import (
     INPUT,
     OUTPUT,
@@ -16,6 +17,8 @@ from umg_grpc.v1 import pb
 
 MAX_SECONDS = 60
 """Seconds of video counted for a request without a length: the longest that a request may state."""
+USUAL_SECONDS = 5
+"""Seconds of a video charged if neither the request nor the provider states its length, so that it is not free."""
 AUDIO = "audio"
 """Quality in a price that applies to a video with sound."""
 DEFAULT_FRAMES_PER_SECOND = 24
@@ -36,12 +39,13 @@ def stored_prices(prices: Prices) -> bytes:
     return stored.SerializeToString()
 
 
-def max_cost(parameters: pb.VideoParameters, prices: Prices) -> int:
+def max_cost(parameters: pb.VideoParameters, prices: Prices, model: str = "") -> int:
     """Return the maximum cost of a task in micro-credits, by the requested number, length, size and quality of its
-    videos.
+    videos. `model`: the provider's id, whose default length may be known.
     """
     videos = parameters.sample_count or 1
-    seconds = videos * _seconds(parameters)
+    default = None if _has_length(parameters) else default_seconds(model)
+    seconds = videos * (default or _seconds(parameters))
     total = prices.highest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.highest(OUTPUT, INPUT)
     for item, count in video_quantities(videos, seconds, *_variant(parameters)).items():
         total += count * prices.price_of(item) if item != REQUEST else 0
@@ -64,16 +68,19 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
     return prices.cost(quantities)
 
 
-def complete_usage(usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int) -> pb.VideoUsage:
+def complete_usage(
+    usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int, model: str = ""
+) -> pb.VideoUsage:
     """Return the usage that the provider reported (None: no usage), completed by the number of its videos and the
-    requested length.
+    requested length, without one by the default length of the provider's `model`.
     """
     found = pb.VideoUsage()
     if usage is not None:
         found.CopyFrom(usage)
     found.video_count = found.video_count or max(1, videos)
     if not found.output_seconds:
-        found.output_seconds = found.video_count * (_seconds(parameters) if _has_length(parameters) else 0)
+        default = default_seconds(model) or USUAL_SECONDS
+        found.output_seconds = found.video_count * (_seconds(parameters) if _has_length(parameters) else default)
     return found
 
 

@@ -9,7 +9,7 @@ from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
-from umg_grpc.routing import ModelOperation, RoutePreferences, distinct, has_costs, is_priced
+from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_priced
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
@@ -97,10 +97,10 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
 
     def _reserve(self, new: NewTaskT) -> Awaitable[None] | None:
         """Reserve the maximum cost of the task at any of its channels. Raise UmgError(QUOTA_EXHAUSTED)."""
-        price_lists = distinct(target.prices for target in new.targets)
-        if new.access.caller.budget_micro_credits is None or not any(map(has_costs, price_lists)):
+        has_price = any(has_costs(target.prices) for target in new.targets)
+        if new.access.caller.budget_micro_credits is None or not has_price:
             return None
-        most = max(max_cost(new.request.parameters, prices) for prices in price_lists)
+        most = max(max_cost(new.request.parameters, target.prices, target.model) for target in new.targets)
         return reserve_budget(new.call, self._context.usage, most)
 
 
