@@ -38,7 +38,7 @@ IMAGE_MEMBERS: Mapping[str, type] = {
     "tools": list,
 }
 SIZE = re.compile(r"[1-9]\d{2,4}x[1-9]\d{2,4}|[1-4]K")
-IMAGE = re.compile(r"https?://\S+|data:image/[a-z]+;base64,\S+")
+IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+=*")
 
 
 def task_problem(path: str, body: Json) -> str:
@@ -98,7 +98,11 @@ def image_problem(path: str, body: Json) -> str:
         return "sequential_image_generation_options"
     if not set(body.get("optimize_prompt_options", {})) <= {"thinking", "mode"}:
         return "optimize_prompt_options"
-    if "seedream-3" not in body["model"] and (unknown := {"seed", "guidance_scale"} & set(body)):
+    if (
+        "seedream-" in body["model"]
+        and "seedream-3" not in body["model"]
+        and (unknown := {"seed", "guidance_scale"} & set(body))
+    ):
         return f"{sorted(unknown)} of the first generation"
     return ""
 

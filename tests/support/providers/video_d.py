@@ -5,19 +5,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from tests.support.providers import ark_sdk
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
-from tests.support.providers.video_server import Task, VideoProvider, only, require
+from tests.support.providers.video_server import Task, VideoProvider, require
 
-PATH = "/api/v3/contents/generations/tasks"
-ROLES = {
-    "image_url": ("first_frame", "last_frame", "reference_image", None),
-    "video_url": ("reference_video",),
-    "audio_url": ("reference_audio",),
-}
-FIELDS = (
-    *("model", "content", "resolution", "ratio", "duration", "frames", "generate_audio", "watermark", "seed"),
-    *("camera_fixed", "return_last_frame", "callback_url", "service_tier", "execution_expires_after"),
-)
+API = "/api/v3"
+PATH = f"{API}{ark_sdk.TASKS}"
 
 
 @dataclass(kw_only=True)
@@ -36,22 +29,9 @@ class ContentTaskProvider(VideoProvider):
 
     def read(self, received: ReceivedRequest) -> tuple[str, str]:
         body = received.json
-        only(body, *FIELDS)
-        require(body["content"], "content is required", "content", "MissingParameter")
-        for item in body["content"]:
-            kind = item["type"]
-            only(item, "type", "role", kind)
-            if kind == "text":
-                require(item["text"].strip(), "text is empty", "content", "InvalidParameter")
-                continue
-            require(item.get("role") in ROLES[kind], f"role of {kind}", "content", "InvalidParameter")
-            url = item[kind]["url"]
-            schemes = ("https://", "http://", "asset://") + (() if kind == "video_url" else ("data:",))
-            require(url.startswith(schemes), f"url of {kind}", "content", "InvalidParameter")
-        require(isinstance(body.get("watermark", False), bool), "watermark", "watermark", "InvalidParameter")
-        second = "-2-0" in body["model"]
-        for name in ("camera_fixed", "frames"):
-            require(not (second and name in body), f"{name} is not supported", name, "InvalidParameter")
+        require(body.get("content"), "content is required", "content", "MissingParameter")
+        problem = ark_sdk.task_problem(received.path.removeprefix(API), body)
+        require(not problem, problem, "content", "InvalidParameter")
         return body["model"], ""
 
     def created(self, task: Task) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.providers.images.ark import IMAGE
+from tests.support.providers.ark_sdk import IMAGE
 from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.server import KEY, FakeProvider, Json, ReceivedRequest, RefusedError
 
