@@ -321,6 +321,34 @@ async def test_a_model_that_takes_tasks_only_is_remembered() -> None:
     assert paths == ["generation", "image-synthesis", "t-0", "t-0", "t-0", "image-synthesis", "t-1", "t-1", "t-1"]
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """Model of the vendor, and the paths of its calls before the queries of a task."""
+
+    id: str
+    inputs: tuple[pb.ImageInput, ...]
+    paths: tuple[str, ...]
+
+
+SUBMITTED = [
+    Submitted("wan2.2-t2i-flash", (), ("text2image/image-synthesis",)),
+    Submitted("wan2.6-t2i", (), ("multimodal-generation/generation",)),
+    Submitted("wan2.7-image-pro", (DATA, DATA), ("multimodal-generation/generation",)),
+    Submitted("wan2.7-image-task", (DATA,), ("multimodal-generation/generation", "image-generation/generation")),
+    Submitted("qwen-image-3.0", (DATA, DATA, DATA), ("multimodal-generation/generation",)),
+]
+
+
+@pytest.mark.parametrize("case", SUBMITTED, ids=lambda case: case.id)
+async def test_the_id_of_a_model_selects_the_path_and_a_bare_request_has_no_parameters(case: Submitted) -> None:
+    async with channel("dashscope_images") as made:
+        result = await made.send(pb.GenerateImageRequest(model=case.id, prompt="a", inputs=case.inputs))
+    sent = [received for received in made.provider.received if received.method == "POST"]
+    assert [received.path.removeprefix("/api/v1/services/aigc/") for received in sent] == list(case.paths)
+    assert [received.json["parameters"] for received in sent] == [{}] * len(sent)
+    assert labels(list(result.images)) == ("/files/0.png",)
+
+
 async def test_a_task_is_queried_with_the_key_that_created_it() -> None:
     async with channel("dashscope_images", keys=KEYS) as made:
         for _ in range(3):

@@ -33,8 +33,8 @@ class TaskRunner:
         return self._tasks.is_required(error)
 
     def is_known(self, model: str) -> bool:
-        """Return whether an earlier call has shown that the model accepts only tasks."""
-        return model in self._models
+        """Return whether the model accepts only tasks, as it is known or an earlier call has shown."""
+        return model in self._models or self._tasks.is_known(model)
 
     def encode(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
         """Return the request that creates a task for `model`; None if a task cannot express the caller's request.

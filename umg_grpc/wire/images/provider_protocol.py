@@ -63,6 +63,8 @@ class ImageTasks:
     """The provider's task id -> request that queries the task."""
     decode_status: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse | None]
     """(body, request) -> the result; None while the task is not finished. Raises UmgError for a failed task."""
+    is_known: Callable[[str], bool]
+    """The provider's model id -> whether the model is known to accept only tasks."""
     poll_seconds: float = 3.0
     """Time between two queries."""
 

@@ -21,7 +21,11 @@ PARAMETERS: dict[str, type] = {
 }
 SYNC = "/api/v1/services/aigc/multimodal-generation/generation"
 ASYNC = "/api/v1/services/aigc/text2image/image-synthesis"
+ASYNC_MESSAGES = "/api/v1/services/aigc/image-generation/generation"
 TASKS = "/api/v1/tasks/"
+ONLY_PROMPTS = re.compile(r"wan(?:x2\.1|2\.[25])-t2i.*")
+ONLY_MESSAGES = re.compile(r"wan2\.[67]-.*")
+"""Models of each protocol: dashscope 2.0.2, v2/resources/images.py, read on 2026-11-29."""
 KEYS = (KEY, f"{KEY}-2")
 
 
@@ -44,17 +48,22 @@ class DashscopeImages(FakeProvider):
             raise RefusedError("Invalid API-key provided.", code="InvalidApiKey", status=401)
         if received.method == "GET" and received.path.startswith(TASKS):
             return web.json_response(self._queried(received.path.removeprefix(TASKS), key))
-        if received.method != "POST" or received.path not in (SYNC, ASYNC):
+        if received.method != "POST" or received.path not in (SYNC, ASYNC, ASYNC_MESSAGES):
             raise RefusedError("Not found.", code="NotFound", status=404)
         body = received.json
         if set(body) != {"model", "input", "parameters"}:
             raise RefusedError("Unknown field.", code="InvalidParameter")
         self._check_parameters(body)
+        others = ONLY_MESSAGES if received.path == ASYNC else ONLY_PROMPTS
+        if others.fullmatch(body["model"]):
+            raise RefusedError("url error, please check url!", code="InvalidParameter")
         if received.path == SYNC:
             return self._synchronous(body)
         if received.headers.get("x-dashscope-async") != "enable":
             raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
-        if set(body["input"]) - {"prompt", "negative_prompt"} or not body["input"]["prompt"]:
+        if received.path == ASYNC_MESSAGES:
+            self._check_messages(body)
+        elif set(body["input"]) - {"prompt", "negative_prompt"} or not body["input"]["prompt"]:
             raise RefusedError("Unknown field in input.", code="InvalidParameter")
         task_id = f"t-{len(self.tasks)}"
         self.tasks[task_id] = (key, body, 0)
@@ -71,7 +80,21 @@ class DashscopeImages(FakeProvider):
     def _synchronous(self, body: Json) -> web.StreamResponse:
         if body["model"].endswith("-task"):
             raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
-        messages = body["input"]["messages"]
+        text = self._check_messages(body)
+        self._moderate(text)
+        if "[[200]]" in text:
+            return web.json_response({"code": "DataInspectionFailed", "message": "Refused.", "request_id": "r-1"})
+        choices = self._choices(body)
+        usage = {"image_count": body["parameters"].get("n", 1), "width": 1328, "height": 1328}
+        return web.json_response({"output": {"choices": choices}, "usage": usage, "request_id": "r-1"})
+
+    def _choices(self, body: Json) -> list[Json]:
+        content = [{"image": self._url(at)} for at in range(body["parameters"].get("n", 1))]
+        return [{"finish_reason": "stop", "message": {"role": "assistant", "content": content}}]
+
+    def _check_messages(self, body: Json) -> str:
+        """Return the text of a body with messages."""
+        messages = body["input"].get("messages", [])
         if set(body["input"]) != {"messages"} or len(messages) != 1 or messages[0]["role"] != "user":
             raise RefusedError("Wrong messages.", code="InvalidParameter")
         texts = [piece["text"] for piece in messages[0]["content"] if set(piece) == {"text"}]
@@ -80,13 +103,7 @@ class DashscopeImages(FakeProvider):
             raise RefusedError("Wrong content.", code="InvalidParameter")
         if not all(IMAGE.fullmatch(image) for image in images):
             raise RefusedError("Wrong image.", code="InvalidImage")
-        self._moderate(texts[0])
-        if "[[200]]" in texts[0]:
-            return web.json_response({"code": "DataInspectionFailed", "message": "Refused.", "request_id": "r-1"})
-        content = [{"image": self._url(at)} for at in range(body["parameters"]["n"])]
-        choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": content}}
-        usage = {"image_count": len(content), "width": 1328, "height": 1328}
-        return web.json_response({"output": {"choices": [choice]}, "usage": usage, "request_id": "r-1"})
+        return str(texts[0])
 
     def _moderate(self, text: str) -> None:
         if "[[blocked]]" in text:
@@ -102,9 +119,11 @@ class DashscopeImages(FakeProvider):
         self.tasks[task_id] = (key, body, queries + 1)
         state = self.states[min(queries, len(self.states) - 1)]
         output: dict[str, Any] = {"task_id": task_id, "task_status": state}
-        prompt = body["input"]["prompt"]
-        if state == "SUCCEEDED":
-            results: list[Json] = [{"url": self._url(at)} for at in range(body["parameters"]["n"])]
+        prompt = body["input"].get("prompt", "")
+        if state == "SUCCEEDED" and "messages" in body["input"]:
+            output |= {"finished": True, "choices": self._choices(body)}
+        elif state == "SUCCEEDED":
+            results: list[Json] = [{"url": self._url(at)} for at in range(body["parameters"].get("n", 1))]
             if "[[some]]" in prompt:
                 results[1:2] = [{"code": "DataInspectionFailed", "message": "Refused."}]
             output["results"] = results

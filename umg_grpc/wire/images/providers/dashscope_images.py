@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
@@ -37,7 +38,10 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 GENERATION = "/api/v1/services/aigc/multimodal-generation/generation"
 SYNTHESIS = "/api/v1/services/aigc/text2image/image-synthesis"
+TASK_GENERATION = "/api/v1/services/aigc/image-generation/generation"
+"""Path of tasks with messages, of the models whose row in the knowledge has them."""
 TASKS = "/api/v1/tasks/"
+NAME = "dashscope_images"
 ASYNC = {"X-DashScope-Async": "enable"}
 SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
 
@@ -50,6 +54,10 @@ def encode_request(
     UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report, flat = _prepared(request, notes)
+    return UpstreamRequest(GENERATION, _with_messages(request, model, notes, flat), {}, report)
+
+
+def _with_messages(request: pb.GenerateImageRequest, model: str, notes: RequestNotes, flat: FlatRequest) -> bytes:
     content: list[object] = [{"image": as_url(placed)} for placed in flat.images]
     if flat.prompt or not content:
         content.append({"text": flat.prompt})
@@ -58,13 +66,16 @@ def encode_request(
         "input": {"messages": [{"role": "user", "content": content}]},
         "parameters": _parameters(request, notes, with_negative=True),
     }
-    return UpstreamRequest(GENERATION, msgspec.json.encode(body), {}, report)
+    return msgspec.json.encode(body)
 
 
 def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-    """Encode an image request as a call that creates a task; None for a request with input images, which a task does
-    not accept. `notes`: facts about the caller's body.
+    """Encode an image request as a call that creates a task; None for a request with input images, which only tasks
+    with messages accept. `notes`: facts about the caller's body.
     """
+    if (row := media_model(NAME, model)) is not None and row.api == "messages":
+        report, flat = _prepared(request, notes)
+        return UpstreamRequest(TASK_GENERATION, _with_messages(request, model, notes, flat), ASYNC, report)
     if has_images(request):
         return None
     report, flat = _prepared(request, notes)
@@ -144,6 +155,11 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
     return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
 
 
+def takes_only_tasks(model: str) -> bool:
+    """Return whether a model is known to accept only tasks."""
+    return (row := media_model(NAME, model)) is not None and row.api == "tasks"
+
+
 def needs_task(error: UmgError) -> bool:
     """Return whether a provider's error for a synchronous call means that the model accepts only tasks."""
     return error.facts is not None and SYNC_REFUSED.search(error.facts.message) is not None
@@ -218,7 +234,6 @@ class ResponseBody(Struct):
 
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
-NAME = "dashscope_images"
 _HTTP = re.compile("https?://", re.IGNORECASE)
 ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
 """Meanings of a state in which a task has ended without images."""
@@ -258,12 +273,16 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     """
     output, answer = _read(body)
     response = pb.GenerateImageResponse()
+    _add_choices(response, output)
+    return _completed(response, request, answer.usage, [])
+
+
+def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
     for choice in output.choices or ():
         content = choice.message.content if choice.message is not None else None
         for piece in content if isinstance(content, list) else ():
             if piece.image:
                 response.result.images.add().url = piece.image
-    return _completed(response, request, answer.usage, [])
 
 
 def decode_created(body: bytes) -> str:
@@ -283,7 +302,8 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
     """
     output, answer = _read_task(body)
     word = output.task_status or ""
-    relayed = RelayedTask() if own_meaning(word, NAME) == "done" and output.results else read_relayed(body, NAME)
+    has_own = bool(output.results or output.choices)
+    relayed = RelayedTask() if own_meaning(word, NAME) == "done" and has_own else read_relayed(body, NAME)
     meaning = own_meaning(word, NAME) or relayed.meaning
     if meaning in ENDED:
         message = output.message or relayed.reason or f"the task ended as {word or relayed.word}"
@@ -298,7 +318,8 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
                 image.revised_prompt = made.actual_prompt
         elif made.code:
             failures.append(stated_error(made.code, made.message))
-    if not output.results:
+    _add_choices(response, output)
+    if not has_own:
         for url in filter(_HTTP.match, relayed.addresses):
             response.result.images.add(url=url)
         if not response.result.images:
@@ -329,6 +350,7 @@ DASHSCOPE_IMAGES = ImageProtocol(
     takes_urls=takes_urls,
     tasks=ImageTasks(
         is_required=needs_task,
+        is_known=takes_only_tasks,
         encode_create=encode_create,
         decode_created=decode_created,
         encode_query=encode_query,

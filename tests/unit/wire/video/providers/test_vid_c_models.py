@@ -14,6 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
+from umg_grpc.wire.video.submission_encoding import encode_submission
 
 HTTP = "https://example.com/a.png"
 CLIP = pb.VideoMedia(kind=VIDEO, url="https://example.com/a.mp4")
@@ -23,7 +24,7 @@ PLAIN = image(url=HTTP)
 
 
 def encoded(model: str, *media: pb.VideoMedia, public: str = "", **parameters: Any) -> ProviderRequest:
-    return VID_C.encode_create(submission(model, *media, public=public or model, **parameters))
+    return encode_submission(VID_C, submission(model, *media, public=public or model, **parameters))
 
 
 def accepted(request: ProviderRequest) -> Json:
@@ -201,6 +202,23 @@ def test_media_of_other_models_are_refused_and_the_error_names_the_accepted_ones
     assert case.takes in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("model", "parameters", "problem"),
+    [
+        ("wan2.7-t2v", {"duration_seconds": 16}, "must be between 2 and 15"),
+        ("wan2.7-i2v", {"resolution": "480p"}, "720p, 1080p"),
+        ("wan3.0-video", {"duration_seconds": 31}, "must be between 2 and 30"),
+        ("wan2.5-t2v-preview", {"duration_seconds": 7}, "5, 10"),
+        ("happyhorse-1.0-t2v", {"resolution": "480p"}, "720p, 1080p"),
+    ],
+)
+def test_a_value_outside_of_the_limits_of_the_vendor_is_refused(
+    model: str, parameters: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UmgError, match=problem):
+        encoded(model, *((PLAIN,) if "i2v" in model else ()), **parameters)
+
+
 @dataclass(frozen=True)
 class Size:
     id: str
@@ -238,7 +256,7 @@ SIZES = [
     ),
     Size(
         "a tier without a size in pixels",
-        "wan2.6-t2v",
+        "wan2.2-t2v-plus",
         {"resolution": "4k"},
         {},
         {"parameters.resolution": None},
