@@ -13,6 +13,7 @@ from umg_grpc.cli.commands import app
 from umg_grpc.config import parse
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_new_api import from_new_api
+from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_types import (
     SettingRow,
     bedrock_models,
@@ -144,3 +145,42 @@ def _is_general(row: SettingRow) -> bool:
 
 def _names(row: SettingRow, key: str) -> bool:
     return any(fnmatchcase(key, pattern) for pattern in row.keys)
+
+
+@pytest.mark.parametrize("place", ["", *JSON_COLUMNS])
+def test_each_set_property_has_an_effect_or_a_line_in_the_list(place: str) -> None:
+    """Properties without an effect on calls, for example balances, have a row without a reason."""
+    whole = {"id": 1, "type": 1, "name": "c", "models": "gpt-5", "key": "k", "status": 2}
+    for key in SOURCE[place or "columns"]:
+        if not place and key in JSON_COLUMNS:
+            continue
+        value = VALUES.get(key, "7")
+        row = {**whole, **({key: value} if not place else {place: {key: value}})}
+        bodies = [body(from_new_api(json.dumps([GPT, each]))) for each in (whole, row)]
+        setting = f"{place}.{key}" if place else key
+        is_listed = any(
+            note.startswith((f"{setting} of", f"{setting} (")) for note in from_new_api(json.dumps([GPT, row])).lost
+        )
+        is_whole = not place and whole.get(key) == value
+        has_no_effect = reason_of(place, key) == ""
+        assert is_listed or is_whole or has_no_effect or bodies[0] != bodies[1], setting
+
+
+VALUES = {
+    "type": 14,
+    "models": "gpt-5,gpt-5-mini",
+    "status": 1,
+    "model_mapping": '{"gpt-5": "x"}',
+    "base_url": "https://own.example",
+    "header_override": '{"x-a": "b"}',
+    "proxy": "http://proxy:1",
+    "auto_ban": 0,
+    "group": "vip",
+    "multi_key_status_list": {"0": 2},
+}
+"""Values other than `7` of properties that need a certain form."""
+
+
+def body(made: ImportedConfig) -> str:
+    """Return the text of all channels of a converted config, of which disabled ones are in comments."""
+    return made.text().partition("channels:")[2]

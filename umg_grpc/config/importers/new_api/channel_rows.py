@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping, number
-from umg_grpc.config.importers.new_api.channel_types import operations_of
+from umg_grpc.config.importers.new_api.channel_types import operations_of, reason_of
 from umg_grpc.config.importers.new_api.row_connections import Connection, Source, connection, source_of
 from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
+from umg_grpc.knowledge.presets import Provider
 
 DISABLED: Mapping[float | None, str] = {
     2: "disabled by hand in new-api",
@@ -17,6 +18,7 @@ DISABLED: Mapping[float | None, str] = {
 SOCKS = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
 TEMPLATE = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
 """Part of a header's name or value that new-api replaces."""
+VARIABLE = re.compile(r"\$\{(\w+)\}")
 LATIN = re.compile(r"[A-Za-z0-9]")
 NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
 OPENAI = 1
@@ -107,8 +109,8 @@ def _details(row: SourceRow, *, has_weights: bool) -> tuple[dict[str, object], s
         details["weight"] = int(weight)
     elif has_weights:
         details["weight"] = 0
-    if number(row.columns.peek("auto_ban")) != 0:
-        row.columns.take("auto_ban")
+    if row.columns.number("auto_ban") == 0:
+        row.lose("auto_ban", reason_of("", "auto_ban"))
     if texts(row.columns.peek("group")) in {(), ("default",)}:
         row.columns.take("group")
     return details, disabled
@@ -148,11 +150,19 @@ def _credentials(source: Source, found: Connection) -> dict[str, object]:
         if keys.auth is not None:
             credentials["auth"] = keys.auth
         credentials["api_key"] = keys.value
+    elif found.preset is not None and (pair := _pair(source, found.preset)):
+        credentials["api_key"] = pair
     elif source.type.needs_key and found.preset is None:
         credentials["api_key"] = f"${{{_variable(source)}}}"
     if keys.headers:
         credentials["headers"] = keys.headers
     return credentials
+
+
+def _pair(source: Source, preset: Provider) -> str:
+    """Return the variables of the two keys of a preset, which new-api has in this type of channels; "" for others."""
+    names = next((names for names in preset.keys if ":" in names), "") if source.type.kind == "pair" else ""
+    return ":".join(f"${{{name}}}" for name in names.split(":")) if names else ""
 
 
 def _variable(source: Source) -> str:
@@ -166,7 +176,9 @@ def _comments(source: Source, found: Connection) -> Iterable[str]:
     if source.type.comment and source.address in {"", source.type.base_url}:
         comments.append(source.type.comment)
     if not source.keys.value and (found.preset.needs_key if found.preset is not None else source.type.needs_key):
+        pair = _pair(source, found.preset) if found.preset is not None else ""
         variables = found.preset.variables_text if found.preset is not None else _variable(source)
+        variables = " and ".join(VARIABLE.findall(pair)) or variables
         comments.append(f"the export has no key: set {variables}, or `api_key`")
     elif not source.keys.value and found.preset is not None and found.preset.uses_service_account:
         comments.append(f"set {found.preset.variables_text} to the file with the key of the service account")

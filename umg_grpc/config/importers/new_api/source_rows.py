@@ -58,7 +58,8 @@ class SourceRow:
     @property
     def is_enabled(self) -> bool:
         """Whether new-api calls the channel."""
-        return self.columns.peek("status") in {None, ENABLED}
+        status = self.columns.peek("status")
+        return status is None or number(status) == ENABLED
 
     def text(self, column: str) -> str:
         """Take a text without white space around it; "" for no value, and for a list or mapping, which stays
