@@ -99,7 +99,9 @@ def api_keys(document: Document, path: Path, api_key: str | list[str] | None, au
     elif isinstance(auth, AccessKeyAuth) and auth.scheme == "aws":
         if not all(AWS_KEY.fullmatch(key) for key in keys):
             document.problem((*path, "api_key"), "expected ACCESS_KEY_ID:SECRET_ACCESS_KEY, optionally :SESSION_TOKEN")
-    elif isinstance(auth, JwtAuth | AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
+    elif isinstance(auth, JwtAuth) and not all(PAIR.fullmatch(key) for key in keys if ":" in key):
+        document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY, or an API key without a colon")
+    elif isinstance(auth, AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
         document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY for this kind of `auth`")
     if not all(PRINTABLE.fullmatch(key) for key in keys):
         document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")

@@ -116,7 +116,9 @@ class NoAuth(ConfigEntry, frozen=True, tag="none", tag_field="kind"):
 
 
 class JwtAuth(ConfigEntry, frozen=True, tag="jwt", tag_field="kind"):
-    """Authentication by a short-lived token, which is signed for each request. A key is `ACCESS_KEY:SECRET_KEY`."""
+    """Authentication by a short-lived token, which is signed for each request. A key is `ACCESS_KEY:SECRET_KEY`; one
+    without a colon is sent as it is.
+    """
 
 
 class AccessKeyAuth(ConfigEntry, frozen=True, tag="access_key", tag_field="kind"):

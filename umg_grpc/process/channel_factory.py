@@ -210,7 +210,7 @@ class ChannelFactory:
                 program = CommandSigner(command, ttl=ttl, timeout_seconds=timeout, header=header, channel=channel.name)
                 return [_signed(channel, "", program)]
             case JwtAuth():
-                return [_signed(channel, key, ShortTokenSigner(*_pair(key))) for key in channel.api_keys]
+                return [_token_endpoint(channel, key) for key in channel.api_keys]
             case AccessKeyAuth() as auth:
                 return [_signed(channel, key, _access_key_signer(channel, auth, key)) for key in channel.api_keys]
             case BearerAuth() | HeaderAuth() | QueryAuth() | NoAuth() as auth:
@@ -288,6 +288,18 @@ def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
     sent.
     """
     return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
+
+
+def _token_endpoint(channel: Channel, key: str) -> Endpoint:
+    """Return the channel's address with an API key, or with a signer that makes tokens from an access key
+    (`ID:SECRET`).
+    """
+    if ":" not in key:
+        return _endpoint(channel, BearerAuth(), key)
+    video = next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)
+    paths = VIDEO_PROTOCOLS[video].token_paths if video is not None else ""
+    prefix = channel.address(video) + paths if video is not None and paths else ""
+    return _signed(channel, key, ShortTokenSigner(*_pair(key), prefix=prefix))
 
 
 def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signer:

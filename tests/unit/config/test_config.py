@@ -1005,8 +1005,8 @@ MISTAKES = [
     ),
     Mistake(
         "a token without its secret",
-        CHANNEL + "  api_key: [a:b, 'c:']\n  auth: {kind: jwt}",
-        ("6: channels[0].api_key: expected ACCESS_KEY:SECRET_KEY for this kind of `auth`",),
+        CHANNEL + "  api_key: [a:b, c, 'd:']\n  auth: {kind: jwt}",
+        ("6: channels[0].api_key: expected ACCESS_KEY:SECRET_KEY, or an API key without a colon",),
     ),
     Mistake(
         "a key beside a service account",

@@ -83,6 +83,7 @@ def test_a_preset_is_consistent(name: str) -> None:
         ("{provider: ollama, auth: {kind: none}}", {}, {"api_keys": ()}),
         ("{provider: azure, base_url: https://a}", {"AZURE_OPENAI_API_KEY": "k"}, {"auth": HeaderAuth("api-key")}),
         ("{provider: kling}", {"KLING_API_KEY": KEY}, {"auth": JwtAuth()}),
+        ("{provider: kling}", {"KLINGAI_API_KEY": "static"}, {"auth": JwtAuth(), "api_keys": ("static",)}),
         ("{provider: kling, auth: {kind: bearer}}", {"KLING_API_KEY": "k"}, {"api_keys": ("k",)}),
         (
             "{provider: vertex, base_url: https://a}",

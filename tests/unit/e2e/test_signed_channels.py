@@ -1,6 +1,7 @@
 """Channels of the config whose calls are signed: the factory gives each of its keys the right credentials."""
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,42 @@ channels:
     assert len(keys) == 2
     for provider in (visual, family_e):
         assert not any(secret in str(provider.received) for secret in ("sk:1", "sk-2", SECRET))
+
+
+@dataclass(frozen=True)
+class KlingKey:
+    id: str
+    key: str
+    is_api_key: bool
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        KlingKey(id="an API key", key="static-key", is_api_key=True),
+        KlingKey(id="an access key", key=f"ak-1:{SECRET}", is_api_key=False),
+    ],
+    ids=lambda case: case.id,
+)
+async def test_an_api_key_is_accepted_by_both_apis_of_kling_and_an_access_key_by_the_old(
+    case: KlingKey, tmp_path: Path
+) -> None:
+    async with serve_provider(FamilyEProvider(keys=["static-key"], pairs={"ak-1": SECRET})) as kling:
+        config = f"channels: [{{provider: kling, base_url: {kling.url}, api_key: '{case.key}'}}]"
+        async with running(parse(config, str(tmp_path / "umg.yaml"), {}), tmp_path / "data") as made:
+            videos = made.service._channels.videos["kling"]
+            if case.is_api_key:
+                await videos.submit(submission("kling-3.0"), 10)
+            else:
+                with pytest.raises(UmgError, match="accepts only an API key for this model") as caught:
+                    await videos.submit(submission("kling-3.0"), 10)
+                assert caught.value.name == "UNTRANSLATABLE"
+            other = replace(submission("kling-v2-6"), task_id="task_2")
+            await videos.submit(other, 10)  # the key is not suspended
+    assert [received.path for received in kling.received] == [
+        *(["/text-to-video/kling-3.0"] if case.is_api_key else []),
+        "/v1/videos/text2video",
+    ]
 
 
 async def test_a_file_that_is_no_service_account_stops_the_start_without_its_content(tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ class VideoProtocol:
     """Header that has the key without an `auth` in the config: `authorization` with a Bearer token, or another one with
     the bare key.
     """
+    token_paths: str = ""
+    """Beginning of the paths at which the provider accepts tokens made from an access key (`auth: {kind: jwt}`); "" if
+    it accepts them everywhere.
+    """
     max_response_bytes: int = 8 << 20
     """Limit of a response, larger where results are inline."""
     result_seconds: float | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import jwt
 
 from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.wire.dropped_fields_report import untranslatable
 
 VALID_SECONDS, EARLIER_SECONDS = 1800, 5
 """Time for which a token is valid, and time by which it is valid before it was made, for a provider whose clock is
@@ -18,13 +19,22 @@ class ShortTokenSigner:
 
     token = ""  # each is different, and valid for a short time
 
-    def __init__(self, access_key: str, secret: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, access_key: str, secret: str, now: Callable[[], float] = time.time, *, prefix: str = "") -> None:
+        """Create the signer of an access key. `prefix`: beginning of the URLs whose server accepts tokens, "" for
+        all.
+        """
         self._access_key = access_key
         self._secret = secret
         self._now = now
+        self._prefix = prefix
 
     async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
-        """Return the authentication header with a new token."""
+        """Return the authentication header with a new token. Raise UmgError(UNTRANSLATABLE) for a URL at which the
+        provider accepts none: another channel may have a key for the model, and this key is not at fault.
+        """
+        if not outgoing.url.startswith(self._prefix):
+            problem = "its provider accepts only an API key for this model, but the channel has an access key"
+            raise untranslatable("model", f"{problem}; configure an API key without a colon")
         return {"Authorization": f"Bearer {short_token(self._access_key, self._secret, int(self._now()))}"}
 
     def discard(self) -> bool:

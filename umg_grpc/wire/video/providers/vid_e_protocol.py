@@ -26,6 +26,8 @@ TASKS = "/tasks"
 MAX_BATCH = 20
 """Maximum number of tasks of one query; the limit is not documented."""
 RESULT_SECONDS = 30 * 86_400
+OLD_API = "/v1/videos/"
+"""Beginning of the paths of the old API: the new one answers tokens of access keys with 401 and code 1002."""
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
@@ -98,6 +100,7 @@ VID_E = VideoProtocol(
     batch_of=batch_of,
     encode_find=encode_find,
     decode_found=decode_found,
+    token_paths=OLD_API,
     result_seconds=RESULT_SECONDS,
     first_poll_seconds=5,
     poll_seconds=5,
