@@ -1,22 +1,25 @@
 """Page docs/video-providers.md: the sample config is valid, and the tables are those of the protocols."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from tests.docs.tables import DOCS, quoted, rows, section
-from tests.support.videos import submission
+from tests.support.videos import image, submission
+from umg_grpc.base.errors import UmgError
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.knowledge.task_words import SHARED, WORDS
 from umg_grpc.knowledge.video_places import video_places
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES
+from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_c_requests import accepted_media
-from umg_grpc.wire.video.providers.vid_e_requests import is_new
+from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
 from umg_grpc.wire.video.providers.vid_g_protocol import is_v1
 
 PAGE = (DOCS / "video-providers.md").read_text(encoding="utf-8")
@@ -125,12 +128,21 @@ def test_the_models_of_both_apis_are_those_of_the_page() -> None:
         True,
         False,
     ]
-    assert [is_new(model) for model in ("kling-3.0", "kling-3.0-omni", "kling-v3", "kling-v2-6")] == [
-        True,
-        True,
-        False,
-        False,
+
+
+def test_the_paths_of_each_model_are_those_of_the_page() -> None:
+    inputs: list[tuple[list[pb.VideoMedia], str]] = [
+        *(([], ""), ([image()], ""), ([image("reference_image")], "")),
+        ([image()], '{"character_orientation":"image"}'),
     ]
+    for cells in rows(PAGE, "Models of `vidE`"):
+        for model in quoted(cells[0]):
+            paths = set[str]()
+            for media, extra in inputs:
+                with suppress(UmgError):
+                    paths.add(VID_E.encode_create(submission(model, *media, extra_json=extra)).path)
+            for path in quoted(cells[1]):
+                assert path.replace("{id}", model) in paths, (model, path)
 
 
 def test_the_sizes_of_fetched_media_are_those_of_the_page() -> None:

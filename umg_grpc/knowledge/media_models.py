@@ -26,6 +26,8 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Variant of the protocol in which the models are called; "" for the usual one."""
     without: tuple[str, ...] = ()
     """Parameters that the models do not have: they are left out and reported."""
+    members: tuple[str, ...] = ()
+    """Members of the provider's body that these models have beyond those of all models of the protocol."""
     values: Mapping[str, tuple[str | int, ...]] = {}
     """Parameter -> its accepted values, of texts in any case."""
     ranges: Mapping[str, tuple[int, int]] = {}

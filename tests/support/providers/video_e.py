@@ -10,21 +10,55 @@ from tests.support.providers.common import decoded
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
 from tests.support.providers.video_server import Task, VideoProvider, only, require
 
-OLD = re.compile(r"/v1/videos/(text2video|image2video)(?:/([\w.-]+))?")
-NEW = re.compile(r"/(text-to-video|image-to-video|omni-video)/([\w.-]+)")
+OLD = re.compile(r"/v1/videos/(text2video|image2video|multi-image2video|omni-video|motion-control)(?:/([\w.-]+))?")
+NEW = re.compile(r"/(text-to-video|image-to-video|omni-video|motion-control)/([\w.-]+)")
 OLD_WORDS = {"queued": "submitted", "running": "processing", "succeeded": "succeed"}
 NEW_WORDS = {"queued": "submitted", "running": "processing"}
 CODES = {401: 1002, 404: 1203}
-OLD_FIELDS = (
-    *("model_name", "prompt", "negative_prompt", "image", "image_tail", "duration", "aspect_ratio", "mode", "sound"),
-    *("cfg_scale", "static_mask", "dynamic_masks", "camera_control", "callback_url", "external_task_id"),
-)
+OF_ALL = ("model_name", "prompt", "mode", "watermark_info", "callback_url", "external_task_id")
+OF_TIMED = (*OF_ALL, "duration", "negative_prompt", "cfg_scale")
+OF_SHOTS = ("sound", "camera_control", "multi_shot", "shot_type", "multi_prompt", "voice_list")
+OLD_MEMBERS = {
+    "text2video": (*OF_TIMED, *OF_SHOTS, "aspect_ratio"),
+    "image2video": (
+        *(*OF_TIMED, *OF_SHOTS, "image", "image_tail"),
+        *("static_mask", "dynamic_masks", "element_list"),
+    ),
+    "multi-image2video": (*OF_TIMED, "image_list", "aspect_ratio"),
+    "omni-video": (
+        *(*OF_ALL, "duration", "aspect_ratio", "image_list", "video_list", "sound"),
+        *("multi_shot", "shot_type", "multi_prompt", "element_list"),
+    ),
+    "motion-control": (
+        *(*OF_ALL, "video_url", "image_url", "character_orientation"),
+        *("keep_original_sound", "element_list"),
+    ),
+}
+"""Operation of the old API -> members of its body: vercel/ai packages/klingai, and ComfyUI's models of `omni-video`."""
+OLD_IDS = re.compile(r"kling-(?:v\d(?:-\d)?(?:-(?:master|turbo|omni))?|video-o1)|vidE-[\w-]+")
+"""Names of models of the old API: with hyphens, without the operation."""
+SECONDS = {"kling-2.5-turbo": (5, 10), "kling-2.6": (5, 10), "kling-o1": tuple(range(3, 11))}
+SOUNDS = {"kling-2.5-turbo": (), "kling-o1": ("original", "off"), "kling-3.0-turbo": ()}
+CONTENTS = {
+    "image-to-video": ("prompt", "first_frame", "last_frame", "element", "voice"),
+    "omni-video": ("prompt", "first_frame", "last_frame", "refer_image", "feature_video", "base_video", "element"),
+    "motion-control": ("prompt", "image", "video", "element"),
+}
+NEW_IDS = {
+    "text-to-video": ("kling-3.0-turbo", "kling-3.0", "kling-2.6", "kling-2.5-turbo"),
+    "image-to-video": ("kling-3.0-turbo", "kling-3.0", "kling-2.6", "kling-2.5-turbo"),
+    "omni-video": ("kling-3.0-omni", "kling-o1"),
+    "motion-control": ("kling-3.0", "kling-2.6"),
+}
+"""Operation of the new API -> its models, by the vendor's pages of 2026-09-20."""
 
 
 @dataclass(kw_only=True)
 class FamilyEProvider(VideoProvider):
     pairs: dict[str, str] = field(default_factory=dict)
     """Access keys with their secrets; only the old API accepts tokens made by them."""
+    operations: dict[str, str] = field(default_factory=dict)
+    """External ids of the tasks of the old API with their operations."""
     lists: list[list[str]] = field(default_factory=list)
     """Ids of each query of the new API."""
 
@@ -55,37 +89,65 @@ class FamilyEProvider(VideoProvider):
         body = received.json
         if (old := OLD.fullmatch(received.path)) is not None:
             external_id = self._read_old(body, old[1])
+            self.operations[external_id] = old[1]
             model = body["model_name"]
         else:
             found = NEW.fullmatch(received.path)
             assert found is not None
             model = found[2]
-            external_id = self._read_new(body, found[1])
+            external_id = self._read_new(body, found[1], model)
         require(re.fullmatch(r"[A-Za-z0-9._-]{1,191}", external_id), "external_task_id")
         require(all(task.external_id != external_id for task in self.tasks.values()), "external_task_id is taken")
         return model, external_id
 
     def _read_old(self, body: Json, kind: str) -> str:
-        only(body, *OLD_FIELDS)
-        require(isinstance(body["duration"], str), "duration must be a string")
-        if "sound" in body:
-            require(body["sound"] in ("on", "off"), "sound")
-        if kind == "image2video":
-            require("aspect_ratio" not in body, "aspect_ratio")
-            if not body["image"].startswith("https://"):
-                decoded(body["image"], "image")  # a data URL is refused
+        only(body, *OLD_MEMBERS[kind])
+        require(OLD_IDS.fullmatch(body["model_name"]), "model_name")
+        require(isinstance(body.get("duration", ""), str), "duration must be a string")
+        require(body.get("sound", "on") in ("on", "off"), "sound")
+        require(body.get("mode", "std") in ("std", "pro", "4k"), "mode")
+        images = [body[name] for name in ("image", "image_tail", "static_mask", "image_url") if name in body]
+        images += [item["image" if kind.startswith("multi") else "image_url"] for item in body.get("image_list", [])]
+        if kind in ("image2video", "multi-image2video"):
+            require(images, "an image")
+        if kind == "motion-control":
+            require(body["video_url"].startswith("https://"), "video_url")
+            require(body["character_orientation"] in ("image", "video") and "mode" in body, "character_orientation")
+            require(body.get("keep_original_sound", "yes") in ("yes", "no"), "keep_original_sound")
+        for item in body.get("image_list", []) if kind == "omni-video" else []:
+            require(item.get("type", "first_frame") in ("first_frame", "end_frame"), "type")
+        for item in body.get("video_list", []):
+            require(item["refer_type"] in ("base", "feature"), "refer_type")
+            require(item["video_url"].startswith("https://"), "video_url")
+        for image in images:
+            if not image.startswith("https://"):
+                decoded(image, "image")  # a data URL is refused
         return str(body["external_task_id"])
 
-    def _read_new(self, body: Json, kind: str) -> str:
+    def _read_new(self, body: Json, kind: str, model: str) -> str:
+        require(model in NEW_IDS[kind] or model.startswith("vidE"), f"unknown model {model}")
         only(body, "prompt" if kind == "text-to-video" else "contents", "settings", "options")
-        only(body["settings"], "resolution", "aspect_ratio", "duration", "audio", "multi_shot")
+        settings, timed = body["settings"], kind != "motion-control"
+        names = ["resolution", *(["aspect_ratio"] if kind in ("text-to-video", "omni-video") else [])]
+        names += ["duration"] if timed else ["character_orientation"]
+        names += ["audio"] if SOUNDS.get(model, ("off",)) else []
+        names += ["multi_shot"] if timed and model in ("kling-3.0", "kling-3.0-omni") else []
+        only(settings, *names)
         only(body["options"], "external_task_id", "callback_url", "watermark_info")
-        require(type(body["settings"]["duration"]) is int, "duration must be an integer")
-        require(body["settings"]["audio"] in ("native", "off", "original"), "audio")
-        require(isinstance(body["settings"]["multi_shot"], bool), "multi_shot")
-        require(kind != "image-to-video" or "aspect_ratio" not in body["settings"], "aspect_ratio")
+        tall = ("4k",) if timed and model in ("kling-3.0", "kling-3.0-omni") else ()
+        require(settings.get("resolution", "720p") in ("720p", "1080p", *tall), "resolution")
+        require(type(settings.get("duration", 5)) is int, "duration must be an integer")
+        require(settings.get("duration", 5) in SECONDS.get(model, range(3, 16)), "duration")
+        sounds = SOUNDS.get(model, ("native", "off", "original")) if timed else ("original", "off")
+        require("audio" not in settings or settings["audio"] in sounds, "audio")
+        require(isinstance(settings.get("multi_shot", True), bool), "multi_shot")
+        require(timed or settings["character_orientation"] in ("image", "video"), "character_orientation")
         for item in body.get("contents", []):
-            if item["type"] != "prompt" and not item["url"].startswith("https://"):
+            require(item["type"] in CONTENTS[kind], "type")
+            if item["type"].endswith("video"):
+                require(item["url"].startswith("https://"), "video")
+                require(item["type"] != "feature_video" or settings.get("multi_shot", True), "multi_shot")
+            elif item["type"] not in ("prompt", "element", "voice") and not item["url"].startswith("https://"):
                 decoded(item["url"], "contents")
         return str(body["options"]["external_task_id"])
 
@@ -126,7 +188,7 @@ class FamilyEProvider(VideoProvider):
         if (old := OLD.fullmatch(received.path)) is not None:
             task_id = self._id_of(old[2])
             found = self.task_of(task_id, key) if task_id else None
-            if found is None or ("image" in found[0].body) != (old[1] == "image2video"):
+            if found is None or self.operations.get(found[0].external_id) != old[1]:
                 raise RefusedError("task not found", status=404)
             return web.json_response(self._envelope(self._task(*found)))
         require(received.path == "/tasks" and len(received.query) == 1, "unknown path")

@@ -74,6 +74,15 @@ def address_or_base64(media: pb.VideoMedia, position: int) -> str:
     return base64_of(media)
 
 
+def video_address(media: pb.VideoMedia, position: int) -> str:
+    """Return the URL of a video for a provider that takes no bytes of videos. `position`: index in the list of media,
+    for errors. Raise UmgError(UNTRANSLATABLE) for bytes and for a URL of another scheme than http and https.
+    """
+    if media.WhichOneof("source") == "data":
+        raise untranslatable(at(position), "this model's provider accepts a video by its URL only; send an https URL")
+    return address(media, position)
+
+
 def base64_of(media: pb.VideoMedia) -> str:
     """Return the bytes of a medium in standard base64, without a prefix."""
     return b64encode_as_string(media.data)

@@ -12,9 +12,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
-from umg_grpc.wire.video.providers.vid_e_requests import encode_new, encode_old, is_new, old_path
+from umg_grpc.wire.video.providers.vid_e_apis import NAME, OLD_API, is_new, old_path
+from umg_grpc.wire.video.providers.vid_e_old_requests import encode_old
+from umg_grpc.wire.video.providers.vid_e_requests import encode_new
 from umg_grpc.wire.video.providers.vid_e_responses import (
-    NAME,
     created_task,
     decode_error,
     found_task,
@@ -26,8 +27,6 @@ TASKS = "/tasks"
 MAX_BATCH = 20
 """Maximum number of tasks of one query; the limit is not documented."""
 RESULT_SECONDS = 30 * 86_400
-OLD_API = "/v1/videos/"
-"""Beginning of the paths of the old API: the new one answers tokens of access keys with 401 and code 1002."""
 
 
 def encode_create(submission: Submission) -> ProviderRequest:

@@ -1,17 +1,17 @@
-"""Encoding of submissions for the protocol `vidE`, to the old or the new API of its providers."""
+"""Encoding of submissions for the new API of the protocol `vidE`: inputs in `contents`, parameters in `settings`."""
 
-import re
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
-from umg_grpc.wire.video.providers.media_encoding import address_or_base64, at
+from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -24,102 +24,30 @@ from umg_grpc.wire.video.providers.request_encoding import (
     refuse_media,
     report_unsupported,
 )
+from umg_grpc.wire.video.providers.vid_e_apis import (
+    MOTION,
+    OMNI,
+    ORIENTATION,
+    has_media,
+    is_motion,
+    is_omni,
+    model_name,
+    row_of,
+)
 
-NEW_MODELS = re.compile(r"(?:^|-)[3-9]\.\d")
-"""Pattern for model ids of the new API (`kling-3.0-turbo`); ids of the old API are written like `kling-v2-6`."""
-OLD_PATHS = {False: "/v1/videos/text2video", True: "/v1/videos/image2video"}
-"""Whether there are images -> path of the old API."""
-NEW_PATHS = {
-    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text-to-video",
-    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image-to-video",
-    pb.VIDEO_TASK_KIND_OMNI: "omni-video",
+TEXT, IMAGE = "text-to-video", "image-to-video"
+OPERATIONS = {
+    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: TEXT,
+    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: IMAGE,
+    pb.VIDEO_TASK_KIND_OMNI: OMNI,
 }
-WITH_SOUND = re.compile(r"v2-6|v3")
-"""Pattern for model ids of the old API that accept the field `sound`."""
 DEFAULT_SECONDS = 5
 DEFAULT_RESOLUTION, DEFAULT_RATIO = "720p", "16:9"
-OLD_FIELDS = frozenset(
-    {
-        *("prompt", "negative_prompt", "duration_seconds", "size", "aspect_ratio", "mode", "generate_audio"),
-        *("cfg_scale", "camera_control_json", "dynamic_masks_json"),
-    }
-)
-NEW_FIELDS = frozenset(
-    {"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"}
-)
+FIELDS = frozenset({"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"})
+MOTION_FIELDS = frozenset({"prompt", "resolution", "generate_audio", "watermark"})
+SHOTS = "multi_shot"
 OWN_OPTIONS = ("callback_url", "external_task_id")
 """Fields of `options` that only the gateway sets, also if the caller sends `options`."""
-
-
-def is_new(model: str) -> bool:
-    """Return whether the provider offers the model in its new API, by the model id."""
-    return NEW_MODELS.search(model) is not None
-
-
-def old_path(submission: Submission) -> str:
-    """Return the path to which a submission is sent in the old API, and below which its task is queried."""
-    return OLD_PATHS[_has_images(submission)]
-
-
-def _has_images(submission: Submission) -> bool:
-    return submission.request.kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO or bool(submission.request.parameters.media)
-
-
-# --- the old API
-
-
-def encode_old(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a request of the old API. Raise UmgError for a part that the API cannot express."""
-    report = Report()
-    parameters = submission.request.parameters
-    report_unsupported(parameters, OLD_FIELDS, report)
-    inputs = inputs_of(submission, pairs=True)
-    refuse_media(
-        [*inputs.references, *inputs.masks[1:], *inputs.videos, *inputs.audio],
-        "a first frame, a last frame and one static mask",
-    )
-    body: JsonObject = {
-        "model_name": submission.model,
-        "prompt": prompt_of(submission),
-        "external_task_id": submission.task_id,
-    }
-    if is_sent(submission, "duration_seconds"):
-        body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
-    if parameters.negative_prompt:
-        body["negative_prompt"] = parameters.negative_prompt
-    if parameters.mode:
-        body["mode"] = parameters.mode
-    masks = (("static_mask", next(iter(inputs.masks), None)),)
-    for name, image in (("image", inputs.first), ("image_tail", inputs.last), *masks):
-        if image is not None:
-            body[name] = address_or_base64(image[1], image[0])
-    _encode_old_options(submission, body, report)
-    if submission.callback_url:
-        body["callback_url"] = submission.callback_url
-    add_missing(body, extra_fields(submission, report))
-    return json_request(old_path(submission), body, report)
-
-
-def _encode_old_options(submission: Submission, body: JsonObject, report: Report) -> None:
-    parameters = submission.request.parameters
-    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
-    if ratio and not _has_images(submission):
-        body["aspect_ratio"] = ratio
-    elif ratio:
-        report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
-    if WITH_SOUND.search(submission.model):
-        if is_sent(submission, "generate_audio"):
-            body["sound"] = "on" if parameters.generate_audio else "off"
-    elif parameters.generate_audio:
-        report.drop("parameters.generate_audio")
-    if parameters.HasField("cfg_scale"):
-        body["cfg_scale"] = parameters.cfg_scale
-    for name, field in (("camera_control_json", "camera_control"), ("dynamic_masks_json", "dynamic_masks")):
-        if value := getattr(parameters, name):
-            body[field] = json_text(value, f"parameters.{name}")
-
-
-# --- the new API
 
 
 def encode_new(submission: Submission) -> ProviderRequest:
@@ -127,82 +55,82 @@ def encode_new(submission: Submission) -> ProviderRequest:
     precedence, except for the callback and the external id, which the gateway sets.
     """
     report = Report()
-    parameters = submission.request.parameters
-    report_unsupported(parameters, NEW_FIELDS, report)
-    inputs, kind = inputs_of(submission, pairs=True), _kind(submission)
+    operation = _operation(submission)
+    report_unsupported(submission.request.parameters, MOTION_FIELDS if operation == MOTION else FIELDS, report)
+    inputs = inputs_of(submission, pairs=True)
     extra = extra_fields(submission, report)
     body: JsonObject = {}
-    if kind == pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO:
-        refuse_media(list(enumerate(parameters.media)), "no media for a video of a text")
+    if operation == TEXT:
+        refuse_media(list(enumerate(submission.request.parameters.media)), "no media for a video of a text")
         body["prompt"] = prompt_of(submission)
     else:
-        contents = _contents(submission, inputs, is_omni=kind == pb.VIDEO_TASK_KIND_OMNI)
+        contents = _contents(submission, inputs, operation)
         body["contents"] = extra.pop("contents", None) or contents
-    body["settings"] = {**_settings(submission, inputs, kind, report), **members_of(extra.pop("settings", None))}
-    options = members_of(extra.pop("options", None))
-    for name in OWN_OPTIONS:
-        options.pop(name, None)
-    if is_sent(submission, "watermark"):
-        options.setdefault("watermark_info", Raw(b'{"enabled":true}' if parameters.watermark else b'{"enabled":false}'))
-    body["options"] = {**options, **_own_options(submission)}
+    settings = _motion_settings(submission) if operation == MOTION else _settings(submission, inputs, operation, report)
+    if operation == MOTION and ORIENTATION in extra:
+        settings[ORIENTATION] = extra.pop(ORIENTATION)
+    body["settings"] = {**settings, **members_of(extra.pop("settings", None))}
+    body["options"] = _options(submission, members_of(extra.pop("options", None)))
     add_missing(body, extra)
-    return json_request(f"/{NEW_PATHS[kind]}/{quote(submission.model, safe='')}", body, report)
+    return json_request(f"/{operation}/{quote(model_name(submission), safe='')}", body, report)
 
 
-def _kind(submission: Submission) -> "pb.VideoTaskKind.ValueType":
-    """Return the kind of a task, which is part of the path: the kind in the submission, otherwise the one that its
-    model and its media imply.
+def _operation(submission: Submission) -> str:
+    """Return the operation of a submission, which is part of the path: that of its model if the model has one alone,
+    that of its kind, otherwise the one that its media imply.
     """
-    if submission.request.kind in NEW_PATHS:
-        return submission.request.kind
-    if submission.model.endswith("omni"):
-        return pb.VIDEO_TASK_KIND_OMNI
-    has_images = _has_images(submission)
-    return pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO if has_images else pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO
+    if is_motion(submission):
+        return MOTION
+    if is_omni(submission):
+        return OMNI
+    default = IMAGE if has_media(submission) else TEXT
+    return OPERATIONS.get(submission.request.kind, default)
 
 
-def _contents(submission: Submission, inputs: Inputs, *, is_omni: bool) -> list[JsonObject]:
-    """Return the member `contents` of a request of the new API: the prompt and the media. `is_omni`: whether the path
-    is that of multi-modal models.
+def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[JsonObject]:
+    """Return the member `contents`: the prompt and the media. Raise UmgError for media that the operation does not
+    take.
     """
     contents: list[JsonObject] = []
     if prompt := prompt_of(submission):
         contents.append({"type": "prompt", "text": prompt})
-    for name, image in (("first_frame", inputs.first), ("last_frame", inputs.last)):
-        if image is not None:
-            contents.append({"type": name, "url": address_or_base64(image[1], image[0])})
-    refuse_media([*inputs.masks, *inputs.audio], "images" if not is_omni else "images and videos")
-    if not is_omni:
+    frames = [("first_frame", inputs.first), ("last_frame", inputs.last)]
+    images = [(name, *image) for name, image in frames if image is not None]
+    images += [("refer_image", *image) for image in inputs.references]
+    video = "feature_video"
+    if operation == MOTION:
+        images, video = [("image", position, media) for _, position, media in images], "video"
+        others = [(position, media) for _, position, media in images[1:]] + inputs.videos[1:]
+        refuse_media([*others, *inputs.masks, *inputs.audio], "one image and one video")
+    elif operation == OMNI:
+        refuse_media([*inputs.masks, *inputs.audio], "images and videos")
+    else:
+        refuse_media([*inputs.masks, *inputs.audio], "images")
         refuse_media([*inputs.references, *inputs.videos], "a first frame and a last frame")
-    for position, media in inputs.references:
-        contents.append({"type": "refer_image", "url": address_or_base64(media, position)})
-    contents += [{"type": "feature_video", "url": _video_url(numbered)} for numbered in inputs.videos]
+    contents += [{"type": name, "url": address_or_base64(media, position)} for name, position, media in images]
+    contents += [{"type": video, "url": video_address(media, position)} for position, media in inputs.videos]
     return contents
 
 
-def _video_url(numbered: Numbered) -> str:
-    position, media = numbered
-    if media.WhichOneof("source") == "data":
-        raise untranslatable(at(position), "this model's provider accepts a video by its URL only; send an https URL")
-    return address_or_base64(media, position)
-
-
-def _settings(submission: Submission, inputs: Inputs, kind: "pb.VideoTaskKind.ValueType", report: Report) -> JsonObject:
-    """Return the member `settings` of a request of the new API. For neutral models, defaults of the provider that cost
-    more are overridden. `report`: receives parameters that are not sent.
+def _settings(submission: Submission, inputs: Inputs, operation: str, report: Report) -> JsonObject:
+    """Return the member `settings`. For neutral models, defaults of the provider that cost more are overridden.
+    `report`: receives parameters that are not sent.
     """
-    parameters = submission.request.parameters
+    parameters, row = submission.request.parameters, row_of(submission)
     settings: JsonObject = {}
     if is_sent(submission, "resolution"):
         settings["resolution"] = parameters.resolution or DEFAULT_RESOLUTION
     if is_sent(submission, "duration_seconds"):
         settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
-    if is_sent(submission, "generate_audio"):
-        settings["audio"] = "native" if parameters.generate_audio else "off"
-    if is_neutral(submission):
-        settings["multi_shot"] = False
+    if row is None or "generate_audio" not in row.without:
+        if is_sent(submission, "generate_audio"):
+            settings["audio"] = "native" if parameters.generate_audio else "off"
+    elif parameters.generate_audio:
+        report.drop("parameters.generate_audio")
+    if is_neutral(submission) and (row is None or SHOTS in row.members):
+        settings[SHOTS] = bool(inputs.videos)  # the provider refuses a single shot of a video
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)
-    if kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO:
+    if operation == IMAGE:
         if ratio:
             report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
     elif ratio or (is_neutral(submission) and inputs.first is None and not inputs.videos):
@@ -210,8 +138,24 @@ def _settings(submission: Submission, inputs: Inputs, kind: "pb.VideoTaskKind.Va
     return settings
 
 
-def _own_options(submission: Submission) -> JsonObject:
-    options: JsonObject = {"external_task_id": submission.task_id}
+def _motion_settings(submission: Submission) -> JsonObject:
+    """Return the member `settings` of motion control, whose sound is that of the video or none."""
+    parameters = submission.request.parameters
+    settings: JsonObject = {}
+    if parameters.resolution:
+        settings["resolution"] = parameters.resolution
+    if parameters.HasField("generate_audio"):
+        settings["audio"] = "original" if parameters.generate_audio else "off"
+    return settings
+
+
+def _options(submission: Submission, callers: Mapping[str, Raw]) -> JsonObject:
+    """Return the member `options`, with `callers`, those of the caller, and with those of the gateway."""
+    options: JsonObject = {name: value for name, value in callers.items() if name not in OWN_OPTIONS}
+    if is_sent(submission, "watermark"):
+        enabled = submission.request.parameters.watermark
+        options.setdefault("watermark_info", Raw(b'{"enabled":true}' if enabled else b'{"enabled":false}'))
+    own: JsonObject = {"external_task_id": submission.task_id}
     if submission.callback_url:
-        options["callback_url"] = submission.callback_url
-    return options
+        own["callback_url"] = submission.callback_url
+    return options | own

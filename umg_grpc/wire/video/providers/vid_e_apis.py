@@ -1,0 +1,78 @@
+"""APIs of the protocol `vidE`: the old and the new one, each with operations, of which the model id and the inputs of a
+submission select one.
+"""
+
+import re
+
+from umg_grpc.knowledge.media_models import MediaModel, media_model
+from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.image_roles import inputs_of
+
+NAME = "vidE"
+OLD_API = "/v1/videos/"
+"""Beginning of the paths of the old API, the only ones at which tokens of access keys are accepted."""
+OLD = "v1"
+OMNI, MOTION = "omni-video", "motion-control"
+NEW_ID = re.compile(r"(?:^|-)[0-9]+\.[0-9]")
+"""Pattern for ids of relays that belong to the new API; ids of the old one are written like `v2-6`."""
+ORIENTATION = "character_orientation"
+"""Member of motion control alone, and of each submission to it."""
+SUFFIXES = re.compile(r"-(?:t2v|i2v|motion-control)$")
+"""Operations in ids of SDKs (`kling-v2.6-motion-control`), which are part of the path only."""
+
+
+def row_of(submission: Submission) -> MediaModel | None:
+    """Return the rules of the provider for the model of a submission; None without a row."""
+    return media_model(NAME, submission.model)
+
+
+def _api(model: str) -> str:
+    """Return the API of a model and, if there is only one for the model, the operation: `v1/omni-video`."""
+    row = media_model(NAME, model)
+    if row is not None:
+        return row.api
+    return "" if NEW_ID.search(model) else OLD
+
+
+def is_new(model: str) -> bool:
+    """Return whether the provider offers the model in its new API, by the model id."""
+    return not _api(model).startswith(OLD)
+
+
+def is_omni(submission: Submission) -> bool:
+    """Return whether the model is one whose operation takes frames, references and videos alike."""
+    return _api(submission.model).endswith(OMNI)
+
+
+def is_motion(submission: Submission) -> bool:
+    """Return whether a submission is for motion control: by the model id, or by the member that only it has."""
+    return submission.model.lower().endswith(MOTION) or ORIENTATION in submission.request.parameters.extra_json
+
+
+def has_media(submission: Submission) -> bool:
+    """Return whether a submission has inputs besides its prompt, by its kind or its media."""
+    return submission.request.kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO or bool(submission.request.parameters.media)
+
+
+def old_path(submission: Submission) -> str:
+    """Return the path to which a submission is sent in the old API, and below which its task is queried."""
+    if is_motion(submission):
+        return OLD_API + MOTION
+    if is_omni(submission):
+        return OLD_API + OMNI
+    if not has_media(submission):
+        return OLD_API + "text2video"
+    inputs = inputs_of(submission, pairs=True)
+    has_frames = inputs.first is not None or inputs.last is not None
+    return OLD_API + ("multi-image2video" if inputs.references and not has_frames else "image2video")
+
+
+def model_name(submission: Submission) -> str:
+    """Return the model as a member or a path of the provider: ids of SDKs without their operation and, in the old
+    API, without dots (`kling-v2.6-t2v` is `kling-v2-6`).
+    """
+    name = SUFFIXES.sub("", submission.model)
+    if is_new(submission.model) or row_of(submission) is None:
+        return name
+    return name.removesuffix(".0").replace(".", "-")

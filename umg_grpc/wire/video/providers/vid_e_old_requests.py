@@ -1,0 +1,146 @@
+"""Encoding of submissions for the old API of the protocol `vidE`: one body, in which texts stand for numbers and
+switches, with the inputs where the operation has them.
+"""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    is_sent,
+    json_request,
+    prompt_of,
+    ratio_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.vid_e_apis import MOTION, OLD_API, OMNI, model_name, old_path, row_of
+
+DEFAULT_SECONDS = 5
+OF_ALL = frozenset({"prompt", "mode", "watermark"})
+OF_TIMED = OF_ALL | {"duration_seconds", "size", "aspect_ratio"}
+FIELDS = {
+    "multi-image2video": OF_TIMED | {"negative_prompt", "cfg_scale"},
+    OMNI: OF_TIMED | {"generate_audio"},
+    MOTION: OF_ALL | {"generate_audio"},
+}
+"""Operation -> its parameters; `OF_OTHERS` for the other operations."""
+OF_OTHERS = OF_TIMED | {
+    *("negative_prompt", "cfg_scale", "generate_audio", "camera_control_json", "dynamic_masks_json"),
+}
+WITH_RATIO = frozenset({"text2video", "multi-image2video", OMNI})
+"""Operations in which the ratio is stated; in others it is that of the input."""
+
+
+def encode_old(submission: Submission) -> ProviderRequest:
+    """Encode a submission as a request of the old API. Raise UmgError for a part that the API cannot express."""
+    report = Report()
+    parameters = submission.request.parameters
+    path = old_path(submission)
+    operation = path.removeprefix(OLD_API)
+    fields = FIELDS.get(operation, OF_OTHERS)
+    report_unsupported(parameters, fields, report)
+    body: JsonObject = {
+        "model_name": model_name(submission),
+        "prompt": prompt_of(submission),
+        "external_task_id": submission.task_id,
+    }
+    if parameters.mode:
+        body["mode"] = parameters.mode
+    body |= _media(submission, operation)
+    if operation != MOTION:
+        _encode_options(submission, fields, body, report)
+        _encode_ratio(parameters, operation, body, report)
+    elif parameters.HasField("generate_audio"):
+        body["keep_original_sound"] = "yes" if parameters.generate_audio else "no"
+    if parameters.HasField("watermark"):
+        body["watermark_info"] = Raw(b'{"enabled":true}' if parameters.watermark else b'{"enabled":false}')
+    if submission.callback_url:
+        body["callback_url"] = submission.callback_url
+    add_missing(body, extra_fields(submission, report))
+    return json_request(path, body, report)
+
+
+def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject, report: Report) -> None:
+    """Add the stated parameters to the body, of `fields`, which the operation has."""
+    parameters, row = submission.request.parameters, row_of(submission)
+    if "duration_seconds" in fields and is_sent(submission, "duration_seconds"):
+        body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
+    has_sound = "generate_audio" in fields and (row is None or "generate_audio" not in row.without)
+    if has_sound and is_sent(submission, "generate_audio"):
+        body["sound"] = "on" if parameters.generate_audio else "off"
+    elif not has_sound and parameters.generate_audio:
+        report.drop("parameters.generate_audio")
+    if "negative_prompt" in fields and parameters.negative_prompt:
+        body["negative_prompt"] = parameters.negative_prompt
+    if "cfg_scale" in fields and parameters.HasField("cfg_scale"):
+        body["cfg_scale"] = parameters.cfg_scale
+    for name, field in (("camera_control_json", "camera_control"), ("dynamic_masks_json", "dynamic_masks")):
+        if name in fields and (value := getattr(parameters, name)):
+            body[field] = json_text(value, f"parameters.{name}")
+
+
+def _encode_ratio(parameters: pb.VideoParameters, operation: str, body: JsonObject, report: Report) -> None:
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
+    if ratio and operation in WITH_RATIO:
+        body["aspect_ratio"] = ratio
+    elif ratio:
+        report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
+
+
+def _media(submission: Submission, operation: str) -> JsonObject:
+    """Return the members with the inputs of a submission. Raise UmgError for one that the operation does not take."""
+    inputs = inputs_of(submission, pairs=True)
+    if operation == MOTION:
+        return _of_motion(inputs)
+    if operation == OMNI:
+        return _of_omni(inputs)
+    if operation == "multi-image2video":
+        refuse_media([*inputs.masks, *inputs.videos, *inputs.audio], "reference images")
+        return {"image_list": [{"image": _url(image)} for image in inputs.references]}
+    refuse_media(
+        [*inputs.references, *inputs.masks[1:], *inputs.videos, *inputs.audio],
+        "a first frame, a last frame and one static mask",
+    )
+    named = (("image", inputs.first), ("image_tail", inputs.last), ("static_mask", next(iter(inputs.masks), None)))
+    return {name: _url(image) for name, image in named if image is not None}
+
+
+def _of_motion(inputs: Inputs) -> JsonObject:
+    images = [*_present(inputs.first, inputs.last), *inputs.references]
+    refuse_media([*images[1:], *inputs.masks, *inputs.videos[1:], *inputs.audio], "one image and one video")
+    body: JsonObject = {}
+    for image in images:
+        body["image_url"] = _url(image)
+    for position, video in inputs.videos:
+        body["video_url"] = video_address(video, position)
+    return body
+
+
+def _of_omni(inputs: Inputs) -> JsonObject:
+    refuse_media([*inputs.masks, *inputs.audio], "images and videos")
+    frames = (("first_frame", inputs.first), ("end_frame", inputs.last))
+    images: list[JsonObject] = [{"image_url": _url(image), "type": name} for name, image in frames if image is not None]
+    images += [{"image_url": _url(image)} for image in inputs.references]
+    videos = [
+        {"video_url": video_address(video, position), "refer_type": "feature"} for position, video in inputs.videos
+    ]
+    return {name: items for name, items in (("image_list", images), ("video_list", videos)) if items}
+
+
+def _present(*images: Numbered | None) -> Sequence[Numbered]:
+    return [image for image in images if image is not None]
+
+
+def _url(image: Numbered) -> str:
+    position, media = image
+    return address_or_base64(media, position)
