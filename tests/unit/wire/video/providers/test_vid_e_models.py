@@ -98,7 +98,7 @@ async def test_a_submission_is_accepted_where_the_vendor_has_its_model(case: Pla
         assert not report.dropped
         assert {"duration", "aspect_ratio", "sound", "watermark_info"}.isdisjoint(body)
         assert set(body.get("settings", {})) <= {"character_orientation"}
-    # whatever is stated is sent or reported
+    # each stated parameter is sent or reported
     written = msgspec.json.encode(body).decode()
     for name, value in ((name, value) for name, value in stated.items() if name in WRITTEN):
         assert WRITTEN[name] & words(written) or f"parameters.{name}" in report.dropped, (name, value)
@@ -152,7 +152,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
+def test_a_value_that_the_vendor_does_not_accept_is_refused_before_it_is_sent(case: Refused) -> None:
     with pytest.raises(UmgError) as caught:
         encode_submission(VID_E, submission(case.model, *case.media, public=case.model, **case.parameters))
     assert caught.value.metadata["field"] == case.field
