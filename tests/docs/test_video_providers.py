@@ -10,6 +10,7 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import SHARED, WORDS
 from umg_grpc.knowledge.video_places import video_places
 from umg_grpc.service.video_tasks import stalls
@@ -128,6 +129,19 @@ def test_the_models_of_both_apis_are_those_of_the_page() -> None:
         True,
         False,
     ]
+
+
+def test_the_limits_of_each_model_are_those_of_the_page() -> None:
+    for cells in rows(PAGE, "Models of `vidG`"):
+        for model in quoted(cells[0]):
+            row = media_model("vidG", model)
+            assert row is not None
+            assert cells[1].strip() == (row.api or "v2")
+            own = [value for value in row.values["resolution"] if row.api or value not in {"720P", "1080P"}]
+            assert cells[2].partition(";")[0].strip() == ", ".join(str(value) for value in own)
+            seconds = row.values.get("duration_seconds")
+            least, most = row.ranges.get("duration_seconds", (0, 0))
+            assert cells[3].strip() == (", ".join(str(each) for each in seconds) if seconds else f"{least} to {most}")
 
 
 def test_the_paths_of_each_model_are_those_of_the_page() -> None:

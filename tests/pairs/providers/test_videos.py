@@ -97,7 +97,11 @@ CASES = [
     Case("vidE, new API", "vidE", "kling-3.0"),
     Case("vidF", "vidF", "jimeng_vgfm_t2v_l20", signer=hmac_signer(), moderation="50511"),
     Case("vidG v2", "vidG", "MiniMax-H3", moderation="1027"),
-    Case("vidG v1", "vidG", "MiniMax-Hailuo-02", moderation="1027"),
+    Case(
+        *("vidG v1", "vidG", "MiniMax-Hailuo-02"),
+        parameters={"duration_seconds": 6, "resolution": "768P"},
+        moderation="1027",
+    ),
 ]
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 

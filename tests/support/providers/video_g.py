@@ -12,7 +12,18 @@ OK: Json = {"status_code": 0, "status_msg": "success"}
 V2_FIELDS = ("model", "content", "resolution", "duration", "ratio", "aigc_watermark")
 V1_FIELDS = (
     *("model", "prompt", "prompt_optimizer", "duration", "resolution", "first_frame_image", "last_frame_image"),
+    "subject_reference",
 )
+V1_LIMITS = {
+    "MiniMax-Hailuo-2.3": (("768P", "1080P"), (6, 10)),
+    "MiniMax-Hailuo-2.3-Fast": (("768P", "1080P"), (6, 10)),
+    "MiniMax-Hailuo-02": (("512P", "768P", "1080P"), (6, 10)),
+    "T2V-01": (("720P",), (6,)),
+    "I2V-01-Director": (("720P",), (6,)),
+    "S2V-01": (("720P",), (6,)),
+}
+V2_RESOLUTIONS = {"MiniMax-H3": ("768P", "2K"), "MiniMax-H3-Max": ("480P", "768P")}
+"""Models of each version with their resolutions, in v1 also with their lengths, by the vendor's pages."""
 TYPES = {400: "bad_request_error", 401: "authorized_error", 500: "server_error"}
 
 
@@ -31,19 +42,27 @@ class TwoVersionProvider(VideoProvider):
         body = received.json
         if received.path.startswith("/v1/"):
             only(body, *V1_FIELDS)
-            require(isinstance(body["prompt_optimizer"], bool), "prompt_optimizer (2013)")
+            require(isinstance(body.get("prompt_optimizer", True), bool), "prompt_optimizer (2013)")
+            resolutions, lengths = V1_LIMITS.get(body["model"], (("768P",), (6, 10)))
+            require(body.get("resolution", resolutions[0]) in resolutions, "resolution (2013)")
+            require(body.get("duration", 6) in lengths, "duration (2013)")
+            for subject in body.get("subject_reference", []):
+                require(body["model"] == "S2V-01" and subject["type"] == "character", "subject_reference (2013)")
+                require(len(subject["image"]) == 1, "subject_reference (2013)")
             return body["model"], ""
         only(body, *V2_FIELDS)
-        require(body["model"] == "MiniMax-H3", "model (2013)")
-        require(isinstance(body["aigc_watermark"], bool), "aigc_watermark (2013)")
-        require(body["resolution"] in ("768P", "2K") and 4 <= body["duration"] <= 15, "resolution (2013)")
+        require(body["model"] in V2_RESOLUTIONS, "model (2013)")
+        resolutions = V2_RESOLUTIONS[body["model"]]
+        require(isinstance(body.get("aigc_watermark", False), bool), "aigc_watermark (2013)")
+        require(body.get("resolution", "768P") in resolutions, "resolution (2013)")
+        require(4 <= body.get("duration", 6) <= 15, "duration (2013)")
         texts = [item for item in body["content"] if item["type"] == "text"]
         require(len(texts) == 1 and texts[0]["text"].strip(), "one text (2013)")
-        require(len(body["content"]) > 1 or body["ratio"] != "adaptive", "ratio (2013)")
+        require(len(body["content"]) > 1 or body.get("ratio") != "adaptive", "ratio (2013)")
         return body["model"], ""
 
     def created(self, task: Task) -> Json:
-        return {"task_id": task.id} if task.model == "MiniMax-H3" else {"task_id": task.id, "base_resp": OK}
+        return {"task_id": task.id} if task.model in V2_RESOLUTIONS else {"task_id": task.id, "base_resp": OK}
 
     def other(self, received: ReceivedRequest, key: str) -> web.StreamResponse:
         if received.path == "/v1/files/retrieve":

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import count
@@ -50,15 +51,17 @@ NAME = "vidG"
 PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
 QUERY, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
 FILES = "/v1/files/retrieve"
+SUBJECT = "subject_reference"
+"""Member of v1 with the image of a person, of models for it."""
 V1 = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
-MODELS_V1 = re.compile(r"hailuo|^[TIS]2V-|^video-0", re.IGNORECASE)
+API_V1 = "v1"
 FIELDS = frozenset({"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark"})
 FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_extend"})
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
 ADAPTIVE = "adaptive"
-RESOLUTIONS = {"768p": "768P", "2k": "2K", "720p": "768P", "1080p": "2K"}
-"""Canonical resolution, also of other families -> resolution of v2."""
+RESOLUTIONS = {"720p": "768P", "1080p": "2K"}
+"""Resolution that v2 does not have -> the nearest one that it has, which is reported."""
 RESULT_SECONDS = 3600
 NOT_FOUND = re.compile(r"record not found|task.{0,20}not (?:found|exist)", re.IGNORECASE)
 OK = ("", "0")
@@ -93,7 +96,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
     }
     if is_sent(submission, "resolution"):
         resolution = parameters.resolution or DEFAULT_RESOLUTION
-        body["resolution"] = RESOLUTIONS.get(resolution.lower(), resolution)
+        if (nearest := RESOLUTIONS.get(resolution.lower())) is not None:
+            report.drop("parameters.resolution", nearest)
+        body["resolution"] = nearest or resolution.upper()
     if is_sent(submission, "duration_seconds"):
         body["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
     if is_sent(submission, "watermark"):
@@ -109,15 +114,20 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 def is_v1(model: str) -> bool:
     """Return whether the provider offers the model only in the older version v1 of its API."""
-    return MODELS_V1.search(model) is not None
+    row = media_model(NAME, model)
+    return row is not None and row.api == API_V1
 
 
 def _encode_v1(submission: Submission) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS_V1, report)
-    inputs = inputs_of(submission, pairs=True)
-    refuse_media([*inputs.references, *inputs.masks, *inputs.videos, *inputs.audio], "a first frame and a last frame")
+    row = media_model(NAME, submission.model)
+    subject = row is not None and SUBJECT in row.members
+    inputs = inputs_of(submission, pairs=True, references=subject)
+    refuse_media([*inputs.masks, *inputs.videos, *inputs.audio], "images")
+    if not subject:
+        refuse_media(inputs.references, "a first frame and a last frame")
     body: JsonObject = {
         "model": submission.model,
         "prompt": prompt_of(submission),
@@ -131,6 +141,9 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
     for name, image in (("first_frame_image", inputs.first), ("last_frame_image", inputs.last)):
         if image is not None:
             body[name] = address_or_data_url(image[1], image[0])
+    if inputs.references:
+        images = [address_or_data_url(image, position) for position, image in inputs.references]
+        body[SUBJECT] = [{"type": "character", "image": images}]
     add_missing(body, extra_fields(submission, report))
     return json_request(PATH_V1, body, report)
 
