@@ -1,4 +1,4 @@
-"""Strict fake provider of the DashScope-like task API (`vidC`)."""
+"""Strict fake provider of the DashScope-like task API (`vidC`). Models of the vendor have its rules (`video_c_rules`)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from aiohttp import web
 
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
+from tests.support.providers.video_c_rules import check_submission, series_of
 from tests.support.providers.video_server import Task, VideoProvider, only, require
 
 LOCAL_TIME = timezone(timedelta(hours=8))
@@ -28,6 +29,9 @@ class TaskApiProvider(VideoProvider):
         return f"8f1c0000-0000-4000-8000-{number:012}"
 
     def read(self, received: ReceivedRequest) -> tuple[str, str]:
+        if series_of(received.json.get("model")) is not None:
+            check_submission(received.path, received.headers, received.json)
+            return received.json["model"], ""
         if received.headers.get("x-dashscope-async") != "enable":
             raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
         body = received.json

@@ -195,13 +195,18 @@ SDKs cite; read on 2026-11-29.
 """
 
 
+def series_of(model: object) -> Series | None:
+    """Return the rules of a model; None for an id that the vendor does not have."""
+    return next((row for row in SERIES if isinstance(model, str) and re.fullmatch(row.models, model)), None)
+
+
 def check_submission(path: str, headers: Mapping[str, str], body: Json) -> None:
     """Raise RefusedError for a submission that DashScope refuses. `headers`: by lower-case name."""
     if headers.get("x-dashscope-async") != "enable":
         raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
     _only(body, {"model", "input", "parameters"}, "")
-    model, source, parameters = body.get("model"), body.get("input"), body.get("parameters", {})
-    found = next((row for row in SERIES if isinstance(model, str) and re.fullmatch(row.models, model)), None)
+    source, parameters = body.get("input"), body.get("parameters", {})
+    found = series_of(body.get("model"))
     if found is None:
         raise RefusedError("Model not exist.", code="ModelNotFound", status=404)
     _require(path == found.path, "url error, please check url!")

@@ -41,6 +41,8 @@ INPUT_FIELDS = frozenset(
     }
 )
 """Additional fields of callers that are sent in `input`; all others are sent in `parameters`."""
+OF_OTHERS = frozenset({"settings", "options"})
+"""Additional fields with parameters of another vendor, whose bodies group them so."""
 SIZES = {
     "480P": {"16:9": "832*480", "9:16": "480*832", "1:1": "624*624"},
     "720P": {"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088"},
@@ -74,6 +76,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
     add_missing(source, members_of(extra.pop("input", None)))
     add_missing(options, members_of(extra.pop("parameters", None)))
     for name, raw in extra.items():
+        if name in OF_OTHERS:
+            report.drop(f"parameters.extra_json.{name}")
+            continue
         (source if name in INPUT_FIELDS else options).setdefault(name, raw)
     body = msgspec.json.encode({"model": submission.model, "input": source, "parameters": options})
     return ProviderRequest(method="POST", path=places.path or PATH, body=body, headers=ASYNC_HEADERS, report=report)
