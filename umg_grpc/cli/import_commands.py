@@ -29,7 +29,7 @@ def litellm(file: SourceArgument, *, output: OutputFlag = None) -> None:
 
 @app.command("new-api")
 def new_api(file: SourceArgument, *, output: OutputFlag = None) -> None:
-    """Convert channels of new-api: a JSON list, or the answer of its GET /api/channel/."""
+    """Convert channels of new-api: a JSON list, or the response of its GET /api/channel/."""
     from umg_grpc.config.importers.from_new_api import from_new_api
 
     _convert(file, output, from_new_api)

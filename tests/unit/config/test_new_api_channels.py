@@ -119,3 +119,9 @@ def test_a_name_in_another_script_is_replaced_and_kept_in_a_comment() -> None:
 def test_only_an_enabled_channel_is_in_use(status: int | None) -> None:
     made = imported({}, {"name": "other", "status": status})
     assert [channel.name for channel in made.used_channels] == (["c", "other"] if status in {1, None} else ["c"])
+
+
+def test_channels_on_other_pages_of_the_response_are_listed() -> None:
+    row = {"type": 1, "name": "c", "key": "k", "models": "gpt-5"}
+    made = from_new_api(json.dumps({"data": {"items": [row], "total": 12, "page": 1}}))
+    assert made.lost == ["11 further channels: the response is one page: `?p=2` and so on has the others"]

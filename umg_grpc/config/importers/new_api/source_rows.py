@@ -20,6 +20,8 @@ class Unconverted:
     def __init__(self) -> None:
         self._channels: dict[tuple[str, str], list[str]] = {}
         self._models: dict[tuple[str, str], list[str]] = {}
+        self.missing = 0
+        """Channels that the response counts and does not contain."""
 
     def add(self, setting: str, reason: str, channel: str) -> None:
         """Add a property of a channel."""
@@ -31,6 +33,8 @@ class Unconverted:
 
     def list_in(self, made: ImportedConfig) -> None:
         """Add all to the list of a converted config."""
+        if self.missing > 0:
+            made.lose(f"{self.missing} further channels", "the response is one page: `?p=2` and so on has the others")
         for (channel, reason), models in self._models.items():
             noun = "model" if len(models) == 1 else "models"
             made.lose(f"{noun} {_quoted(models)} of channel `{channel}`", reason)
@@ -97,6 +101,7 @@ def source_rows(text: str, unconverted: Unconverted) -> list[SourceRow]:
     rows = sequence(mapping(data).get("items", data))
     if not rows or not all(isinstance(row, dict) and "type" in row for row in rows):
         raise ValueError("expected channels of new-api: a JSON list, or the response of GET /api/channel/")
+    unconverted.missing = int(number(mapping(data).get("total")) or 0) - len(rows)
     return list(_named(map(mapping, rows), unconverted))
 
 
