@@ -334,6 +334,7 @@ def _http_channel(
         name=entry.name,
         protocols=protocols,
         models=models,
+        provider=entry.provider or "",
         base_url=base_url,
         base_urls=MappingProxyType(base_urls),
         api_keys=api_keys(document, path, entry.api_key, auth),

@@ -45,6 +45,10 @@ class ChannelModel:
     """Id at the upstream; a `*` in it is replaced by the match of the `*` in `id`."""
     family: str | None
     """Family whose rules apply, for example `famG`; None if not configured."""
+    listed: "frozenset[pb.ModelOperation.ValueType] | None" = None
+    """Operations that the provider's list states for a model that is only there; empty if it states none, None for a
+    model in the config.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,8 @@ class Channel:
     protocols: tuple[str, ...]
     """Wire formats of the upstream, best first; or only `local`, or only `sandbox`."""
     models: tuple[ChannelModel, ...]
+    provider: str = ""
+    """Preset that its config names; "" for none."""
     base_url: str = ""
     """URL in front of the paths of the wire format, without a trailing slash."""
     base_urls: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -12,6 +12,8 @@ from typing import Literal
 from msgspec import Struct, field
 
 from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.model_operations import operations_named
+from umg_grpc.v1 import pb
 
 SERVICE_ACCOUNT_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 """Environment variable with the path of a service account's key, as the vendor's own clients read it."""
@@ -34,6 +36,15 @@ class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
     upstream: str = ""
     """Provider's id; its `*` stands for the match of the `*` in `id`."""
     family: str | None = None
+    operations: tuple[str, ...] = ()
+    """Names of its operations (`model_operations.operations_named`); empty for those that its id shows."""
+
+    def matches(self, model: str) -> bool:
+        """Return whether the entry is for the provider's id `model`."""
+        prefix, star, suffix = self.upstream.partition("*")
+        if not star:
+            return model == prefix
+        return len(model) >= len(prefix) + len(suffix) and model.startswith(prefix) and model.endswith(suffix)
 
 
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +143,17 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def models(self) -> tuple[PresetModel, ...]:
         """Models, each with its provider's id."""
         written = (PresetModel(model) if isinstance(model, str) else model for model in self.listed)
-        return tuple(PresetModel(model.id, model.upstream or model.id, model.family) for model in written)
+        return tuple(
+            PresetModel(model.id, model.upstream or model.id, model.family, model.operations) for model in written
+        )
+
+    def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
+        """Return the operations that the entry for a provider's id states; None if there is none, or it states none. Of
+        several entries that match, the longest decides.
+        """
+        stated = [entry for entry in self.models if entry.operations and entry.matches(model)]
+        found = max(stated, key=lambda entry: len(entry.upstream), default=None)
+        return operations_named(found.operations) if found is not None else None
 
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in read_rows("presets", Provider)})

@@ -12,6 +12,8 @@ from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
+from umg_grpc.knowledge.model_operations import known_operations
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.operations import SCOPES, ModelOperation
@@ -131,19 +133,35 @@ def _limit(model: str) -> Quirks:
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
-    """Return the operations that the channel supports for the model: as the config lists them for the model, else as
-    the model catalogue does, else all operations of the channel's protocols; never one that these protocols do not
-    have. A local or sandbox channel, which accepts any id, only generates text for a model without config and catalogue
-    entry. Empty if the config lists only operations that the channel does not have; a catalogue entry with only these
-    is ignored.
+    """Return the operations that the channel supports for the model, never one that its protocols do not have: as the
+    config lists them for the model, else as the preset, the knowledge of models or the provider's list states them. A
+    model of which none of these knows the operations generates text, but has all operations of a channel whose
+    protocols the config states. Empty if only operations are stated that the channel does not have, except for a model
+    that the config states for its own protocols.
     """
     able = frozenset(operation for operation in PROTOCOLS if is_own(channel) or _formats_for(channel, operation))
-    info, known = config.models.get(model.id), describe(model.upstream, model.id)
+    info = config.models.get(model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
-    if known is None:
-        return able.intersection(SCOPES[GENERATION.scope]) if is_own(channel) else able
-    return able.intersection(known.operations) or able
+    preset = PROVIDERS.get(channel.provider)
+    if (stated := _stated_operations(preset, model)) is not None:
+        found = able.intersection(stated)
+        return found or (able if preset is None and model in channel.models and model.listed is None else found)
+    if is_own(channel) or preset is not None or model.listed is not None:
+        return able.intersection(SCOPES[GENERATION.scope]) or able
+    return able
+
+
+def _stated_operations(preset: Provider | None, model: ChannelModel) -> Collection[ModelOperation] | None:
+    """Return the operations of a model by its preset, by the knowledge of models or by the provider's list, in this
+    order; None if none of them states any. The provider's id has precedence, since the public one may be an alias.
+    """
+    if preset is not None and (stated := preset.operations_of(model.upstream)) is not None:
+        return stated
+    for name in dict.fromkeys((model.upstream, model.id)):
+        if (known := known_operations(name)) is not None:
+            return known
+    return model.listed or None
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:

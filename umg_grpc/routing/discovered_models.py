@@ -59,7 +59,7 @@ def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[Chan
                 continue
             public = pattern.id.replace("*", name[len(prefix) : len(name) - len(suffix)])
             if MODEL_ID.fullmatch(public):
-                yield ChannelModel(public, name, pattern.family), details
+                yield ChannelModel(public, name, pattern.family, frozenset(details.operations)), details
             break
 
 
@@ -70,7 +70,7 @@ def _info(configured: ModelInfo | None, details: pb.Model, *, has_prices: bool) 
     """
     described = pb.Model()
     described.MergeFrom(details)
-    for name in ("id", "display_name", "create_time", *(() if has_prices else ("prices",))):
+    for name in ("id", "display_name", "create_time", "operations", *(() if has_prices else ("prices",))):
         described.ClearField(name)
     base = configured or ModelInfo()
     for field, _ in base.described.ListFields():  # replaces whole fields: lists are not merged

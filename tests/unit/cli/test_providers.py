@@ -5,7 +5,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiohttp import ClientSession
-from msgspec.structs import astuple
 from typer.testing import CliRunner, Result
 
 from tests.support.processes import run, serve
@@ -89,7 +88,7 @@ def test_the_values_of_a_preset_are_shown_as_a_channel_that_has_them(name: str) 
     [channel] = parse(text, "umg.yaml", {}).channels
     assert (channel.name, channel.base_url, channel.protocols) == (name, url, preset.protocols)
     assert [(each.id, each.upstream, each.family) for each in channel.models] == [
-        astuple(each) for each in preset.models
+        (each.id, each.upstream, each.family) for each in preset.models
     ]
     assert channel.max_inputs == preset.max_inputs
     assert preset.auth is None or channel.auth == msgspec.convert(preset.auth, Auth)

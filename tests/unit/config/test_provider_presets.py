@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from msgspec.structs import astuple
 
 from umg_grpc.config import AccessKeyAuth, BearerAuth, Channel, HeaderAuth, JwtAuth, NoAuth, ServiceAccountAuth, parse
 from umg_grpc.config.channels import served_protocols
@@ -41,7 +40,9 @@ def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: st
     made = channel(text, **environment)
     assert made.name == name
     assert made.protocols == preset.protocols
-    assert [(each.id, each.upstream, each.family) for each in made.models] == [astuple(each) for each in preset.models]
+    assert [(each.id, each.upstream, each.family) for each in made.models] == [
+        (each.id, each.upstream, each.family) for each in preset.models
+    ]
     assert made.base_url == filled(preset.base_url)
     assert made.base_urls == {protocol: filled(url) for protocol, url in preset.base_urls.items()}
     assert made.api_keys == ((KEY,) if preset.needs_key else ())
