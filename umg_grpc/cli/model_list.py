@@ -24,14 +24,13 @@ from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.prices import IMAGE, INPUT, OUTPUT, PRICED_UNITS, REQUEST, SEARCH, VIDEO, VIDEO_SECOND, Unit
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
-from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_states import State
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
+from umg_grpc.service.stored_model_lists import stored_router
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
-from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:
@@ -61,18 +60,9 @@ async def list_models(config: Config, states: States, data: Path) -> None:
     `states`: circuit breaker states in a running gateway; `data`: data directory of the gateway, which has the last
     failures of its channels and the discovered models.
     """
-    report = ChannelReport(Channels(_router(config, data)), list, lambda: _failures(data))
+    report = ChannelReport(Channels(stored_router(config, data)), list, lambda: _failures(data))
     found = await report.list()
     _print(found, states)
-
-
-def _router(config: Config, data: Path) -> Router:
-    """Return the router of a config, with the models that the gateway with the data directory `data` has discovered at
-    providers.
-    """
-    files = ModelListFiles(data)
-    stored = {channel.name: files.read(channel.name, channel.base_url) for channel in config.channels}
-    return Router(with_discovered(config, {name: models for name, models in stored.items() if models is not None}))
 
 
 async def list_remote(target: AdminTarget) -> None:
@@ -140,7 +130,7 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
-        router = _router(config, data)
+        router = stored_router(config, data)
         _explain(router, model, face, caller, states)
         served = router.targets(_resolve(router, model, caller).model.id)
         for target in served:
@@ -155,7 +145,7 @@ async def forget(config: Config, data: Path, model: str) -> None:
     """Delete the restrictions of a model that a gateway has learned from refusals, and print them. `model`: id of the
     model, or the provider's id.
     """
-    router = _router(config, data)
+    router = stored_router(config, data)
     ids = {model}
     with suppress(UmgError):
         ids |= {target.model for target in router.targets(router.resolve(model).model.id)}

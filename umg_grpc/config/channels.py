@@ -75,7 +75,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     """
     discover: bool | None = None
     """Whether the models that the provider lists, and that a pattern matches, are listed too; if unset, only with the
-    pattern `*`.
+    models of its `provider` or the pattern `*`.
     """
     base_url: str | None = None
     base_urls: dict[str, str] = msgspec.field(default_factory=dict)
@@ -139,7 +139,8 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
             yield _own_channel(document, path, entry, own, models)
         else:
             made = _http_channel(document, path, entry, protocols, models, directory)
-            yield replace(made, discovery=_discovery(document, path, made, entry.discover, only=only))
+            preset = PROVIDERS.get(made.provider) if not only and written is not None and not written.models else None
+            yield replace(made, discovery=_discovery(document, path, made, entry.discover, only=only, preset=preset))
 
 
 def _check_keys(
@@ -162,14 +163,16 @@ def _check_keys(
 
 
 def _discovery(
-    document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool
-) -> Literal["off", "beside", "only"]:
-    """Return which models of the provider's list the channel serves: none (`off`), besides its configured models
-    (`beside`), or as the only ones (`only`).
+    document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool, preset: Provider | None
+) -> Literal["off", "known", "preset", "beside", "only"]:
+    """Return which models of the provider's list the channel serves (`Channel.discovery`).
 
-    `wanted`: value of `discover`, None if unset: then `beside` for a channel whose pattern matches every model, else
-    `off`. `only`: whether `models` is `discover`. Report a protocol without a model list, and missing patterns.
+    `wanted`: value of `discover`, None if unset: then by the preset for a channel with the models of its `preset`,
+    `beside` for one whose pattern matches every model, else `off`. `only`: whether `models` is `discover`. Report a
+    protocol without a model list, and missing patterns.
     """
+    if wanted is None and preset is not None:
+        return "preset" if preset.lists_models and model_list(channel.listing_protocols) is not None else "known"
     if wanted is None and not only:
         has_all = any(model.id == model.upstream == ANY_MODEL for model in channel.models)
         return "beside" if has_all and model_list(channel.listing_protocols) is not None else "off"

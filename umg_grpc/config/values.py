@@ -104,9 +104,10 @@ class Channel:
     """Concurrency limit: most calls in flight at the upstream; None is unlimited. Further calls use another channel, or
     wait.
     """
-    discovery: Literal["off", "beside", "only"] = "off"
-    """Whether the models that the provider lists are served where a pattern matches: `beside` all others that match, or
-    `only` they, as soon as the list is known.
+    discovery: Literal["off", "known", "preset", "beside", "only"] = "off"
+    """Models that are listed beside those of the config, where a pattern matches: none (`off`), those that are known of
+    the preset (`known`), those that the provider lists, with the known ones until its list is read in the background
+    (`preset`), the same but awaited by the start (`beside`), or as the only ones (`only`).
     """
     unpriced: tuple[pb.Price, ...] | None = None
     """Prices of its models that have none; empty if they remain without, None for those of the config."""
@@ -121,6 +122,11 @@ class Channel:
     def listing_protocols(self) -> tuple[str, ...]:
         """Protocols whose model list the upstream may have: those at `base_url`."""
         return tuple(protocol for protocol in self.protocols if protocol not in self.base_urls)
+
+    @property
+    def reads_list(self) -> bool:
+        """Whether the models that the provider lists are served."""
+        return self.discovery not in {"off", "known"}
 
     @property
     def is_simulated(self) -> bool:

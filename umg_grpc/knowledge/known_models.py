@@ -175,6 +175,11 @@ def known_models(series: str) -> Mapping[str, Version]:
     return {model: version for model, version in versions if version is not None}
 
 
+def models_of(vendor: str) -> frozenset[str]:
+    """Return the models of a vendor in the generated rows, in the spelling of their makers."""
+    return frozenset(model for each, model in _generated_rows() if each == vendor)
+
+
 @cache
 def _hand_rows() -> tuple[HandRow, ...]:
     return tuple(read_rows("models", HandRow))

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -39,7 +40,7 @@ from umg_grpc.process.signal_handlers import Signals
 from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.process.tls_certificates import load as load_certificate
 from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
-from umg_grpc.routing import Router
+from umg_grpc.service.stored_model_lists import stored_router
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
@@ -48,6 +49,8 @@ from umg_grpc.v1 import pb
 logger = structlog.get_logger()
 
 FIRST_LOAD_SECONDS = 60.0
+LIST_SECONDS = 1.0
+"""Longest time for which a gateway that serves already waits for the first model lists, to name their models."""
 SWITCH_SECONDS = 0.0005
 RELOAD_END_SECONDS = 10.0
 """Longest wait for the end of a reload at a shutdown."""
@@ -87,8 +90,10 @@ async def _serve(options: Options, config: Config) -> None:
                 signals.reload = _in_background(reload, lambda _: None, stack)
                 await stack.enter_async_context(reload_socket(options.data, partial(_reload_alone, reload)))
             await _wait_loaded(local, signals.stop)
+            if state.service is not None and not signals.stop.is_set():
+                await state.service.wait_listed(LIST_SECONDS)
             if not signals.stop.is_set():
-                _print_start(state, served)
+                _print_start(state, served, options.data)
                 tune()
             await signals.stop.wait()
             await _delay_drain(state, signals, drain_delay(options, served))
@@ -111,7 +116,9 @@ async def _serve_workers(options: Options, config: Config) -> None:
             await _wait_loaded(local, signals.stop)
             await workers.wait_serving(signals.stop)
             if not signals.stop.is_set():
-                _print_start(Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics), served)
+                _print_start(
+                    Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics), served, options.data
+                )
             await signals.stop.wait()
             workers.stop()
             if (delay := drain_delay(options, served)) and await signals.delay(delay):
@@ -284,11 +291,12 @@ async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Ou
     return [await reload()]
 
 
-def _print_start(state: Gateway, config: Config) -> None:
+def _print_start(state: Gateway, config: Config, data: Path) -> None:
     """Print the addresses, the models and an example call; also the bootstrap key, if it is new and the output is a
     terminal.
 
-    The output of a service is stored with its log, whose readers would get a key in it.
+    The output of a service is stored with its log, whose readers would get a key in it. `data`: directory with the
+    model lists that were read, for a parent process, which has no service.
     """
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
@@ -307,7 +315,7 @@ def _print_start(state: Gateway, config: Config) -> None:
     print(f"  gRPC    {grpc}")
     if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
         print(f"  key     {bootstrap.secret}  (stored in {bootstrap.file}, printed only now)")
-    router = state.service.router if state.service is not None else Router(config)
+    router = state.service.router if state.service is not None else stored_router(config, data)
     described = [model.described for model in router.models()]
     patterns = [
         model.id

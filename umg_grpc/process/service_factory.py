@@ -224,6 +224,10 @@ class Service:
         self.tasks.start()
         await self._discovery.start(self._take_models)
 
+    async def wait_listed(self, seconds: float) -> None:
+        """Wait until the first model lists are read, at most `seconds`, if no models are known of a channel without."""
+        await self._discovery.wait_listed(seconds)
+
     async def aclose(self) -> None:
         """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
         await self._discovery.aclose()

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
 from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.knowledge.vendor_models import vendor_models
 from umg_grpc.v1 import pb
 
 Lists = Mapping[str, Sequence[pb.Model]]
@@ -17,15 +18,16 @@ absent.
 
 def with_discovered(config: Config, lists: Lists) -> Config:
     """Return the config extended by the models of the lists that match a pattern of their channel, and by their
-    properties where the config does not set them. A channel with `discovery: only` then loses its patterns: it serves
+    properties where the config does not set them. A channel with the models of its preset has the known ones of its
+    provider as long as no list is known. A channel with `discovery: only` then loses its patterns: it serves
     no model that is neither in its list nor in the config by an exact id.
     """
-    if not lists:
+    if all(channel.discovery == "off" for channel in config.channels):
         return config
     infos = dict(config.models)
     channels = []
     for channel in config.channels:
-        if channel.discovery == "off" or (listed := lists.get(channel.name)) is None:
+        if channel.discovery == "off" or (listed := lists.get(channel.name) or _known(channel)) is None:
             channels.append(channel)
             continue
         found = {model.id: (model, details) for model, details in _served(channel, listed)}
@@ -33,6 +35,15 @@ def with_discovered(config: Config, lists: Lists) -> Config:
             infos[name] = _info(infos.get(name), details, has_prices=config.shipped_prices)
         channels.append(replace(channel, models=_merged(channel, [model for model, _ in found.values()])))
     return replace(config, channels=tuple(channels), models=MappingProxyType(infos))
+
+
+def _known(channel: Channel) -> Sequence[pb.Model] | None:
+    """Return the models that are known of the preset of a channel whose list is not known; None if there are none, or
+    if the channel serves no others than those of the list.
+    """
+    if channel.discovery not in {"known", "preset"}:
+        return None
+    return [pb.Model(id=model) for model in vendor_models(channel.provider)] or None
 
 
 def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelModel, ...]:

@@ -67,7 +67,8 @@ class Router:
         self._aliases: dict[str, Resolved] = {}
         self._aliases = dict(self._resolved_aliases())
         self._names: list[tuple[str, str]] | None = None
-        self._models = tuple(served.resolved.model for served in self._exact.values())
+        models = (served.resolved.model for served in self._exact.values())
+        self._models = tuple(model for model in models if model.described.operations)
 
     def resolve(self, model: str) -> Resolved:
         """Return the model for the id in a request: an exact id of the config, else an alias, else a famG id or alias
@@ -153,7 +154,7 @@ class Router:
 
     def models(self) -> tuple[PublicModel, ...]:
         """Return the models for the list of models, in the order of the config. A model that only a pattern serves is
-        included if the config has properties for it.
+        included if the config has properties for it, one for which no channel can be called is not.
         """
         return self._models
 

@@ -4,11 +4,13 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import structlog
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
+from umg_grpc.knowledge.vendor_models import vendor_models
 from umg_grpc.operations.protocols import model_list
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
@@ -62,11 +64,11 @@ class ModelDiscovery:
 
     @property
     def _channels(self) -> list[Channel]:
-        return [channel for channel in self._config.channels if channel.discovery != "off"]
+        return [channel for channel in self._config.channels if channel.reads_list]
 
     def preview(self, config: Config) -> Config:
         """Return the config that `configure` would return for a config, without effect. May be called in a thread."""
-        channels = [channel for channel in config.channels if channel.discovery != "off"]
+        channels = [channel for channel in config.channels if channel.reads_list]
         lists = dict[str, Sequence[pb.Model]]()
         for channel in channels:
             known = self._lists.get(channel.name) if self._addresses.get(channel.name) == channel.base_url else None
@@ -101,21 +103,30 @@ class ModelDiscovery:
         return with_discovered(self._config, self._lists)
 
     async def start(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Read all lists now, and then periodically in the background. Return at once if each channel has a stored
-        list, else when all were read, but at the latest after the time limit in the config. `changed`: called after
-        each refresh in which a list has changed.
+        """Read all lists now, and then periodically in the background. Return at once if each channel whose config
+        asks for the list has a stored one, else when all were read, but at the latest after the time limit in the
+        config. `changed`: called after each refresh in which a list has changed.
         """
         self._changed = changed
         self._refreshes = Background("refreshing the model lists of providers", self._step)
         if self._channels:
             self._refreshes.wake()
-        if any(channel.name not in self._lists for channel in self._channels):
+        if any(channel.name not in self._lists for channel in self._channels if channel.discovery != "preset"):
             try:
                 async with asyncio.timeout(self._config.discovery.wait):
                     await self._first.wait()
             except TimeoutError:
                 waiting = [channel.name for channel in self._channels if channel.name not in self._times]
                 logger.warning("serving while the model lists of providers are not read yet", channels=waiting)
+
+    async def wait_listed(self, seconds: float) -> None:
+        """Wait until each list was read once, at most `seconds`, unless models are known of each channel. Called after
+        `start`.
+        """
+        if any(channel.name not in self._lists and not vendor_models(channel.provider) for channel in self._channels):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._first.wait()
 
     async def aclose(self) -> None:
         """Stop reading the lists."""

@@ -41,6 +41,13 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """API key of the account in the tests."""
         return f"key-of-{self.preset}"
 
+    @property
+    def list_urls(self) -> tuple[str, ...]:
+        """URLs of a model list beside the calls, of which a vendor has one at most."""
+        ends = ("/chat/completions", "/responses", "/messages", "/embeddings", "/rerank", "/images/generations")
+        found = [url.removesuffix(end) + "/models" for url in self.calls.values() for end in ends if url.endswith(end)]
+        return (*found, *(url.rpartition("/")[0] for url in self.calls.values() if ":generateContent" in url))
+
     def model(self, protocol: str) -> tuple[str, str]:
         """Return (id at the gateway, id at the provider) of a model for a protocol."""
         return self.models.get(protocol) or self.models[""]
@@ -121,8 +128,13 @@ class StrictVendors(FakeProvider):
     """(Preset, protocol) of each call that was right."""
     mistakes: list[str] = field(default_factory=list)
 
+    listed: set[str] = field(default_factory=set)
+    """Presets whose list was read."""
+
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         url = re.sub(r"^http:", "https:", request.raw_path.partition("?")[0])
+        if request.method == "GET":
+            return self._list(url, received)
         rows = [
             (row, protocol)
             for row in documented().values()
@@ -137,6 +149,21 @@ class StrictVendors(FakeProvider):
         self.mistakes.append(f"{url} {received.headers.get('authorization', '')} {received.json.get('model')}")
         status = 401 if rows else 404
         return web.json_response({"error": {"message": "unknown key, model or URL"}}, status=status)
+
+    def _list(self, url: str, received: ReceivedRequest) -> web.StreamResponse:
+        """Return the list of the models in the documented calls of the vendor with the URL and the key."""
+        for row in documented().values():
+            if url not in {re.sub(r"^http:", "https:", each) for each in row.list_urls}:
+                continue
+            for protocol in row.calls:
+                name, value = row.sent_header(protocol)
+                if received.headers.get(name) == value:
+                    self.listed.add(row.preset)
+                    ids = list(dict.fromkeys(upstream for _, upstream in row.models.values()))
+                    if "native" in row.calls:
+                        return web.json_response({"models": [{"name": f"models/{each}"} for each in ids]})
+                    return web.json_response({"object": "list", "data": [{"id": each} for each in ids]})
+        return web.json_response({"error": {"message": "unknown key or URL"}}, status=404)
 
     def _accept(self, row: DocumentedCalls, protocol: str, received: ReceivedRequest) -> web.StreamResponse:
         self.accepted.add((row.preset, protocol))

@@ -105,6 +105,26 @@ def test_each_preset_has_documented_calls_of_its_protocols() -> None:
         assert set(PROVIDERS[row.preset].protocols) == row.calls.keys(), row.preset
 
 
+async def test_each_preset_lists_the_models_of_its_provider(tmp_path: Path) -> None:
+    """Without waiting for it, and the models that its list lacks are served too."""
+    presets = [PROVIDERS[name] for name in documented()]
+    async with serve_provider(StrictVendors()) as vendors:
+        ids = set[str]()
+        for number, batch in enumerate(batches(presets)):
+            lines = "".join(channel(preset, documented()[preset.name].key, vendors.url) for preset in batch)
+            async with running(f"channels:\n{lines}", tmp_path / str(number)) as made:
+                await made.service._discovery._first.wait()
+                async with ClientSession(headers=made.headers) as session, session.get(f"{made.url}/v1/models") as got:
+                    ids |= {model["id"] for model in (await got.json())["data"]}
+    lists = {preset.name for preset in presets if preset.lists_models}
+    assert lists - vendors.listed == {"dashscope-media"}  # no protocol of it has a list
+    assert vendors.listed <= lists
+    unlisted = {
+        name for name in lists & vendors.listed if not {each for each, _ in documented()[name].models.values()} & ids
+    }
+    assert unlisted == set()
+
+
 async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> None:
     presets = [PROVIDERS[name] for name in documented()]
     async with serve_provider(StrictVendors()) as vendors:

@@ -1,0 +1,74 @@
+"""Models that are known of the vendors of presets, for model lists where no list of the provider is known.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+from umg_grpc.knowledge.known_models import find, models_of
+from umg_grpc.knowledge.model_operations import known_operations
+from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
+
+NO_MODELS = frozenset({"completion", "decisions", "evaluation", "extraction"})
+"""Modes of the cost map that are not served; those of speech and others are known by the ids."""
+
+
+class _OtherModels(Struct, frozen=True):
+    """Models of one provider in the public cost map that the generated facts do not have, with the provider's ids."""
+
+    provider: str
+    mode: str
+    models: tuple[str, ...]
+    prefixed: tuple[str, ...] = ()
+
+
+class _OtherProvider(Struct, frozen=True):
+    """Provider of the public cost map, with the presets that stand for it."""
+
+    name: str
+    presets: tuple[str, ...] = ()
+
+
+@cache
+def vendor_models(preset: str) -> tuple[str, ...]:
+    """Return the provider's ids of the models that are known of a preset and that its patterns match, sorted; without
+    retired ones, and those of operations that are not served. Empty for an unknown preset. A pattern for every id
+    counts as none, since it stands for models of others, or for names of the operator's deployments.
+    """
+    row = PROVIDERS.get(preset)
+    if row is None:
+        return ()
+    entries = [entry for entry in row.models if entry.upstream != "*"]
+    known = {model for model in _ids(row) if any(entry.matches(model) for entry in entries)}
+    return tuple(sorted(model for model in known if _is_served(model, row.vendor or row.name)))
+
+
+def _ids(preset: Provider) -> Iterator[str]:
+    """Yield the ids of a preset's vendor. The generated facts have ids in lower case and without organizations, which
+    are those of makers only.
+    """
+    if preset.kind == "maker":
+        yield from models_of(preset.vendor or preset.name)
+    yield from _other_models().get(preset.name, ())
+
+
+def _is_served(model: str, vendor: str) -> bool:
+    retired = find(model, vendor).facts.retired
+    is_current = retired is None or retired > PACKAGES["generated_models"].as_of
+    return is_current and known_operations(model) != frozenset()
+
+
+@cache
+def _other_models() -> Mapping[str, frozenset[str]]:
+    """Return the models of the cost map by preset."""
+    presets = {row.name: row.presets for row in read_rows("litellm_providers", _OtherProvider)}
+    found: dict[str, set[str]] = {}
+    for row in read_rows("litellm_models", _OtherModels):
+        for preset in presets.get(row.provider, ()) if row.mode not in NO_MODELS else ():
+            found.setdefault(preset, set()).update(row.models, row.prefixed)
+    return {preset: frozenset(models) for preset, models in found.items()}
