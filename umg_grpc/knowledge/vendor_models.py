@@ -60,7 +60,8 @@ def _ids(preset: Provider) -> Iterator[str]:
 def _is_served(model: str, vendor: str) -> bool:
     retired = find(model, vendor).facts.retired
     is_current = retired is None or retired > PACKAGES["generated_models"].as_of
-    return is_current and known_operations(model) != frozenset()
+    is_template = model.startswith("ft:")  # stands for the fine-tuned models of all accounts
+    return is_current and not is_template and known_operations(model) != frozenset()
 
 
 @cache

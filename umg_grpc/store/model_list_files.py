@@ -1,7 +1,9 @@
 """Files with the last model list of each provider, for starts of the gateway at which the provider is unreachable."""
 
+import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -45,6 +47,50 @@ class ModelListFiles:
             temporary.replace(path)
         except OSError as error:
             logger.warning("the model list of a channel cannot be stored", channel=channel, reason=str(error))
+
+    def written_at(self, channel: str, address: str) -> float | None:
+        """Return the Unix time at which a process wrote the list last; None without a list."""
+        try:
+            return self._path(channel, address).stat().st_mtime
+        except OSError:
+            return None
+
+    def try_lock(self, source: str) -> int | None:
+        """Return the descriptor of the locked file of a source, whose closing releases it; None if another process
+        reads the lists of the source now. `source`: text that identifies the provider and the account; only its hash is
+        stored. Raise OSError if the directory cannot be written.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self._source_path(source, "lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def write_failure(self, source: str, reason: str) -> float | None:
+        """Record for other processes that the lists of a source could not be read, or with "" that they could. Return
+        the Unix time of the record; None without one.
+        """
+        path = self._source_path(source, "failed")
+        with suppress(OSError):
+            if reason:
+                path.write_text(reason)
+                return path.stat().st_mtime
+            path.unlink(missing_ok=True)
+        return None
+
+    def failure(self, source: str) -> tuple[float, str] | None:
+        """Return (Unix time, reason) of the last failure at a source; None if the last read succeeded."""
+        path = self._source_path(source, "failed")
+        try:
+            return path.stat().st_mtime, path.read_text()
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def _source_path(self, source: str, suffix: str) -> Path:
+        return self._directory / f"{sha256(source.encode()).hexdigest()[:HASH_CHARACTERS]}.{suffix}"
 
     def _path(self, channel: str, address: str) -> Path:
         return self._directory / f"{channel}-{sha256(address.encode()).hexdigest()[:HASH_CHARACTERS]}.pb"
