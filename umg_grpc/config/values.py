@@ -105,8 +105,8 @@ class Channel:
     wait.
     """
     discovery: Literal["off", "known", "preset", "beside", "only"] = "off"
-    """Models that are listed beside those of the config, where a pattern matches: none (`off`), those that are known of
-    the preset (`known`), those that the provider lists, with the known ones until its list is read in the background
+    """Models that are listed beside those of the config, where a pattern matches: none (`off`), the known ones of the
+    preset (`known`), the ones in the list of the provider, with the known ones until its list is read in the background
     (`preset`), the same but awaited by the start (`beside`), or as the only ones (`only`).
     """
     unpriced: tuple[pb.Price, ...] | None = None

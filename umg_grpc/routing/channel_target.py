@@ -135,7 +135,7 @@ def _limit(model: str) -> Quirks:
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
     """Return the operations that the channel supports for the model, never one that its protocols do not have: as the
     config lists them for the model, else as the preset, the knowledge of models or the provider's list states them. A
-    model of which none of these knows the operations generates text, but has all operations of a channel whose
+    model without stated operations generates text, but has all operations of a channel whose
     protocols the config states. Empty if only operations are stated that the channel does not have, except for a model
     that the config states for its own protocols.
     """

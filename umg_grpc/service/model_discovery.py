@@ -31,7 +31,7 @@ RETRY_SECONDS = 60.0
 """Interval after a list could not be read; doubled after each further failure in a row, up to the usual interval."""
 MAX_DOUBLINGS = 16
 START_SECONDS = 10.0
-"""Age up to which a process that starts uses what another one has read, so that of several workers one reads."""
+"""Age up to which a process that starts uses the lists of another one, so that of several workers one reads."""
 LEAST_PAUSE_SECONDS = 1.0
 LOCK_PAUSE_SECONDS = 0.2
 """Interval at which the end of another process's read is looked for."""
@@ -119,7 +119,7 @@ class ModelDiscovery:
 
     async def start(self, changed: Callable[[], Awaitable[None]]) -> None:
         """Read all lists now, and then periodically in the background. Return at once if each channel whose config
-        asks for the list has a stored one, else when all were read, but at the latest after the time limit in the
+        requests the list has a stored one, else when all were read, but at the latest after the time limit in the
         config. `changed`: called after each refresh in which a list has changed.
         """
         self._changed = changed
