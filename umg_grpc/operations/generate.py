@@ -5,7 +5,7 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-LISTED_AS = ("chat", "language", "llm", "vlm", "generateContent")
+LISTED_AS = ("chat", "completion_chat", "language", "llm", "text", "vlm", "generateContent")
 
 GENERATION = Operation(
     value=pb.MODEL_OPERATION_GENERATE,

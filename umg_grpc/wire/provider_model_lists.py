@@ -101,6 +101,11 @@ def decode_gemini(body: bytes, listed: ListedOperations) -> Page:
 
 CONTEXT_FIELDS = ("context_length", "context_window", "max_model_len", "max_context_length", "max_input_tokens")
 OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens")
+TYPE_FIELDS = ("type", "model_type")
+"""Kind of a model in one word (https://docs.together.ai/reference/models, https://vercel.com/docs/ai-gateway,
+https://novita.ai/docs/api-reference). Others have lists of words: `endpoints` (https://docs.cohere.com/reference/list-models),
+`capabilities` (https://docs.mistral.ai/api), `architecture` (https://openrouter.ai/docs/overview/models).
+"""
 PRICE_FIELDS: Mapping[str, "pb.BillableUnit.ValueType"] = {
     "prompt": pb.BILLABLE_UNIT_INPUT_TOKEN,
     "completion": pb.BILLABLE_UNIT_OUTPUT_TOKEN,
@@ -131,10 +136,23 @@ def _openai_model(row: Fields, name: str, listed: ListedOperations) -> pb.Model:
 
 
 def _operations(row: Fields, name: str, listed: ListedOperations) -> "Sequence[pb.ModelOperation.ValueType]":
-    """Return the operations of a model by the type in its list entry, otherwise by its id; () if neither shows any."""
-    if (known := listed.words.get(_text(row, "type"))) is not None:
-        return known
+    """Return the operations of a model by the words in its list entry, otherwise by its id; () if neither shows any."""
+    for words in _operation_words(row):
+        if known := dict.fromkeys(operation for word in words for operation in listed.words.get(word, ())):
+            return tuple(known)
     return next(((operation,) for part, operation in listed.id_parts.items() if part in name.lower()), ())
+
+
+def _operation_words(row: Fields) -> Iterator[Sequence[str]]:
+    """Yield the words for the operations of a model in each member of its list entry that has some."""
+    for name in TYPE_FIELDS:
+        yield (_text(row, name).lower(),)
+    yield _words(row.get("endpoints"))
+    capabilities, architecture = row.get("capabilities"), row.get("architecture")
+    if isinstance(capabilities, dict):
+        yield [word for word, value in capabilities.items() if value is True]
+    if isinstance(architecture, dict):
+        yield _words(architecture.get("output_modalities"))
 
 
 def _prices(pricing: Fields) -> Iterator[pb.Price]:

@@ -37,6 +37,8 @@ def timed(seconds: int, **fields: Any) -> pb.Model:
     return model
 
 
+TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
+
 CASES = [
     Case(
         "OpenAI",
@@ -64,6 +66,7 @@ CASES = [
         timed(
             1750000000,
             id="vendor/large",
+            operations=TEXT,
             display_name="Vendor: Large",
             input_token_limit=200000,
             output_token_limit=64000,
@@ -111,6 +114,41 @@ CASES = [
         "an id with the words of two operations",
         {"id": "Embed-and-Rerank-1"},
         pb.Model(id="Embed-and-Rerank-1", operations=[pb.MODEL_OPERATION_RERANK]),
+    ),
+    Case(
+        "Mistral, a model of texts",
+        {"id": "m", "capabilities": {"completion_chat": True, "completion_fim": False, "vision": True}},
+        pb.Model(id="m", operations=TEXT),
+    ),
+    Case(
+        "Mistral, another model",
+        {"id": "m", "capabilities": {"completion_chat": False, "classification": True}},
+        pb.Model(id="m"),
+    ),
+    Case(
+        "Cohere",
+        {"id": "m", "endpoints": ["embed", "classify"]},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_EMBED]),
+    ),
+    Case(
+        "Novita",
+        {"id": "m", "model_type": "Reranker"},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_RERANK]),
+    ),
+    Case(
+        "Vercel",
+        {"id": "m", "type": "video"},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_CREATE_VIDEO]),
+    ),
+    Case(
+        "OpenRouter, texts and images",
+        {"id": "m", "architecture": {"output_modalities": ["text", "image"]}},
+        pb.Model(id="m", operations=[*TEXT, pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE]),
+    ),
+    Case(
+        "OpenRouter, speech",
+        {"id": "m", "architecture": {"output_modalities": ["audio"]}},
+        pb.Model(id="m"),
     ),
     Case(
         "fields of other types",
