@@ -21,6 +21,7 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
 from umg_grpc.wire.video.providers.vid_c_requests import accepted_media
 from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
+from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
 from umg_grpc.wire.video.providers.vid_g_protocol import is_v1
 
 PAGE = (DOCS / "video-providers.md").read_text(encoding="utf-8")
@@ -142,6 +143,17 @@ def test_the_limits_of_each_model_are_those_of_the_page() -> None:
             seconds = row.values.get("duration_seconds")
             least, most = row.ranges.get("duration_seconds", (0, 0))
             assert cells[3].strip() == (", ".join(str(each) for each in seconds) if seconds else f"{least} to {most}")
+
+
+def test_the_actions_and_inputs_of_each_model_are_those_of_the_page() -> None:
+    for cells in rows(PAGE, "Models of `vidF`"):
+        for model in quoted(cells[0]):
+            path = VID_F.encode_create(submission(model)).path
+            assert path.startswith(f"/?Action={quoted(cells[1])[0]}&"), model
+            row = media_model("vidF", model)
+            assert row is not None
+            kinds = " and ".join(f"one {name.removesuffix('_url')}" for name in row.members)
+            assert cells[2].strip() == (f"{kinds} by URL" if kinds else "images, all by URL or all as bytes")
 
 
 def test_the_paths_of_each_model_are_those_of_the_page() -> None:

@@ -13,6 +13,10 @@ from tests.support.providers.common import decoded
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
 from tests.support.providers.video_server import Task, VideoProvider, only, require
 
+AVATARS = ("jimeng_realman_avatar_picture_omni_v2", "jimeng_realman_avatar_picture_omni_v15")
+"""Models of the actions `CVSubmitTask` and `CVGetResult`."""
+ACTORS = ("jimeng_dream_actor_m1_gen_video_cv", "jimeng_dreamactor_m20_gen_video")
+INPUTS = dict.fromkeys(AVATARS, ("image_url", "audio_url")) | dict.fromkeys(ACTORS, ("image_url", "video_url"))
 WORDS = {"queued": "in_queue", "running": "generating", "succeeded": "done"}
 AUTHORIZATION = re.compile(
     r"HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[\w-]+)/(?P<service>\w+)/request, "
@@ -68,10 +72,10 @@ class SignedProvider(VideoProvider):
         return found["key"]
 
     def is_submission(self, received: ReceivedRequest) -> bool:
-        return received.query.get("Action") == "CVSync2AsyncSubmitTask"
+        return received.query.get("Action") in ("CVSync2AsyncSubmitTask", "CVSubmitTask")
 
     def is_query(self, received: ReceivedRequest) -> bool:
-        return received.query.get("Action") == "CVSync2AsyncGetResult"
+        return received.query.get("Action") in ("CVSync2AsyncGetResult", "CVGetResult")
 
     def new_id(self, number: int, model: str) -> str:
         return f"7392{number:015}"
@@ -80,6 +84,11 @@ class SignedProvider(VideoProvider):
         require(received.query["Version"] == "2022-08-31", "Version", code="InvalidActionOrVersion")
         body = received.json
         names = ("req_key", "prompt", "binary_data_base64", "image_urls", "seed", "frames", "aspect_ratio")
+        inputs = INPUTS.get(body["req_key"])
+        if inputs is not None:
+            names = ("req_key", "prompt", "seed", *inputs)
+            require("image_url" in body, "image_url")
+        require((received.query["Action"] == "CVSubmitTask") is (body["req_key"] in AVATARS), "req_key")
         only(body, *names)
         require(not {"binary_data_base64", "image_urls"} <= body.keys(), "one of the two fields")
         for image in body.get("binary_data_base64", []):
@@ -100,6 +109,7 @@ class SignedProvider(VideoProvider):
             self.cancelled.append(body["task_id"])
             return web.json_response(self._envelope(None))
         only(body, "req_key", "task_id", "req_json")
+        require((received.query["Action"] == "CVGetResult") is (body["req_key"] in AVATARS), "req_key")
         require(body["req_json"] == '{"return_url":true}', "req_json")
         found = self.task_of(body["task_id"], key)
         if found is None or found[0].model != body["req_key"]:

@@ -3,11 +3,12 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -33,6 +34,14 @@ NAME = "vidF"
 VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
 SUBMIT = f"/?Action=CVSync2AsyncSubmitTask&Version={VERSION}"
 QUERY = f"/?Action=CVSync2AsyncGetResult&Version={VERSION}"
+SUBMIT_AVATAR = f"/?Action=CVSubmitTask&Version={VERSION}"
+QUERY_AVATAR = f"/?Action=CVGetResult&Version={VERSION}"
+MEMBERS = {
+    pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",
+    pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
+    pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
+}
+"""Kind of an input -> the member with its address, for models with inputs of several kinds."""
 CANCEL = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
 OK = "10000"
 FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
@@ -65,7 +74,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
     body: JsonObject = {"req_key": submission.model}
     if prompt := prompt_of(submission):
         body["prompt"] = prompt
-    body |= _images(parameters)
+    row = media_model(NAME, submission.model)
+    body |= _addresses(parameters, row.members) if row is not None and row.members else _images(parameters)
     if is_sent(submission, "seed"):
         body["seed"] = parameters.seed if parameters.HasField("seed") else -1
     if parameters.frames:
@@ -77,7 +87,29 @@ def encode_create(submission: Submission) -> ProviderRequest:
     if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
         body["aspect_ratio"] = ratio
     add_missing(body, extra_fields(submission, report))
-    return json_request(SUBMIT, body, report)
+    return json_request(SUBMIT_AVATAR if _is_avatar(submission.model) else SUBMIT, body, report)
+
+
+def _is_avatar(model: str) -> bool:
+    """Return whether a model is called by the pair of actions that some models of avatars have alone."""
+    row = media_model(NAME, model)
+    return row is not None and bool(row.api)
+
+
+def _addresses(parameters: pb.VideoParameters, members: Collection[str]) -> JsonObject:
+    """Return the members of the body with the addresses of the inputs, one of each kind, of `members`. Raise
+    UmgError(UNTRANSLATABLE) for bytes and for a kind that the model does not take.
+    """
+    body: JsonObject = {}
+    for position, item in enumerate(parameters.media):
+        name = MEMBERS.get(item.kind, "")
+        if name not in members or name in body:
+            kinds = " and ".join(each.removesuffix("_url") for each in members)
+            raise untranslatable(at(position), f"this model's provider accepts one {kinds}; leave it out")
+        if item.WhichOneof("source") == "data":
+            raise untranslatable(at(position), "this model's provider accepts URLs only; send an https URL")
+        body[name] = address(item, position)
+    return body
 
 
 def _images(parameters: pb.VideoParameters) -> JsonObject:
@@ -101,7 +133,8 @@ def _images(parameters: pb.VideoParameters) -> JsonObject:
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
     [task] = tasks
-    return json_request(QUERY, {"req_key": task.model, "task_id": task.id, "req_json": '{"return_url":true}'})
+    path = QUERY_AVATAR if _is_avatar(task.model) else QUERY
+    return json_request(path, {"req_key": task.model, "task_id": task.id, "req_json": '{"return_url":true}'})
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
