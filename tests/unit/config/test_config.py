@@ -1303,7 +1303,11 @@ def test_a_program_with_a_slash_is_relative_to_the_directory_of_the_config() -> 
         ("protocols: [vidE], models: ['*']", "off", ["*"]),
         ("protocols: [chat], models: [discover]", "off", ["discover"]),
         ("provider: groq, models: discover", "only", ["groq/*"]),
-        ("provider: groq", "off", ["groq/*"]),
+        ("provider: groq", "preset", ["groq/*"]),
+        ("provider: groq, discover: false", "off", ["groq/*"]),
+        ("provider: groq, discover: true", "beside", ["groq/*"]),
+        ("provider: groq, models: [a]", "off", ["a"]),
+        ("provider: tei", "known", ["tei/*"]),
     ],
 )
 def test_the_models_of_a_list_are_wanted_by_name_or_by_a_pattern_for_all(
