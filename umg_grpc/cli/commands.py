@@ -5,6 +5,7 @@ A command imports its implementation in its body, so that a start loads only the
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -216,7 +217,7 @@ def check(
             print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
     for line in proxy_lines(found):
         print(f"{source}: proxy {line}")
-    for line in retired_models(found):
+    for line in retired_models(found, datetime.now(UTC).date()):
         print(f"{source}: warning: {line}")
     router = Router(found)
     if unpriced := unpriced_models(router):

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from umg_grpc.cli.known_restrictions import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.prices import IMAGE, INPUT, OUTPUT, PRICED_UNITS, REQUEST, SEARCH, VIDEO, VIDEO_SECOND, Unit
+from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
@@ -63,6 +65,8 @@ async def list_models(config: Config, states: States, data: Path) -> None:
     report = ChannelReport(Channels(stored_router(config, data)), list, lambda: _failures(data))
     found = await report.list()
     _print(found, states)
+    for line in retired_models(config, datetime.now(UTC).date()):
+        print_line(line)
 
 
 async def list_remote(target: AdminTarget) -> None:

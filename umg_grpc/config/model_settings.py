@@ -86,7 +86,7 @@ class _ModelEntry(ConfigEntry, frozen=True):
     tokenizer: str | None = None
     """Vocabulary that counts its tokens; that of its family if unset."""
     lifecycle: str | None = None
-    """`active`, `deprecated` or `retired`; the model is served in any case."""
+    """`active`, `deprecated` or `retired`; the model is called in any case, unless its vendor has shut it down."""
     retires: str | None = None
     """Time at which it is retired: a date, an ISO 8601 time or Unix seconds."""
     price: dict[str, object] | None = None

@@ -21,6 +21,8 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Date from which calls fail."""
     instead: str = ""
     """Models that the vendor offers in place of these; "" for none."""
+    refused: bool = False
+    """Whether the gateway refuses calls, since they certainly fail: by the vendor's SDK or by two sources."""
     source: str
     as_of: str
 

@@ -106,11 +106,15 @@ class ChannelFactory:
         self._fetcher = fetcher
         self._now = now
 
+    def router(self, config: Config) -> Router:
+        """Build the router of a config, which has the clock of the factory."""
+        return Router(config, self._now)
+
     def channels(self, config: Config, router: Router | None = None) -> Channels:
         """Build all channels of a config, and the router that selects among them. `router`: the one of this config, if
         it is built already. Raise OSError if a file that the config names cannot be read.
         """
-        channels = Channels(router or Router(config))
+        channels = Channels(router or self.router(config))
         for channel in config.channels:
             if "local" in channel.protocols:
                 self._add_local(channels, channel, config)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -66,7 +67,7 @@ def run(options: Options, config: Config) -> int:
         if WORKER not in os.environ:
             check_exposure(options, config, os.environ)
             check_authorities(os.environ)
-            for line in retired_models(config):
+            for line in retired_models(config, datetime.now(UTC).date()):
                 logger.warning(line)
             if config.tls is not None:
                 load_certificate(config.tls)  # before a worker starts, which would be started again and again

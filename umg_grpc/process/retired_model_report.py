@@ -1,17 +1,21 @@
-"""Report of the models of a config that their vendors have shut down."""
+"""Report of the models of a config that their vendors have shut down, or soon do."""
+
+from datetime import date, timedelta
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.config import Config
-from umg_grpc.knowledge.retired_models import retirement
+from umg_grpc.knowledge.retirements import WARNING_DAYS, retirement_of
 from umg_grpc.knowledge.vendors import vendor_of
 
 
-def retired_models(config: Config) -> list[str]:
-    """Return a sentence for each model of a channel that exists no more at the vendor's address which it calls."""
+def retired_models(config: Config, today: date) -> list[str]:
+    """Return a sentence for each model of a channel that exists no more at the vendor's address which it calls, or
+    whose end is announced for one of the next `WARNING_DAYS`.
+    """
+    last = today + timedelta(days=WARNING_DAYS)
     return [
-        printable(f"`{model.upstream}` of channel {channel.name} {row.text}")
+        printable(f"`{model.upstream}` of channel {channel.name} {row.text()}")
         for channel in config.channels
-        if (vendor := vendor_of(channel.base_url))
         for model in channel.models
-        if (row := retirement(model.upstream, vendor)) is not None
+        if (row := retirement_of(model.upstream, vendor_of(channel.base_url))) is not None and row.day <= last
     ]

@@ -194,7 +194,7 @@ class Service:
         calls of the process go on.
         """
         extended = self._discovery.preview(config)
-        return PreparedConfig(extended, Router(extended), config_hash(config))
+        return PreparedConfig(extended, self._channel_factory.router(extended), config_hash(config))
 
     def reload(self, config: Config, prepared: "PreparedConfig | None" = None) -> Changes:
         """Apply the channels, models and other reloadable settings of a new config to calls that start later.
@@ -207,7 +207,7 @@ class Service:
         channels = self._channel_factory.channels(config, prepared.router)
         extended = self._discovery.configure(config, channels.providers)
         if extended is not prepared.config and extended != prepared.config:  # a list was read meanwhile
-            channels.router = Router(extended)
+            channels.router = self._channel_factory.router(extended)
         self._channels.replace(channels)
         self._shared.take(config)
         self.fetcher.configure(config.egress)
@@ -238,13 +238,13 @@ class Service:
         """Add the models that providers list to the router of `channels`, which were built from `config`."""
         extended = self._discovery.configure(config, channels.providers)
         if extended is not config:
-            channels.router = Router(extended)
+            channels.router = self._channel_factory.router(extended)
 
     async def _take_models(self) -> None:
         """Use the newest model lists of the providers for calls that start later. The router is built in a thread."""
         async with self._routing:
             config = self._config
-            router = await asyncio.to_thread(Router, self._discovery.extended())
+            router = await asyncio.to_thread(self._channel_factory.router, self._discovery.extended())
             if self._config is config:  # else a reload has built one of the newest lists
                 self._channels.router = router
 

@@ -16,6 +16,8 @@ from umg_grpc.knowledge.model_operations import known_operations
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.knowledge.retirements import Retirement, retirement_of
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations import SCOPES, ModelOperation
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
@@ -39,6 +41,8 @@ class Target:
     """Fields of a request for the model that the provider rejects or requires."""
     prices: Prices = FREE
     """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
+    retirement: Retirement | None = None
+    """Retirement of the model by the vendor of the channel; None if none is known."""
 
     def supports(self, operation: ModelOperation) -> bool:
         """Return whether the channel can be called for the operation. To make images, a model that only edits them
@@ -61,6 +65,7 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
         _operations(config, channel, model),
         _quirks(config, channel, model, family),
         target_prices(config, channel, model.id, model.upstream),
+        retirement_of(model.upstream, vendor_of(channel.base_url)),
     )
 
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.file_sections import ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.retirements import WARNING_DAYS
 from umg_grpc.operations import ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
 from umg_grpc.routing.model_prices import stated_prices
+from umg_grpc.routing.models_in_service import common_retirement
 from umg_grpc.v1 import pb
 
 
@@ -48,10 +51,14 @@ class Resolved:
     """Alias in the request, "" for none. A key that may use the alias may use the model by it."""
 
 
-def public_model(config: Config, model: str, targets: Sequence[Target]) -> PublicModel:
-    """Build the public model with the id `model`. `targets`: all channels that serve it, at least one."""
+def public_model(config: Config, model: str, targets: Sequence[Target], today: date | None = None) -> PublicModel:
+    """Build the public model with the id `model`. `targets`: all channels that serve it, at least one; `today`: day by
+    which its lifecycle follows from its retirement, None to leave it active.
+    """
     family = next((target.family for target in targets if target.family), "")
     described, info = _build_description(config, model, family, targets), config.models.get(model)
+    if today is not None and (info is None or not info.described.HasField("retire_time")):
+        _describe_retirement(described, targets, today, keeps_lifecycle=info is not None and info.described.lifecycle)
     prices = price_list(described.prices)
     if info is None:
         return PublicModel(model, family, described, tokenizer=None, prices=prices)
@@ -112,6 +119,23 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
             capabilities.max_reasoning_tokens or rules_of(model, family, targets).largest_budget
         )
     return described
+
+
+def _describe_retirement(
+    described: pb.Model, targets: Sequence[Target], today: date, *, keeps_lifecycle: object
+) -> None:
+    """Set the time at which the last vendor removes the model, and the lifecycle that follows from it unless the config
+    states one.
+    """
+    if (row := common_retirement(targets)) is None:
+        return
+    described.retire_time.FromDatetime(datetime.combine(row.day, time(), UTC))
+    if keeps_lifecycle:
+        return
+    if today >= row.day:
+        described.lifecycle = pb.MODEL_LIFECYCLE_RETIRED
+    elif row.day <= today + timedelta(days=WARNING_DAYS):
+        described.lifecycle = pb.MODEL_LIFECYCLE_DEPRECATED
 
 
 def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[pb.Price]:

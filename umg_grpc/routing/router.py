@@ -3,7 +3,7 @@ tries them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,6 +17,7 @@ from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE, Target, target_of
+from umg_grpc.routing.models_in_service import day_of, in_service, retired
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb
@@ -46,6 +47,8 @@ class _Model:
     """Formats of the channels with `shared_objects` in the config: every caller may refer to objects in their
     accounts.
     """
+    retires: bool
+    """Whether some vendor refuses calls of the model, now or from an announced day on."""
 
 
 class Router:
@@ -53,9 +56,13 @@ class Router:
     updates the state of the round-robin.
     """
 
-    def __init__(self, config: Config) -> None:
-        """Index the models of the config. A config without channels is valid and serves no model."""
+    def __init__(self, config: Config, now: Callable[[], float] | None = None) -> None:
+        """Index the models of the config. A config without channels is valid and serves no model.
+
+        `now`: returns Unix seconds, by which models that their vendors have shut down are not called; None calls them.
+        """
         self._config = config
+        self._now = now
         self._ids = ModelIndex(config.channels)
         self._round_robins: defaultdict[str, defaultdict[ModelOperation, RoundRobin]] = defaultdict(
             lambda: defaultdict(RoundRobin)
@@ -193,7 +200,7 @@ class Router:
         if (found := self._ids.find(model)) is None:
             return None
         targets = [target_of(self._config, channel, way) for channel, way in found.ways]
-        public = public_model(self._config, model, targets)
+        public = public_model(self._config, model, targets, day_of(self._now))
         return _Model(
             Resolved(public, rules_of(model, public.family, targets), suffix=None),
             targets,
@@ -201,6 +208,7 @@ class Router:
             # the ids of a pattern share their round-robin state: most of them are rarely called
             self._round_robins[found.written],
             frozenset(chain.from_iterable(way.protocols for way, _ in found.ways if way.shared_objects)),
+            any(target.retirement is not None and target.retirement.refused for target in targets),
         )
 
     def _resolve_suffix(self, model: str) -> Resolved | None:
@@ -233,6 +241,8 @@ class Router:
         able = served.able.get(operation)
         if not able:
             raise _unsupported_operation(served, operation)
+        if served.retires and (today := day_of(self._now)) is not None and not (able := in_service(able, today)):
+            raise retired(served.resolved.model.id, served.targets, today)
         if not preferences.pins:
             return served, able
         reached = [target for target in able if allowed(preferences.pins, target.channel.name)]

@@ -1,6 +1,7 @@
 """Models that their vendors have shut down: rows, findings in a config, and the error of a call."""
 
 import re
+from datetime import date
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_cost_map_has_no_other_date_for_a_model_of_a_row(row: RetiredModels)
 
 
 @pytest.mark.parametrize(
-    ("model", "vendor", "date"),
+    ("model", "vendor", "day"),
     [
         ("sora-2-pro", "openai", "2026-09-24"),
         ("sora-*", "openai", "2026-09-24"),
@@ -47,9 +48,9 @@ def test_the_cost_map_has_no_other_date_for_a_model_of_a_row(row: RetiredModels)
         ("veo-3.1-generate-001", "vertex", None),
     ],
 )
-def test_a_model_is_gone_at_its_own_vendor(model: str, vendor: str, date: str | None) -> None:
+def test_a_model_is_gone_at_its_own_vendor(model: str, vendor: str, day: str | None) -> None:
     row = retirement(model, vendor)
-    assert (row.retired if row is not None else None) == date
+    assert (row.retired if row is not None else None) == day
 
 
 def test_a_config_with_a_retired_model_of_its_vendor_has_a_finding() -> None:
@@ -59,7 +60,9 @@ def test_a_config_with_a_retired_model_of_its_vendor_has_a_finding() -> None:
         "umg.yaml",
         {"OPENAI_API_KEY": "k"},
     )
-    assert retired_models(config) == ["`sora-2` of channel openai was shut down by its vendor on 2026-09-24"]
+    assert retired_models(config, date(2026, 11, 29)) == [
+        "`sora-2` of channel openai was shut down by its vendor on 2026-09-24"
+    ]
     assert Router(config).resolve("sora-2").model.id == "sora-2"  # the relay goes on
 
 

@@ -1,0 +1,62 @@
+"""Retirements of models at vendors, past and announced.
+
+Models that are gone have rows in `retired_models`; announced dates are facts of `known_models` or of price lists. Pure:
+no I/O and no clock.
+"""
+
+from datetime import date
+from functools import lru_cache
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.known_models import FOUND_MODELS, find
+from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.retired_models import retirement
+from umg_grpc.knowledge.shipped_prices import shipped_rows
+
+WARNING_DAYS = 90
+"""Days before an announced retirement from which it is reported."""
+
+
+class Retirement(Struct, frozen=True, kw_only=True):
+    """Retirement of a model at a vendor."""
+
+    day: date
+    """First day without the model."""
+    instead: str = ""
+    """Models that replace it; "" if none is known."""
+    is_certain: bool = False
+    """Whether the vendor has shut the model down, not only announced it."""
+    refused: bool = False
+    """Whether calls certainly fail since that day."""
+
+    def refuses(self, today: date) -> bool:
+        """Return whether calls certainly fail today."""
+        return self.refused and today >= self.day
+
+    def text(self, *, with_successor: bool = True) -> str:
+        """Return the predicate of a sentence about the model."""
+        ends = "was shut down by its vendor" if self.is_certain else "has its end announced by its vendor for"
+        use = f"; use {self.instead}" if self.instead and with_successor else ""
+        return f"{ends}{' on' if self.is_certain else ''} {self.day}{use}"
+
+
+@lru_cache(FOUND_MODELS)
+def retirement_of(model: str, vendor: str) -> Retirement | None:
+    """Return the retirement of a provider's model; None if none is known. `model`: the provider's id, or a pattern of
+    ids; `vendor`: result of `vendor_of` for the channel, "" if unknown.
+    """
+    if not vendor:
+        return None  # a relay may serve the model for longer
+    ids = spellings(model)
+    row = next((found for each in (model, *ids) if (found := retirement(each, vendor)) is not None), None)
+    if row is not None:
+        day = date.fromisoformat(row.retired)
+        return Retirement(day=day, instead=row.instead, is_certain=True, refused=row.refused)
+    if "*" in model or (vendor in PROVIDERS and PROVIDERS[vendor].kind == "host"):
+        return None  # the dates below are those of one model at its maker
+    facts, prices = find(model, vendor).facts, shipped_rows()
+    priced = next((prices[vendor, each].retired for each in ids if (vendor, each) in prices), "")
+    announced = facts.retired or priced
+    return Retirement(day=date.fromisoformat(announced), instead=facts.successor or "") if announced else None

@@ -1,0 +1,35 @@
+"""Models that their vendors have shut down: channels without them, and the error of a call."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.retirements import Retirement
+from umg_grpc.routing.channel_target import Target
+from umg_grpc.v1 import pb
+
+
+def day_of(now: Callable[[], float] | None) -> date | None:
+    """Return the current day in UTC; None without a clock. `now`: returns Unix seconds."""
+    return None if now is None else datetime.fromtimestamp(now(), UTC).date()
+
+
+def in_service(targets: Sequence[Target], today: date) -> list[Target]:
+    """Return the targets whose vendors still have their models."""
+    return [each for each in targets if each.retirement is None or not each.retirement.refuses(today)]
+
+
+def retired(model: str, targets: Sequence[Target], today: date) -> UmgError:
+    """Return the error for a model that all its vendors have shut down. The replacement is named only if the model has
+    the vendor's own id. `targets`: channels of the model.
+    """
+    gone = [(row, each.model) for each in targets if (row := each.retirement) is not None and row.refuses(today)]
+    row, upstream = max(gone, key=lambda pair: pair[0].day)
+    message = f"The model `{model}` {row.text(with_successor=upstream == model)}."
+    return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=model)
+
+
+def common_retirement(targets: Sequence[Target]) -> Retirement | None:
+    """Return the last retirement of a model at its channels; None if a channel keeps it."""
+    rows = [each.retirement for each in targets if each.retirement is not None]
+    return max(rows, key=lambda row: row.day) if rows and len(rows) == len(targets) else None
