@@ -16,6 +16,17 @@ from umg_grpc.knowledge.data_files import read_rows
 Medium: TypeAlias = Literal["image", "video", "audio"]
 
 
+class Condition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rule about two parameters: with some values of the one, the other has to have one of its values."""
+
+    parameter: str
+    values: tuple[str | int, ...]
+    """Values of the parameter at which the rule applies, of texts in any case."""
+    needs: str
+    """The other parameter. Left out it has a value that the vendor accepts."""
+    among: tuple[str | int, ...]
+
+
 class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Row of the table: rules of a vendor for some of its models. Parameters have their canonical names."""
 
@@ -32,6 +43,7 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Parameter -> its accepted values, of texts in any case."""
     ranges: Mapping[str, tuple[int, int]] = {}
     """Parameter -> the least and the largest accepted number."""
+    conditions: tuple[Condition, ...] = ()
     most_media: Mapping[Medium, int] = {}
     """Kind of input media -> the largest number of them."""
     default_seconds: int | None = None

@@ -73,7 +73,7 @@ class Case:
         return submission(self.model, **{**self.parameters, **more})
 
 
-B = {"duration_seconds": 4, "aspect_ratio": "16:9", "resolution": "1080p", "generate_audio": False}
+B = {"duration_seconds": 8, "aspect_ratio": "16:9", "resolution": "1080p", "generate_audio": False}
 CASES = [
     Case("vidA", "vidA", "sora-2", "/v1", {}, moderation="moderation_blocked"),
     Case("vidB on Vertex", "vidB", "veo-3.1", VERTEX, B),

@@ -11,8 +11,16 @@ from tests.support.providers.video_server import FILE, Task, VideoProvider, only
 
 VERTEX = "/v1/projects/p/locations/us-central1/publishers/google"
 GEMINI = "/v1beta"
-PARAMETERS = ("sampleCount", "durationSeconds", "aspectRatio", "resolution", "personGeneration", "negativePrompt")
-VERTEX_PARAMETERS = (*PARAMETERS, "generateAudio", "seed", "fps", "addWatermark", "enhancePrompt", "resizeMode")
+PARAMETERS = (
+    "sampleCount",
+    "durationSeconds",
+    "aspectRatio",
+    "resolution",
+    "personGeneration",
+    "negativePrompt",
+    "seed",
+)
+VERTEX_PARAMETERS = (*PARAMETERS, "generateAudio", "fps", "addWatermark", "enhancePrompt", "resizeMode")
 FILTERED = "filtered"
 """Step of a plan: the content filter removes the videos."""
 
@@ -49,7 +57,10 @@ class OperationProvider(VideoProvider):
         for name in {"image", "lastFrame"} & instance.keys():
             only(instance[name], "bytesBase64Encoded", "mimeType")
             media_of(instance[name]["mimeType"], decoded(instance[name]["bytesBase64Encoded"], name), IMAGES, name)
-        require(body["parameters"]["durationSeconds"] in (4, 6, 8), "durationSeconds")
+        seconds = body["parameters"].get("durationSeconds", 8)
+        require(seconds in (4, 6, 8), "durationSeconds")
+        if body["parameters"].get("resolution") in ("1080p", "4k"):
+            require(seconds == 8, "durationSeconds must be 8 for this resolution")
         return f"{VERTEX[4:]}/{model}" if is_vertex else model, ""
 
     def created(self, task: Task) -> Json:
@@ -76,7 +87,7 @@ class OperationProvider(VideoProvider):
         is_vertex = task.id.startswith("projects/")
         match step:
             case "succeeded":
-                count = task.body["parameters"]["sampleCount"]
+                count = task.body["parameters"].get("sampleCount", 1)
                 video = {"bytesBase64Encoded": b64encode(FILE).decode(), "mimeType": "video/mp4"}
                 uri = f"{self.url}{GEMINI}/files/x:download?alt=media"
                 samples = {"generatedSamples": [{"video": {"uri": uri}}] * count}

@@ -2,7 +2,7 @@
 are left out and reported, and a value that it does not accept is refused before anything is sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from umg_grpc.base.errors import UmgError
@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.request_encoding import extra_fields, given
+from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral
 
 MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
@@ -40,7 +40,7 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
     left_out = list[str]()
     if row is not None and submission.source is None:
         check_values(submission.request, row)
-        submission, left_out = _without_unknown(submission, row)
+        submission, left_out = _without_unknown(submission, row, _unfit(submission, row))
     if submission.request.parameters.HasField("draft_task_id") and protocol.name not in WITH_DRAFTS:
         raise untranslatable("parameters.draft_task_id", "this model's provider has no drafts; leave it out")
     submission, foreign = _without_foreign(submission, protocol.name)
@@ -64,6 +64,28 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel) -> None:
         count = sum(item.kind == kind for item in parameters.media)
         if count > (most := row.most_media.get(medium, count)):
             raise _invalid("media", f"model {request.model} accepts at most {most} {medium} inputs; send fewer")
+
+
+def _unfit(submission: Submission, row: MediaModel) -> set[str]:
+    """Return the parameters that a neutral model is sent without, since they do not fit others: each may be a default.
+    Raise UmgError(INVALID_FIELD) if the caller stated two that do not fit each other.
+    """
+    parameters, present = submission.request.parameters, given(submission.request.parameters)
+    found = set()
+    for rule in row.conditions:
+        if not {rule.parameter, rule.needs} <= present or not _is_among(
+            getattr(parameters, rule.parameter), rule.values
+        ):
+            continue
+        value = getattr(parameters, rule.needs)
+        if _is_among(value, rule.among):
+            continue
+        if not is_neutral(submission):
+            choices = " or ".join(map(str, rule.among))
+            stated = f"`{rule.parameter}` {getattr(parameters, rule.parameter)}"
+            raise _invalid(rule.needs, f"it must be {choices} with {stated} on model {submission.request.model}")
+        found.add(rule.parameter)
+    return found
 
 
 def _is_among(value: str | int, allowed: Sequence[str | int]) -> bool:
@@ -90,9 +112,11 @@ def _without_foreign(submission: Submission, protocol: str) -> tuple[Submission,
     return replace(submission, request=request), [f"extra_json.{name}" for name in extra_fields(submission, Report())]
 
 
-def _without_unknown(submission: Submission, row: MediaModel) -> tuple[Submission, list[str]]:
-    """Return the submission without the parameters that its model does not have, and the names of the lost ones."""
-    unknown = sorted(given(submission.request.parameters).intersection(row.without))
+def _without_unknown(submission: Submission, row: MediaModel, unfit: Collection[str]) -> tuple[Submission, list[str]]:
+    """Return the submission without the parameters that its model does not have or that are `unfit`, and the names of
+    the lost ones.
+    """
+    unknown = sorted(given(submission.request.parameters).intersection({*row.without, *unfit}))
     if not unknown:
         return submission, []
     request = pb.CreateVideoTaskRequest()

@@ -9,8 +9,10 @@ import pytest
 from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
+from umg_grpc.wire.video.providers.vid_b_protocol import VID_B
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.submission_encoding import encode_submission
 
@@ -25,6 +27,7 @@ class Refused:
     field: str
     message: str
     images: int = 0
+    protocol: VideoProtocol = VID_D
 
 
 REFUSED = [
@@ -50,13 +53,23 @@ REFUSED = [
         field="parameters.media",
         message="at most 9 image inputs",
     ),
+    Refused(
+        id="a length that does not fit the resolution",
+        model="veo-3.1-generate-001",
+        protocol=VID_B,
+        parameters={"resolution": "1080p", "duration_seconds": 4},
+        field="parameters.duration_seconds",
+        message="it must be 8 with `resolution` 1080p on model my-video",
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(case: Refused) -> None:
     with pytest.raises(UmgError, match=case.message) as caught:
-        encode_submission(VID_D, submission(case.model, *[image()] * case.images, public="my-video", **case.parameters))
+        encode_submission(
+            case.protocol, submission(case.model, *[image()] * case.images, public="my-video", **case.parameters)
+        )
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
     assert caught.value.failure is None  # another channel of the model may take it
 
@@ -79,6 +92,20 @@ def test_a_draft_is_refused_for_a_provider_without_drafts() -> None:
     with pytest.raises(UmgError) as caught:
         encode_submission(VID_A, submission("m", source=source, draft_task_id="task_1"))
     assert caught.value.metadata == {"field": "parameters.draft_task_id"}
+
+
+@pytest.mark.parametrize("values", [{"resolution": "1080p"}, {"resolution": "4k", "duration_seconds": 8}])
+def test_a_length_that_fits_the_resolution_or_is_left_out_is_sent(values: dict[str, Any]) -> None:
+    body = msgspec.json.decode(encode_submission(VID_B, submission("veo-3.1-generate-001", **values)).body)
+    assert body["parameters"]["resolution"] == values["resolution"]
+
+
+def test_a_neutral_model_loses_a_default_that_does_not_fit_another() -> None:
+    given = submission("veo-3.1-generate-001", public="vidB-3.1", duration_seconds=4, resolution="1080p")
+    request = encode_submission(VID_B, given)
+    assert msgspec.json.decode(request.body)["parameters"]["durationSeconds"] == 4
+    assert "resolution" not in msgspec.json.decode(request.body)["parameters"]
+    assert list(request.report.dropped) == ["parameters.resolution"]
 
 
 def test_the_submission_itself_is_not_changed() -> None:

@@ -25,6 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    is_neutral,
     is_sent,
     json_request,
     pixels,
@@ -48,16 +49,20 @@ NAMES = {
     "watermark": "addWatermark",
 }
 """Canonical parameter -> member of `parameters`."""
-ONLY_VERTEX = frozenset({"seed", "frames_per_second", "watermark", "prompt_extend"})
+ONLY_VERTEX = frozenset({"frames_per_second", "watermark", "prompt_extend", "generate_audio"})
+"""Canonical parameters that the Gemini API does not have."""
+OF_THE_INSTANCE = ("mask", "cameraControl")
+"""Additional fields that belong to the instance; the others are parameters."""
+LABELS = "labels"
+"""Additional field at the top of the body."""
 FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
 NAME = "vidB"
-FAST = "fast"
-"""Part of the id of a model that always makes sound, and has no parameter for it."""
 VERTEX_PREFIX = "projects/"
 OPERATION = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
 MAX_RESPONSE_BYTES = 256 << 20
 """Largest response: four videos in base64."""
 RESULT_SECONDS = 2 * 86_400
+IN_A_BUCKET = "the provider wrote the video to a bucket, which the gateway cannot read; leave out its storage address"
 INVALID_ARGUMENT = 3
 """gRPC code of an operation that failed because of its input."""
 TABLE = (rows(BLOCKED, Failure.CALLER, "SAFETY", "BLOCKED"),)
@@ -80,6 +85,8 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS if is_vertex else FIELDS - ONLY_VERTEX, report)
+    if not is_vertex and parameters.HasField("generate_audio") and not is_neutral(submission):
+        report.drop("parameters.generate_audio")  # the API always makes sound, and silence is a neutral default
     options: JsonObject = {}
     if is_sent(submission, "sample_count"):
         options["sampleCount"] = parameters.sample_count or 1
@@ -87,14 +94,18 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     for name, field in NAMES.items():
         if name in present and (is_vertex or name not in ONLY_VERTEX):
             options[field] = getattr(parameters, name)
-    is_fast = FAST in f"{submission.model} {submission.request.model}"
-    if is_vertex and not is_fast and is_sent(submission, "generate_audio"):
+    if is_vertex and is_sent(submission, "generate_audio"):
         options["generateAudio"] = parameters.generate_audio
     if (found := pixels(parameters.size)) is not None:
         options.setdefault("aspectRatio", "9:16" if found[1] > found[0] else "16:9")
         options.setdefault("resolution", "4k" if max(found) >= 3840 else "1080p" if max(found) >= 1920 else "720p")
-    add_missing(options, extra_fields(submission, report))
-    body: JsonObject = {"instances": [_instance(submission)], "parameters": options}
+    extra = extra_fields(submission, report)
+    instance = _instance(submission)
+    add_missing(instance, {name: extra.pop(name) for name in OF_THE_INSTANCE if name in extra})
+    body: JsonObject = {"instances": [instance], "parameters": options}
+    if is_vertex and LABELS in extra:
+        body[LABELS] = extra.pop(LABELS)
+    add_missing(options, extra)
     return json_request(f"/models/{quote(submission.model, safe='')}:predictLongRunning", body, report)
 
 
@@ -145,9 +156,10 @@ class Created(Struct):
 
 
 class Video(Struct, rename="camel"):
-    """Video in a response of the Vertex API: its bytes."""
+    """Video in a response of the Vertex API: its bytes, or its place in a bucket."""
 
     bytes_base64_encoded: bytes | None = None
+    gcs_uri: str | None = None
     mime_type: str | None = None
 
 
@@ -254,6 +266,8 @@ def _done(response: Response, body: bytes, task: ProviderTask) -> ProviderStatus
         return succeeded(results)
     if relayed := files_of(read_relayed(body, NAME, task.id)):
         return succeeded(relayed)
+    if any(video.gcs_uri for video in response.videos or []):
+        return failed(IN_A_BUCKET)
     if response.videos or files:
         return succeeded([])  # there is a video, in a form that cannot be read
     reasons = [*(response.rai_media_filtered_reasons or []), *(generated.rai_media_filtered_reasons or [])]

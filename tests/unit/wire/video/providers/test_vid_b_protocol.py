@@ -59,13 +59,15 @@ def test_a_submission_has_images_inline_and_explicit_values() -> None:
     }
 
 
-def test_a_fast_model_has_no_parameter_for_its_sound() -> None:
-    assert "generateAudio" not in created(VID_B, model="veo-3.0-fast", generate_audio=True)["parameters"]
+@pytest.mark.parametrize("has_sound", [True, False])
+def test_a_fast_model_is_sent_the_stated_sound(has_sound: bool) -> None:
+    parameters = created(VID_B, model="veo-3.1-fast-generate-001", generate_audio=has_sound)["parameters"]
+    assert parameters["generateAudio"] is has_sound
 
 
 def test_the_gemini_surface_has_fewer_parameters() -> None:
     values: dict[str, Any] = {**DEFAULTS, "seed": 1, "prompt_extend": True, "negative_prompt": "rain"}
-    request = VID_B_GEMINI.encode_create(submission("veo-3.1", **values))
+    request = VID_B_GEMINI.encode_create(submission("veo-3.1", public="film", sample_count=1, **values))
     parameters = msgspec.json.decode(request.body)["parameters"]
     assert parameters == {
         "sampleCount": 1,
@@ -73,8 +75,9 @@ def test_the_gemini_surface_has_fewer_parameters() -> None:
         "aspectRatio": "16:9",
         "resolution": "1080p",
         "negativePrompt": "rain",
+        "seed": 1,
     }
-    assert set(request.report.dropped) == {"parameters.seed", "parameters.prompt_extend"}
+    assert set(request.report.dropped) == {"parameters.generate_audio", "parameters.prompt_extend"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,16 @@ def test_a_size_in_pixels_is_a_ratio_and_a_resolution(size: str, ratio: str, res
 
 
 def test_reference_images_and_fields_that_pass_through() -> None:
-    body = created(VID_B, image("reference_image"), extra_json='{"resizeMode":"crop","storageUri":"gs://theirs/x"}')
+    extra = {
+        "resizeMode": "crop",
+        "storageUri": "gs://theirs/x",
+        "compressionQuality": "lossless",
+        "labels": {"a": "b"},
+    }
+    extra |= {"mask": {"maskMode": "insert"}}
+    body = created(VID_B, image("reference_image"), extra_json=msgspec.json.encode(extra).decode())
+    assert (body["instances"][0]["mask"], body["labels"]) == ({"maskMode": "insert"}, {"a": "b"})
+    assert body["parameters"]["compressionQuality"] == "lossless"
     assert body["instances"][0]["referenceImages"][0]["referenceType"] == "asset"
     assert body["parameters"]["resizeMode"] == "crop"
     assert "storageUri" not in body["parameters"]
@@ -132,6 +144,13 @@ def test_an_end_without_a_video_is_a_failure_by_the_content_filter(response: dic
     filtered = status(VERTEX, done=True, response=response)
     assert filtered.error is not None
     assert (filtered.state, filtered.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "content_policy_violation")
+
+
+def test_a_video_in_a_bucket_is_no_success_without_a_file() -> None:
+    stored = status(VERTEX, done=True, response={"videos": [{"gcsUri": "gs://b/x.mp4", "mimeType": "video/mp4"}]})
+    assert stored.error is not None
+    assert (stored.state, stored.error.code) == (pb.VIDEO_TASK_STATE_FAILED, "task_failed")
+    assert "bucket" in stored.error.message
 
 
 @pytest.mark.parametrize(
