@@ -12,7 +12,7 @@ from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.image_format import DecodedForm
 from umg_grpc.wire.images.input_images import decode_input, fill_bytes
 from umg_grpc.wire.images.request import check_operation_inputs, decode_flat
-from umg_grpc.wire.images.schema import ImageBody
+from umg_grpc.wire.images.schema import NEWER_MEMBERS, ImageBody
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 _IMAGE = re.compile(r"images?(?:\[[0-9]*\])?", re.ASCII)
@@ -41,11 +41,14 @@ def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPa
             if name in fields:
                 raise invalid(name, "it is in the form twice; send it once")
             fields[name] = _read_field(name, part)
-    notes = RequestNotes(uncarried=sorted(fields.keys() - _READERS.keys()))
+    newer = {name: value for name, value in fields.items() if name.partition("[")[0] in NEWER_MEMBERS}
+    notes = RequestNotes(uncarried=sorted(fields.keys() - _READERS.keys() - newer.keys()))
     known = {name: value for name, value in fields.items() if name in _READERS}
     decoded = parse(ImageBody, msgspec.json.encode(known))  # the types and ranges of a JSON body
     request = pb.GenerateImageRequest(model=decoded.model, operation=operation)
     decode_flat(decoded, request, notes)
+    if newer:
+        request.extra_json = msgspec.json.encode(newer).decode()
     for index, part in enumerate(images):
         at = "image" if len(images) == 1 else f"image[{index}]"
         notes.opaque_paths[f"inputs[{index}]"] = at

@@ -40,7 +40,13 @@ SEQUENTIAL = {
     "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,
 }
 ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
-OUTPUT_TYPES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
+OUTPUT_TYPES = {
+    "png": "image/png",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "svg": "image/svg+xml",
+}
 """`output_format` -> media type."""
 
 SAME_NAMES = (

@@ -126,7 +126,7 @@ class ImageBody(Struct, kw_only=True):
     input_fidelity: NonEmpty | None = None
     background: NonEmpty | None = None
     moderation: NonEmpty | None = None
-    output_format: Literal["png", "jpeg", "webp"] | None = None
+    output_format: Literal["png", "jpeg", "webp", "gif", "svg"] | None = None
     output_compression: Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)] | None = None
     partial_images: Annotated[int, Meta(ge=0, le=3)] | Annotated[float, Meta(ge=0, le=3)] | None = None
     # family D
@@ -136,6 +136,12 @@ class ImageBody(Struct, kw_only=True):
 
 class KnownImageBody(ImageBody, forbid_unknown_fields=True):
     """Body of an image request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
+
+
+NEWER_MEMBERS = ("complexity", "frame_count", "frame_duration_ms", "svg")
+"""Members of the bodies of newer models of OpenAI (openai 3.57.0, types/image_generate_params.py), which have no
+canonical field: `images` providers get them as they are.
+"""
 
 
 class StreamChoice(Struct):

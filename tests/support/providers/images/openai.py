@@ -25,6 +25,17 @@ USAGE = {
 }
 
 
+def takes_size(model: str, size: str) -> bool:
+    """Return whether a model makes images of a size: any one of 16 pixels' steps from the second generation on."""
+    if size in SIZES or not model.startswith("gpt-image-2"):
+        return size in SIZES
+    width, _, height = size.partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        return False
+    long, short = max(int(width), int(height)), min(int(width), int(height))
+    return long % 16 == short % 16 == 0 and long <= 3 * short and long <= 3840 and short <= 2160
+
+
 @dataclass(kw_only=True)
 class OpenaiImages(FakeProvider):
     """Strict provider of the images format (see the module). A prompt with `[[blocked]]` is refused, one with
@@ -85,7 +96,7 @@ class OpenaiImages(FakeProvider):
             raise RefusedError(problem.message, bracketed(problem.path), "invalid_value")
         if "response_format" in body:
             raise RefusedError("Unknown parameter: 'response_format'.", "response_format", "unknown_parameter")
-        if not 1 <= body.get("n", 1) <= 10 or body.get("size", "auto") not in SIZES:
+        if not 1 <= body.get("n", 1) <= 10 or not takes_size(str(body.get("model", "")), body.get("size", "auto")):
             raise RefusedError("Invalid value.", "size", "invalid_value")
         if body.get("partial_images") is not None and not body.get("stream"):
             raise RefusedError("'partial_images' needs a stream.", "partial_images")

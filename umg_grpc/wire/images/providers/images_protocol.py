@@ -3,10 +3,11 @@
 """
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.knowledge.families.image import has_images
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject, any_value
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
@@ -21,6 +22,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     size_with,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
+from umg_grpc.wire.images.schema import NEWER_MEMBERS
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -39,8 +41,11 @@ FIDELITIES = ("low", "high")
 """Values of `input_fidelity` that the provider accepts; the further values of the specification of images, `auto` and
 `medium`, are dropped.
 """
-MAX_FILE_BYTES = 10 << 20
-"""Maximum bytes of an input image, by the specification of images, "Limits"."""
+MAX_FILE_BYTES = 50 << 20
+"""Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). The specification of images has a lower
+limit for neutral models.
+"""
+_TOP_LEVEL = frozenset(NEWER_MEMBERS)
 FORMATS = ("images",)
 """Formats of callers whose fields without a canonical form are forwarded, since the provider may have them."""
 
@@ -62,6 +67,7 @@ def encode_request(
     own = request.source.format in FORMATS
     report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own and not is_edit else {}
+    fields |= _newer_members(request, notes, report)
     fields |= {"model": model, "prompt": flat.prompt}
     add_set(fields, request, OPTIONS)
     _add_output(fields, request)
@@ -71,8 +77,40 @@ def encode_request(
             fields["partial_images"] = request.partial_images
     if not is_edit:
         return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+    if fields.pop("moderation", None) is not None:
+        report.drop("moderation")  # only generations have it
     _add_fidelity(fields, request, report)
-    return encode_files(EDITS, fields, request, flat, report)
+    return encode_files(EDITS, _as_form(fields), request, flat, report)
+
+
+def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
+    """Return the members of newer models in the caller's body, without their records in the report."""
+    if not (request.extra_json or not _TOP_LEVEL.isdisjoint(notes.uncarried)):
+        return {}
+    stated = request.extra_json or request.source.body
+    try:
+        members = msgspec.json.decode(stated, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        return {}  # of another form: they stay reported
+    found: JsonObject = {}
+    for name, raw in members.items():
+        if name.partition("[")[0] in NEWER_MEMBERS:
+            found[name] = any_value(raw)
+            report.forget(name)
+    return found
+
+
+def _as_form(fields: JsonObject) -> JsonObject:
+    """Return the fields of a form for members of a body: those of objects have names with brackets, as in the vendor's
+    SDK.
+    """
+    flat: JsonObject = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            flat |= _as_form({f"{name}[{key}]": member for key, member in value.items()})
+        else:
+            flat[name] = value
+    return flat
 
 
 def _variation(

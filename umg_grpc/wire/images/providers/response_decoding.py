@@ -16,10 +16,12 @@ from umg_grpc.wire.core.media import decode_base64
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 NO_IMAGES = ": it has no images"
-OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
+SVG = "image/svg+xml"
+OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG}
 """`output_format` -> media type."""
 OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
 _EDGE = re.compile("[0-9]{1,6}")
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?<svg[\s>]")
 _DATA_URL, _QUOTE = b"data:", ord('"')
 
 
@@ -34,7 +36,7 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
     UmgError(UPSTREAM_FAILED) for any other value.
     """
     data = bytes_of(encoded)
-    image.data, image.mime_type = data, sniff_image(data)
+    image.data, image.mime_type = data, sniff_image(data) or (SVG if _SVG.match(data) else "")
     try:
         header = read_header(data, "data")
     except UmgError:  # a type without a known header: callers may still know it

@@ -1,0 +1,146 @@
+"""Requests for OpenAI's newer image models against the types of the vendor's SDK: sizes, formats and newer members."""
+
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from openai.types.image_edit_params import ImageEditParamsNonStreaming
+from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
+
+from tests.support.providers.images.image_file_texts import png
+from tests.support.providers.images.openai import takes_size
+from tests.support.providers.typed_dict_validation import Leniency, check
+from umg_grpc.knowledge.families.image import family_row
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.multipart_forms import FormPart
+from umg_grpc.wire.images import image_request_checks
+from umg_grpc.wire.images.multipart_requests import decode_form
+from umg_grpc.wire.images.providers.images_protocol import IMAGES
+from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
+from umg_grpc.wire.images.providers.response_decoding import SVG
+from umg_grpc.wire.images.request import decode_request
+from umg_grpc.wire.request_notes import DecodedRequest
+
+MODEL = "gpt-image-2.6-sunburst"
+PNG = png("a kite", 16, 16)
+
+
+@dataclass(frozen=True)
+class Full:
+    id: str
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+FULL = [
+    Full("a bare call"),
+    Full("a size by 16 pixels and the highest quality", {"size": "1536x864", "quality": "max", "n": 3}),
+    Full("the largest size", {"size": "3840x2160", "quality": "xhigh", "background": "transparent", "user": "u"}),
+    Full(
+        "a moving image",
+        {"output_format": "gif", "frame_count": 4, "frame_duration_ms": 120, "complexity": "high"},
+    ),
+    Full(
+        "a drawing",
+        {"output_format": "svg", "svg": {"model": "gpt-6-sol", "reasoning": {"effort": "max"}}, "complexity": "low"},
+    ),
+    Full("a photo", {"output_format": "jpeg", "output_compression": 60, "moderation": "low", "size": "auto"}),
+]
+
+
+def decoded(body: dict[str, Any]) -> DecodedRequest[pb.GenerateImageRequest]:
+    raw = msgspec.json.encode({"model": MODEL, "prompt": "a kite", **body})
+    found = decode_request("images", pb.IMAGE_OPERATION_GENERATE, raw, {})
+    image_request_checks.check(found.canonical, family_row(MODEL, "imgC"), found.notes.family)
+    return found
+
+
+@pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
+def test_a_generation_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
+    given = decoded(case.body)
+    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    sent = msgspec.json.decode(encoded.body)
+    assert sent == {"model": MODEL, "prompt": "a kite", **case.body}
+    assert check(sent, ImageGenerateParamsNonStreaming, Leniency({}, {})) is None
+    assert takes_size(MODEL, sent.get("size", "auto"))
+    assert not encoded.report.dropped
+
+
+@pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
+def test_an_edit_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
+    given = decoded({**case.body, "image": [data_url(), data_url()]})
+    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    sent = form(encoded.body)
+    assert sent.pop("image[]") == 2
+    accepted = {name: value for name, value in case.body.items() if name != "moderation"}
+    assert sent == {"model": MODEL, "prompt": "a kite", **texts(accepted)}
+    assert set(encoded.report.dropped) == case.body.keys() - accepted.keys()
+    scalars = {name: value for name, value in accepted.items() if not isinstance(value, dict)}
+    assert check({"prompt": "p", **scalars}, ImageEditParamsNonStreaming, ANY_FILE) is None
+
+
+def test_a_form_keeps_its_newer_members() -> None:
+    parts = [
+        FormPart("model", None, MODEL.encode()),
+        FormPart("prompt", None, b"a kite"),
+        FormPart("frame_count", None, b"4"),
+        FormPart("svg[reasoning][effort]", None, b"low"),
+        FormPart("image", "a.png", PNG),
+    ]
+    given = decode_form(pb.IMAGE_OPERATION_EDIT, parts).request
+    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    sent = form(encoded.body)
+    assert (sent["frame_count"], sent["svg[reasoning][effort]"]) == ("4", "low")
+    assert not encoded.report.dropped
+
+
+def test_a_provider_without_the_members_reports_them() -> None:
+    given = decoded({"complexity": "high", "svg": {"model": "gpt-6-sol"}, "n": 1})
+    report = NATIVE_IMAGES.encode_request(given.canonical, "gemini-4-image", False, given.notes).report
+    assert {"complexity", "svg"} <= set(report.dropped)
+
+
+def test_a_drawing_has_its_type() -> None:
+    body = {"created": 1, "output_format": "svg", "data": [{"b64_json": "PHN2ZyB4bWxucz0iaCI+PC9zdmc+"}]}
+    found = IMAGES.decode_response(msgspec.json.encode(body), pb.GenerateImageRequest())
+    assert [image.mime_type for image in found.result.images] == [SVG]
+
+
+def test_sixteen_images_of_fifty_megabytes_are_accepted() -> None:
+    images = [pb.ImageInput(data=bytes(11 * 2**20)), *[pb.ImageInput(data=PNG)] * 15]
+    request = pb.GenerateImageRequest(model=MODEL, prompt="x", inputs=images)
+    image_request_checks.check(request, family_row(MODEL, "imgC"))
+    assert IMAGES.max_file_bytes == 50 * 2**20
+
+
+ANY_FILE = Leniency({"ImageEditParamsNonStreaming": frozenset({"image"})}, {})
+
+
+def data_url() -> str:
+    return f"data:image/png;base64,{b64encode(PNG).decode()}"
+
+
+def texts(body: dict[str, Any]) -> dict[str, str]:
+    """Return the fields of a form for a body, as the SDK writes them."""
+    flat = {}
+    for name, value in body.items():
+        if isinstance(value, dict):
+            flat |= texts({f"{name}[{key}]": member for key, member in value.items()})
+        else:
+            flat[name] = str(value)
+    return flat
+
+
+def form(body: bytes) -> dict[str, Any]:
+    """Return the texts of a form, and the number of files by name."""
+    boundary = body.partition(b"\r\n")[0]
+    found: dict[str, Any] = {}
+    for part in body.split(boundary)[1:-1]:
+        head, _, data = part.partition(b"\r\n\r\n")
+        name = head.split(b'name="')[1].split(b'"')[0].decode()
+        if b"filename=" in head:
+            found[name] = found.get(name, 0) + 1
+        else:
+            found[name] = data.removesuffix(b"\r\n").decode()
+    return found
