@@ -50,7 +50,7 @@ from umg_grpc.upstream.local.unsupported_content import reject_unsupported_conte
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
 from umg_grpc.wire.unary_format import codecs_of
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 
@@ -180,7 +180,9 @@ class ChannelFactory:
             address = channel.address(image)
             there = source if address == channel.base_url else source.at(address)
             slow = self._connection(channel, there, address, image_deadlines(channel), tls, proxies)
-            channels.images[channel.name] = HttpImages(slow, IMAGE_PROTOCOLS[image], self._fetcher, self._budget)
+            channels.images[channel.name] = HttpImages(
+                slow, image_protocol(image, address), self._fetcher, self._budget
+            )
         if video is not None:
             connection, protocol = elsewhere.get(video, http), video_protocol(video, channel.address(video))
             channels.videos[channel.name] = HttpVideo(connection, protocol, self._fetcher, route, now=self._now)

@@ -1,5 +1,6 @@
 """Video tasks: the seven HTTP APIs for callers, and the protocols of providers."""
 
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
@@ -11,6 +12,7 @@ from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
 from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
 from umg_grpc.wire.video.providers.vid_g_protocol import VID_G
+from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
 from umg_grpc.wire.video.unified_caller_api import UNIFIED
 from umg_grpc.wire.video.vid_d_caller_api import ENTRY_D
 from umg_grpc.wire.video.vid_e_3_caller_api import ENTRY_E_3
@@ -19,6 +21,8 @@ from umg_grpc.wire.video.vid_f_caller_api import ENTRY_F
 from umg_grpc.wire.video.vid_g_caller_api import ENTRY_G
 from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 
+XAI = "xai"
+"""Vendor whose variant of `vidA` is chosen by the address."""
 ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
 }
@@ -35,7 +39,9 @@ VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
     """Return the video protocol `name` for a channel. `vidB` has two variants: that of Vertex AI if `base_url`
-    contains `/publishers/`, otherwise that of the Gemini API.
+    contains `/publishers/`, otherwise that of the Gemini API. `vidA` has one for the address of xAI.
     """
     protocol = VIDEO_PROTOCOLS[name]
+    if protocol is VID_A and vendor_of(base_url) == XAI:
+        return VID_A_XAI
     return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

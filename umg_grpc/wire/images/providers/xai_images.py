@@ -1,0 +1,112 @@
+"""Variant of the protocol `images` for xAI: edits as JSON with the addresses of images, ratios in place of sizes.
+
+Source: @ai-sdk/xai 3.0.138, xai-image-model.ts (read 2026-11-29).
+"""
+
+from dataclasses import replace
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.knowledge.families.image import PlacedImage, ratio_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers.images_protocol import EDITS, FORMATS, GENERATIONS, IMAGES
+from umg_grpc.wire.images.providers.images_protocol_responses import decode_response
+from umg_grpc.wire.images.providers.request_encoding import (
+    add_set,
+    as_url,
+    extra_fields,
+    flatten,
+    refuse_edits,
+    report_others,
+)
+from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, blocked
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+OPTIONS = {"n": "n", "quality": "quality", "user": "user"}
+"""Canonical field -> member of the body."""
+SUPPORTED = frozenset({*OPTIONS, "aspect_ratio", "image_size", "output_mime_type", "size"})
+
+
+def encode_request(
+    request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Encode an image request as a generation, or as an edit of its input images. `stream` is ignored: the provider
+    has no streams.
+
+    A size in pixels becomes the nearest ratio, which is reported. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a
+    request that the provider cannot express.
+    """
+    refuse_edits(request)
+    report = Report()
+    flat = flatten(request, report)
+    own = request.source.format in FORMATS
+    report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
+    fields: JsonObject = dict(extra_fields(request)) if own else {}
+    fields |= {"model": model, "prompt": flat.prompt, "response_format": "b64_json"}
+    add_set(fields, request, OPTIONS)
+    if request.HasField("size") and request.size != "auto":
+        report.drop("size", "aspect_ratio")
+    if (request.HasField("aspect_ratio") or request.size not in ("", "auto")) and (ratio := ratio_of(request)):
+        fields["aspect_ratio"] = ratio
+    if request.HasField("image_size"):
+        fields["resolution"] = request.image_size.lower()
+    if request.HasField("output_mime_type"):
+        fields["output_format"] = OUTPUT_NAMES.get(request.output_mime_type, request.output_mime_type)
+    images = [_image(placed) for placed in flat.images]
+    if len(images) == 1:
+        fields["image"] = images[0]
+    elif images:
+        fields["images"] = images
+    return UpstreamRequest(EDITS if images else GENERATIONS, msgspec.json.encode(fields), {}, report)
+
+
+def _image(placed: PlacedImage) -> JsonObject:
+    return {"url": as_url(placed), "type": "image_url"}
+
+
+class Moderated(Struct):
+    """Item of `data` of which only the result of the moderation is decoded."""
+
+    respect_moderation: bool | None = None
+
+
+class Response(Struct):
+    """Response of which only the results of the moderation are decoded."""
+
+    data: list[Moderated] | Raw = Raw()
+
+
+def decode(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
+    """Decode a response. Raise UmgError(CONTENT_BLOCKED) if the moderation removed an image."""
+    if b'"respect_moderation"' in body and any(each.respect_moderation is False for each in _moderated(body)):
+        raise blocked("The provider's content filter removed the image; change the prompt or the input images.")
+    return decode_response(body, request)
+
+
+def _moderated(body: bytes) -> list[Moderated]:
+    try:
+        found = msgspec.json.decode(body, type=Response).data
+    except (ValueError, RecursionError):
+        return []
+    return found if isinstance(found, list) else []
+
+
+def takes_urls(request: pb.GenerateImageRequest) -> bool:
+    """Return True: the provider downloads input images from their URLs."""
+    return True
+
+
+XAI_IMAGES: ImageProtocol = replace(
+    IMAGES,
+    encode_request=encode_request,
+    decode_response=decode,
+    takes_urls=takes_urls,
+    stream_decoder=None,
+    provider_name="x_ai",
+)
+"""Variant of the protocol for xAI."""

@@ -1,0 +1,186 @@
+"""Variant of the protocol `vidA` for xAI: tasks at `/videos/generations` and `/videos/edits`, whose files are URLs.
+
+Source: @ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import Struct
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.errors.provider_errors import read_error
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses
+from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.providers.errors import refused, refused_submission
+from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
+from umg_grpc.wire.video.providers.request_encoding import (
+    add_missing,
+    extra_fields,
+    get_request,
+    json_request,
+    path_id,
+    pixels,
+    prompt_of,
+    ratio_of,
+    refuse_media,
+    report_unsupported,
+)
+from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, number, read_or, text, unknown_task
+from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
+from umg_grpc.wire.video.providers.vid_a_protocol import NAME, PATH, TABLE, VID_A
+from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION
+
+FIELDS = frozenset({"prompt", "duration_seconds", "aspect_ratio", "resolution", "size"})
+EDIT_FIELDS = frozenset({"prompt"})
+"""Parameters of a change of a video, which keeps the length and the size of the video."""
+HIGHEST, WITH_REFERENCES = "1080p", "720p"
+"""The highest resolution, and the highest one of a video by reference images."""
+ACCEPTED = 202
+"""HTTP status of a query while the task runs, with or without a body."""
+
+
+# --- requests
+
+
+def encode_create(submission: Submission) -> ProviderRequest:
+    """Encode a submission; one with an input video changes that video. Raise UmgError(UNTRANSLATABLE) for a remix,
+    since a finished task cannot be named, and for media that the provider does not accept.
+    """
+    if submission.source is not None:
+        raise untranslatable("source", "this model's provider changes videos by their URL; send the video as an input")
+    report = Report()
+    inputs = inputs_of(submission)
+    last = [inputs.last] if inputs.last is not None else []
+    refuse_media([*last, *inputs.masks, *inputs.audio, *inputs.videos[1:]], "images without a last frame, or one video")
+    parameters = submission.request.parameters
+    body: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
+    if inputs.videos:
+        refuse_media([*([inputs.first] if inputs.first is not None else []), *inputs.references], "one video alone")
+        report_unsupported(parameters, EDIT_FIELDS, report)
+        body["video"] = _url(inputs.videos[0])
+    else:
+        report_unsupported(parameters, FIELDS, report)
+        body |= _options(parameters, inputs, report)
+    add_missing(body, extra_fields(submission, report))
+    return json_request(f"{PATH}/edits" if inputs.videos else f"{PATH}/generations", body, report)
+
+
+def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
+    options: JsonObject = {}
+    if parameters.duration_seconds:
+        options["duration"] = parameters.duration_seconds
+    if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
+        options["aspect_ratio"] = ratio
+    found = pixels(parameters.size)
+    if resolution := parameters.resolution.lower() or (f"{min(found)}p" if found is not None else ""):
+        if inputs.references and resolution == HIGHEST:
+            report.drop("parameters.resolution")
+            resolution = WITH_REFERENCES
+        options["resolution"] = resolution
+    if inputs.first is not None:
+        options["image"] = _url(inputs.first)
+    if inputs.references:
+        options["reference_images"] = [_url(each) for each in inputs.references]
+    return options
+
+
+def _url(numbered: Numbered) -> JsonObject:
+    position, media = numbered
+    return {"url": address_or_data_url(media, position)}
+
+
+def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
+    """Encode the query of the only task in `tasks`."""
+    return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+
+
+# --- responses
+
+
+class Created(Struct):
+    """Response to a submission."""
+
+    request_id: str = ""
+
+
+class File(Struct):
+    """Member `video` of a task that is done."""
+
+    url: str = ""
+    duration: Text = None
+    respect_moderation: bool | None = None
+
+
+class Reason(Struct):
+    """Member `error` of a task that failed."""
+
+    code: Text = None
+    message: str | None = None
+
+
+class Task(Struct):
+    """Task as the provider returns it."""
+
+    status: str | None = None
+    video: File | None = None
+    progress: Text = None
+    error: Reason | None = None
+
+
+def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
+    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
+    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """
+    if status >= 400:
+        raise refused_submission(status, headers, body, read_error(body), TABLE)
+    own = read_or(Created(), body).request_id
+    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
+
+
+def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
+    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
+    UmgError if the query itself failed.
+    """
+    [task] = tasks
+    if is_lost(NAME, status, headers, body):
+        return {task.id: unknown_task()}
+    if status >= 400:
+        raise refused(status, headers, read_error(body), TABLE)
+    if status == ACCEPTED and not body.strip():
+        return {task.id: ProviderStatus(state=RUNNING)}
+    return {task.id: _status(body, task)}
+
+
+def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
+    found = read_or(Task(), body)
+    video, error = found.video or File(), found.error or Reason()
+    if video.respect_moderation is False:
+        message = error.message or "the content filter removed the video; change the prompt or the images"
+        return failed(message, kind=CONTENT_POLICY_VIOLATION)
+    results = [ProviderResult(url=video.url, duration_seconds=number(video.duration))] if video.url else []
+    own = OwnTask(
+        word=found.status or "",
+        results=results,
+        message=error.message or "",
+        code=text(error.code),
+        progress=found.progress,
+    )
+    return status_of(NAME, body, task.id, own)
+
+
+VID_A_XAI = replace(
+    VID_A,
+    encode_create=encode_create,
+    decode_created=decode_created,
+    encode_query=encode_query,
+    decode_status=decode_status,
+    takes_media_urls=True,
+    encode_cancel=None,
+    provider_name="x_ai",
+)
+"""Variant of the protocol for xAI."""
