@@ -239,10 +239,12 @@ class Router:
         """
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)
+        if served.retires and (today := day_of(self._now)) is not None:
+            able = in_service(able or (), today)
+            if not able and not in_service(served.targets, today):
+                raise retired(served.resolved.model.id, served.targets, today)
         if not able:
             raise _unsupported_operation(served, operation)
-        if served.retires and (today := day_of(self._now)) is not None and not (able := in_service(able, today)):
-            raise retired(served.resolved.model.id, served.targets, today)
         if not preferences.pins:
             return served, able
         reached = [target for target in able if allowed(preferences.pins, target.channel.name)]

@@ -1,5 +1,6 @@
 """Router with the models that a gateway has discovered, for processes that read no lists themselves."""
 
+import time
 from pathlib import Path
 
 from umg_grpc.config import Config
@@ -15,4 +16,5 @@ def stored_router(config: Config, data: Path) -> Router:
     files = ModelListFiles(data)
     channels = [channel for channel in config.channels if channel.reads_list]
     stored = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
-    return Router(with_discovered(config, {name: models for name, models in stored.items() if models is not None}))
+    found = {name: models for name, models in stored.items() if models is not None}
+    return Router(with_discovered(config, found), time.time)

@@ -40,6 +40,13 @@ def test_a_model_of_another_name_is_refused_by_that_name() -> None:
     assert caught.value.message == "The model `film` was shut down by its vendor on 2026-09-24."
 
 
+def test_a_retired_model_at_a_channel_without_its_operation_is_refused_as_retired() -> None:
+    chat = "{name: chat, protocols: [chat], base_url: 'https://api.openai.com/v1', models: [sora-2]}"
+    with pytest.raises(UmgError) as caught:
+        names(Router(config(chat), AFTER.timestamp))
+    assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+
+
 def test_a_relay_serves_the_model_for_longer() -> None:
     assert names(Router(config(OPENAI, RELAY), AFTER.timestamp)) == ["relay"]
     assert names(Router(config(OPENAI, RELAY), BEFORE.timestamp)) == ["openai", "relay"]
