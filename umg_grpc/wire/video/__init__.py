@@ -1,6 +1,7 @@
 """Video tasks: the seven HTTP APIs for callers, and the protocols of providers."""
 
-from umg_grpc.knowledge.vendors import vendor_of
+from urllib.parse import urlsplit
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
@@ -21,8 +22,8 @@ from umg_grpc.wire.video.vid_f_caller_api import ENTRY_F
 from umg_grpc.wire.video.vid_g_caller_api import ENTRY_G
 from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 
-XAI = "xai"
-"""Vendor whose variant of `vidA` is chosen by the address."""
+XAI_HOST = "api.x.ai"
+"""Host of the vendor that has a variant of `vidA`."""
 ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
 }
@@ -42,6 +43,6 @@ def video_protocol(name: str, base_url: str) -> VideoProtocol:
     contains `/publishers/`, otherwise that of the Gemini API. `vidA` has one for the address of xAI.
     """
     protocol = VIDEO_PROTOCOLS[name]
-    if protocol is VID_A and vendor_of(base_url) == XAI:
+    if protocol is VID_A and urlsplit(base_url).hostname == XAI_HOST:
         return VID_A_XAI
     return VID_B_GEMINI if protocol is VID_B and "/publishers/" not in base_url else protocol

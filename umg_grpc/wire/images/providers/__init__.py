@@ -1,6 +1,7 @@
 """Protocols of image providers. Each is one module, without I/O, and one row of the table here."""
 
-from umg_grpc.knowledge.vendors import vendor_of
+from urllib.parse import urlsplit
+
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
@@ -9,6 +10,8 @@ from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.umg_gateway_images import UMG_IMAGES
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
 
+XAI_HOST = "api.x.ai"
+"""Host of the vendor that has a variant of `images`."""
 IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
     protocol.name: protocol for protocol in (IMAGES, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
 }
@@ -17,4 +20,4 @@ IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:
     """Return the image protocol `name` for a channel. `images` has a variant for the address of xAI."""
-    return XAI_IMAGES if name == IMAGES.name and vendor_of(base_url) == "xai" else IMAGE_PROTOCOLS[name]
+    return XAI_IMAGES if name == IMAGES.name and urlsplit(base_url).hostname == XAI_HOST else IMAGE_PROTOCOLS[name]
