@@ -11,8 +11,8 @@ from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, n
 from umg_grpc.config.importers.litellm.channel_names import name_channels
 from umg_grpc.config.importers.litellm.deployments import Models
 from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS, add_settings, call_timeout
-from umg_grpc.config.importers.litellm.source_config import SourceMapping, check_values
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.source_config import SourceMapping, check_values
 from umg_grpc.config.yaml_document import LOADER
 
 FRACTION_SCALE = 100

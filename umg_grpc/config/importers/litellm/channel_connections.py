@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import mapping
 from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel, protocols_of
-from umg_grpc.config.importers.litellm.source_config import SourceMapping, text_of
 from umg_grpc.config.importers.litellm.source_facts import SourceProvider
+from umg_grpc.config.importers.source_config import SourceMapping, text_of
+from umg_grpc.config.importers.unserved_models import PHRASES
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations.provider_call_paths import call_path
 
@@ -17,13 +18,6 @@ VERSION = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
 PART = re.compile(r"<([^>]+)>")
 ANY_OPERATION = ("generate", "embed")
 """Operations of a server that a pattern of models names, and that no preset describes."""
-PHRASES: Mapping[str, str] = {
-    "generate": "texts",
-    "embed": "embeddings",
-    "rerank": "rankings",
-    "images": "images",
-    "videos": "videos",
-}
 
 
 @dataclass(frozen=True)

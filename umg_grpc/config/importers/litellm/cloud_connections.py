@@ -6,7 +6,6 @@ from types import MappingProxyType
 from urllib.parse import parse_qsl, urlsplit
 
 from umg_grpc.config.importers.litellm.channel_connections import (
-    PHRASES,
     Connection,
     base_of,
     headers_of,
@@ -15,7 +14,8 @@ from umg_grpc.config.importers.litellm.channel_connections import (
     with_credentials,
 )
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
-from umg_grpc.config.importers.litellm.source_config import SourceMapping
+from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
@@ -25,7 +25,6 @@ VERTEX_COMMENT = (
     "GOOGLE_APPLICATION_CREDENTIALS names the file of a service account; for another login set"
     " `auth: {kind: command, command: [gcloud, auth, print-access-token]}`"
 )
-VERTEX_MAKERS = "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
@@ -34,7 +33,6 @@ AWS_KEY_COMMENT = (
     "the key is AWS_BEARER_TOKEN_BEDROCK; for static keys set `auth: {kind: access_key, scheme: aws}` and"
     " `api_key: ${AWS_ACCESS_KEY_ID}:${AWS_SECRET_ACCESS_KEY}`"
 )
-CONVERSE = "Bedrock serves other models only by Converse and InvokeModel, which are not served"
 
 
 def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:

@@ -10,8 +10,8 @@ from umg_grpc.config.importers.litellm.channel_connections import Connection, co
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
 from umg_grpc.config.importers.litellm.model_providers import source_model
-from umg_grpc.config.importers.litellm.source_config import SourceMapping
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.knowledge.packages import PACKAGES
 
 LIMITS: Mapping[str, str] = {

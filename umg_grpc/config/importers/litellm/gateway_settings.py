@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, compact, mapping, sequence
-from umg_grpc.config.importers.litellm.source_config import SourceMapping
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.source_config import SourceMapping
 
 SECTIONS = ("litellm_settings", "router_settings", "general_settings")
 FALLBACK_PRIORITY = 10

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.litellm.source_config import VARIABLE
 from umg_grpc.config.importers.litellm.source_facts import (
     SourceProvider,
     known_mode,
@@ -18,6 +17,7 @@ from umg_grpc.config.importers.litellm.source_facts import (
     rewritten,
     source_providers,
 )
+from umg_grpc.config.importers.source_config import VARIABLE
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
 from umg_grpc.knowledge.model_operations import known_operations

@@ -6,11 +6,10 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from umg_grpc.config.importers.imported_config import literal, mapping
-from umg_grpc.config.importers.litellm.channel_connections import PHRASES
-from umg_grpc.config.importers.litellm.cloud_connections import CONVERSE, VERTEX_MAKERS
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_models
 from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
 from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
+from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations import OPERATIONS, SCOPES, ModelOperation
 from umg_grpc.operations.provider_call_paths import call_path

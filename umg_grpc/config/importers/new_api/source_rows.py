@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number, sequence
-from umg_grpc.config.importers.litellm.source_config import SourceMapping, check_values
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types, reason_of
+from umg_grpc.config.importers.source_config import SourceMapping, check_values
 
 ENABLED = 1
 JSON_COLUMNS = ("setting", "settings", "channel_info")
