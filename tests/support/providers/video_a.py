@@ -70,8 +70,10 @@ class VideoObjectProvider(VideoProvider):
         self.forms.append(form)
         only(dict(form.items()), "model", "prompt", "seconds", "size", "input_reference")
         require("prompt" in form, "Missing required parameter: 'prompt'.", "prompt")
-        require(form["seconds"].content in (b"4", b"8", b"12"), "Invalid value: 'seconds'", "seconds")
-        require(form["size"].content.decode() in SIZES, "Invalid value: 'size'", "size")
+        if "seconds" in form:
+            require(form["seconds"].content in (b"4", b"8", b"12"), "Invalid value: 'seconds'", "seconds")
+        if "size" in form:
+            require(form["size"].content.decode() in SIZES, "Invalid value: 'size'", "size")
         if "input_reference" in form:
             image = form["input_reference"]
             require(image.file_name, "input_reference is a file", "input_reference")

@@ -40,8 +40,8 @@ class TaskApiProvider(VideoProvider):
         only(source, "prompt", "negative_prompt", "img_url", "audio_url", "first_frame_url", "last_frame_url")
         only(parameters, "resolution", "size", "duration", "prompt_extend", "watermark", "audio", "seed", "shot_type")
         for name in ("prompt_extend", "watermark", "audio"):
-            require(isinstance(parameters.get(name), bool), f"{name} must be a boolean", code="InvalidParameter")
-        require(parameters.get("duration") in (5, 10), "duration must be 5 or 10", code="InvalidParameter")
+            require(isinstance(parameters.get(name, True), bool), f"{name} must be a boolean", code="InvalidParameter")
+        require(parameters.get("duration", 5) in (5, 10), "duration must be 5 or 10", code="InvalidParameter")
         if "img_url" in source:
             require(source["img_url"].startswith(("https://", "data:image/")), "img_url", code="InvalidURL")
             require("size" not in parameters, "size is for text-to-video", code="InvalidParameter")

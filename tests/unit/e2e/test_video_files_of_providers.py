@@ -38,6 +38,7 @@ async def made(gateway: Running, case: Case) -> str:
     async with grpc.aio.insecure_channel(gateway.grpc) as channel:
         stub = stub_of(channel)
         request = case.submission().request
+        request.model = case.model
         answer = await stub.CreateVideoTask(request, metadata=tuple(gateway.headers.items()))
         task = await ended(stub, answer.task.task_id)
     assert task.state == pb.VIDEO_TASK_STATE_SUCCEEDED, task
