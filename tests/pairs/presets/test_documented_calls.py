@@ -18,6 +18,7 @@ from tests.support.gateways import Running, running
 from tests.support.litellm_wheel import quoted_names, text_of
 from tests.support.providers.server import serve_provider
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.wire import FORMATS
 
 CLAUDE_CODE = Path(__file__).parents[2] / "unit" / "wire" / "messages" / "claude_code" / "request.json"
 """Request that Claude Code sent."""
@@ -135,7 +136,7 @@ async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> N
                 answers |= await call_all(made, batch)
     assert vendors.mistakes == []
     assert vendors.accepted == {(row.preset, protocol) for row in documented().values() for protocol in row.calls}
-    texts = {"chat", "responses", "messages", "native", "embeddings", "native_embeddings", "rerank"}
+    texts = {*FORMATS, "embeddings", "native_embeddings", "rerank"}
     assert {key for key, (status, _) in answers.items() if status != 200 and key[1] in texts} == set()
 
 

@@ -7,7 +7,7 @@ def test_every_row_has_a_source_and_changes_something() -> None:
     for row in DIALECTS:
         assert row.source
         assert row.as_of
-        assert row.renames or row.leaves_out or row.only_dimensions or row.task
+        assert row.renames or row.leaves_out or row.only_dimensions or row.task or row.path
 
 
 def test_a_special_row_precedes_the_general_one_of_its_vendor() -> None:

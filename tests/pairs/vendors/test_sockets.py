@@ -46,6 +46,7 @@ async def setting(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Se
         config = "channels:\n" + "".join(
             f"  - name: {vendor}\n    provider: {vendor}\n    api_key: sk-vendor\n"
             f"    base_url: {url.replace('https:', 'http:')}\n    proxy: {vendors.url}\n"
+            f"    discover: false\n{gateway.judged_formats(vendor)}"
             for vendor, url in urls.items()
         )
         running_gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("vendors")))

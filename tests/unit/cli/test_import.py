@@ -8,7 +8,7 @@ from umg_grpc.cli.commands import app
 
 CONFIG = """
 model_list:
-  - {model_name: m, litellm_params: {model: openai/gpt-5, api_key: os.environ/OPENAI_API_KEY}}
+  - {model_name: m, litellm_params: {model: openai/gpt-5.6-sol, api_key: os.environ/OPENAI_API_KEY}}
 litellm_settings: {cache: true}
 """
 
@@ -30,7 +30,7 @@ def test_a_config_is_converted_to_a_file_that_check_accepts(tmp_path: Path) -> N
     assert output.stat().st_mode & 0o777 == 0o600
     assert umg("check", str(output)).stdout == f"{output}: fine; 1 channel, 1 model\n"
     output.write_text(
-        "channels: [{name: a, protocols: [chat], base_url: 'https://api.openai.com/v1', models: [gpt-4o, 'gpt-*']}]"
+        "channels: [{name: a, protocols: [chat], base_url: 'https://api.openai.com/v1', models: [gpt-5.6-sol, 'gpt-*']}]"
     )
     assert umg("check", str(output)).stdout == f"{output}: fine; 1 channel, 1 model, 1 pattern of models\n"
 

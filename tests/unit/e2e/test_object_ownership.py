@@ -154,6 +154,7 @@ OBJECT_FIELDS: Mapping[str, Owned | str] = {
     "key_id": KEY,
     "task_id": TASK,
     "external_task_id": EXTERNAL_TASK,
+    "parameters.draft_task_id": TASK,
     "CreateVideoTask.external_task_id": "the id of a new task",
     "ReceiveVideoCallback.task_id": "its signature is the credential; tests/unit/service/test_video_callbacks.py has it",
     "request_id": RECORD,

@@ -12,12 +12,15 @@ TABLE = "http_facade/routes.py"
 """Table of the paths, which names the format of each."""
 FIELD = "the canonical field `messages`, for example in `RequestNotes.edited`"
 KEYWORD = "the keyword of OpenAPI"
+CONVERTED = "the protocol of a converted channel"
 OTHERS = {
     ("http_facade/openapi/document.py", "responses"): KEYWORD,
     ("http_facade/openapi/rpc_operations.py", "responses"): KEYWORD,
-    ("umg_grpc/config/importers/from_litellm.py", "chat"): "the protocol of a converted channel",
-    ("umg_grpc/config/importers/from_litellm.py", "responses"): "the protocol of a converted channel",
-    ("umg_grpc/config/importers/from_new_api.py", "chat"): "the protocol of a converted channel",
+    ("umg_grpc/config/importers/litellm/channel_connections.py", "messages"): CONVERTED,
+    ("umg_grpc/config/importers/litellm/cloud_connections.py", "chat"): CONVERTED,
+    ("umg_grpc/config/importers/litellm/cloud_connections.py", "messages"): CONVERTED,
+    ("umg_grpc/config/importers/litellm/model_providers.py", "chat"): CONVERTED,
+    ("umg_grpc/config/importers/litellm/model_providers.py", "responses"): CONVERTED,
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,

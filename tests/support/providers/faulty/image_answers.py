@@ -30,7 +30,7 @@ def label_of(data: bytes, url: str = "") -> str:
 def format_of(path: str, request: Json) -> str | None:
     """Return the format of a request by the fields that only its encoder sends; None for no image request."""
     if path.endswith("/images/generations"):
-        if "watermark" in request:
+        if "watermark" in request or "sequential_image_generation" in request:
             return "ark_images"
         return "umg_images" if "response_format" in request else "images"
     if path.endswith(":generateContent") and "IMAGE" in request.get("generationConfig", {}).get(
