@@ -90,7 +90,7 @@ WALL_CLOCKS = {
     "service/resilience/channel_protection.py": "default",
     "service/resilience/learned_quirks.py": "default",
     "service/telemetry/opentelemetry_spans.py": "spans of this process",
-    "service/stored_model_lists.py": "times of local files",
+    "service/stored_model_lists.py": "days on which models retire",
     "store/blob_store.py": "times of local files",
     "store/channel_failure_file.py": "times in local files",
     "store/database_time.py": "the clock itself",
