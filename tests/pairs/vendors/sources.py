@@ -4,8 +4,6 @@ Nothing here reads `umg_grpc.knowledge`, so that no judge repeats an error of th
 """
 
 import json
-import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -18,7 +16,7 @@ from msgspec.json import decode
 
 from scripts.knowledge import packages as data_packages
 from tests.pairs.vendors.wheel_types import WheelTypes
-from tests.world.sdk.runner import installer, packages
+from tests.world.sdk.runner import packages, wheels
 
 HERE = Path(__file__).parent
 LOCK = HERE / "sdk.lock"
@@ -109,19 +107,16 @@ def mistral_types() -> WheelTypes:
 
 def installed() -> Path:
     """Return the directory with the walked SDK's types, after their download. Raise RuntimeError if it fails."""
-    return packages("umg-vendor-sdks", LOCK.read_bytes(), _download)
+    return packages("umg-vendor-sdks", LOCK.read_bytes(), _extract)
 
 
-def _download(target: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-        installer([*command, "--only-binary", ":all:", "--requirement", str(LOCK), "--dest", folder])
-        (wheel,) = Path(folder).glob("mistralai-*.whl")
-        (target / "models").mkdir()
-        with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
-                if name.startswith(TYPES):
-                    (target / "models" / Path(name).name).write_bytes(archive.read(name))
+def _extract(target: Path) -> None:
+    (wheel,) = wheels(LOCK).glob("mistralai-*.whl")
+    (target / "models").mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith(TYPES):
+                (target / "models" / Path(name).name).write_bytes(archive.read(name))
 
 
 @cache

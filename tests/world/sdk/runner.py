@@ -107,6 +107,18 @@ def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:
     return target
 
 
+def wheels(lock: Path) -> Path:
+    """Return the directory with the wheels that `lock` pins, after their download, one for all tests that read them as
+    archives. Raise RuntimeError if it fails.
+    """
+
+    def download(target: Path) -> None:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+        installer([*command, "--only-binary", ":all:", "--requirement", str(lock), "--dest", str(target)])
+
+    return packages("umg-wheels", lock.read_bytes(), download)
+
+
 def install_locked(lock: Path, python: str, *options: str) -> None:
     """Install exactly the versions that `lock` pins for the interpreter `python`, without compiling their modules, most
     of which are never imported. Raise RuntimeError with the output if they cannot be installed.
