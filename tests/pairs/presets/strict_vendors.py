@@ -14,6 +14,7 @@ from msgspec.json import decode
 
 from tests.support.providers.every_operation import CHAT, EMBEDDING, RANKING
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest
+from tests.support.providers.short_responses import CANDIDATES, MESSAGE, RESPONSE
 
 TABLE = Path(__file__).with_name("documented_calls.jsonl")
 VARIABLES = TABLE.with_name("variables.jsonl")
@@ -76,37 +77,6 @@ def sourced_variables() -> tuple[SourcedVariable, ...]:
     return tuple(decode(line, type=SourcedVariable) for line in VARIABLES.read_text().splitlines())
 
 
-MESSAGE: Json = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": "Hello"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
-RESPONSE: Json = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": "m",
-    "status": "completed",
-    "output": [
-        {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "Hello", "annotations": []}],
-        }
-    ],
-    "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
-}
-CANDIDATES: Json = {
-    "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP", "index": 0}],
-    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-}
 BODIES: Mapping[str, Json] = {
     "chat": CHAT,
     "responses": RESPONSE,

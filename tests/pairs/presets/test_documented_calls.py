@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from tests.pairs.presets.strict_vendors import MESSAGE, DocumentedCalls, StrictVendors, documented, sourced_variables
+from tests.pairs.presets.strict_vendors import DocumentedCalls, StrictVendors, documented, sourced_variables
 from tests.support.gateways import Running, running
 from tests.support.litellm_wheel import quoted_names, text_of
 from tests.support.providers.server import serve_provider
+from tests.support.providers.short_responses import MESSAGE
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.wire import FORMATS
 

@@ -10,17 +10,8 @@ from aiohttp import ClientSession, web
 from tests.support.gateways import running
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
+from tests.support.providers.short_responses import MESSAGE
 
-MESSAGE = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": "Hello"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
 TURNS = [{"role": "user", "content": "Hi"}]
 
 

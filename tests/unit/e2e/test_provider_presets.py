@@ -12,26 +12,13 @@ from structlog.testing import capture_logs
 from tests.support.gateways import running
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
+from tests.support.providers.short_responses import CANDIDATES, MESSAGE
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse
 from umg_grpc.config.importers.from_environment import config_text
 from umg_grpc.knowledge.presets import PROVIDERS
 
 KEY = "key-of-the-vendor-0123456789"
-MESSAGE: Any = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": "Hello"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
-CANDIDATE: Any = {
-    "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP", "index": 0}],
-    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-}
 
 
 @dataclass(frozen=True)
@@ -92,7 +79,7 @@ VENDORS: Mapping[str, Vendor] = {
         ),
         header="x-goog-api-key",
         call="/models/gemini-2.5-flash:generateContent",
-        answer=CANDIDATE,
+        answer=CANDIDATES,
     ),
     "azure": Vendor(
         "/openai/v1",
