@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Protocol, assert_never
 
@@ -22,7 +22,7 @@ from umg_grpc.config import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.config.channel_proxies import proxy_url
+from umg_grpc.config.channel_proxies import addresses, proxy_url
 from umg_grpc.config.model_settings import vector_lengths
 from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.member_dialects import dialects_at
@@ -155,49 +155,39 @@ class ChannelFactory:
     def _add_http(self, channels: Channels, channel: Channel, proxies: ProxyRules) -> None:
         tls = tls_context(channel)
         source = RotatingEndpoints(self._endpoints(channel, tls, proxies))
-        http = self._connection(channel, source, channel.base_url, _deadlines(channel), tls, proxies)
+
+        def connection(url: str, deadlines: Deadlines) -> HttpChannel:
+            there = source if url == channel.base_url else source.at(url)
+            return HttpChannel(self._client, there, deadlines, proxy=proxy_url(channel, proxies, url), tls=tls)
+
+        made = {url: connection(url, _deadlines(channel)) for url in dict.fromkeys(addresses(channel))}
+        http = made[channel.base_url]
         channels.providers[channel.name] = http
-        elsewhere = {
-            protocol: self._connection(channel, source.at(url), url, _deadlines(channel), tls, proxies)
-            for protocol, url in channel.base_urls.items()
-        }
-        video = next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)
+        video = _first_in(VIDEO_PROTOCOLS, channel)
         address = channel.address(video or "")
         route = _route(channel, address, tls, proxy_url(channel, proxies, address))
         channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
+            elsewhere = {protocol: made[url] for protocol, url in channel.base_urls.items()}
             channels.text[channel.name] = HttpText(http, text, elsewhere=elsewhere)
         for operation in UNARY.values():
             served = [protocol for protocol in channel.protocols if protocol in operation.protocols]
             address = channel.address(served[0]) if served else ""
             same = [protocol for protocol in served if channel.address(protocol) == address]
             if codecs := codecs_of(operation.formats, same, address):
-                connection = elsewhere.get(same[0], http)
-                upstream = unary_upstream(operation, connection, codecs, channel.max_inputs, dialects_at(address))
+                upstream = unary_upstream(operation, made[address], codecs, channel.max_inputs, dialects_at(address))
                 channels.unary.add(operation, channel.name, upstream)
-        if (image := next((name for name in channel.protocols if name in IMAGE_PROTOCOLS), None)) is not None:
+        if (image := _first_in(IMAGE_PROTOCOLS, channel)) is not None:
             address = channel.address(image)
-            there = source if address == channel.base_url else source.at(address)
-            slow = self._connection(channel, there, address, image_deadlines(channel), tls, proxies)
+            slow = connection(address, image_deadlines(channel))
             channels.images[channel.name] = HttpImages(
                 slow, image_protocol(image, address), self._fetcher, self._budget
             )
         if video is not None:
-            connection, protocol = elsewhere.get(video, http), video_protocol(video, channel.address(video))
-            channels.videos[channel.name] = HttpVideo(connection, protocol, self._fetcher, route, now=self._now)
-
-    def _connection(
-        self,
-        channel: Channel,
-        source: RotatingEndpoints,
-        base_url: str,
-        deadlines: Deadlines,
-        tls: ssl.SSLContext | None,
-        proxies: ProxyRules,
-    ) -> HttpChannel:
-        proxy = proxy_url(channel, proxies, base_url)
-        return HttpChannel(self._client, source, deadlines, proxy=proxy, tls=tls)
+            address = channel.address(video)
+            protocol = video_protocol(video, address)
+            channels.videos[channel.name] = HttpVideo(made[address], protocol, self._fetcher, route, now=self._now)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[Endpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
@@ -225,6 +215,11 @@ class ChannelFactory:
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
+
+
+def _first_in(protocols: Collection[str], channel: Channel) -> str | None:
+    """Return the first protocol of a channel that is among `protocols`; None if none is."""
+    return next((name for name in channel.protocols if name in protocols), None)
 
 
 def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
@@ -302,7 +297,7 @@ def _token_endpoint(channel: Channel, key: str) -> Endpoint:
     """
     if ":" not in key:
         return _endpoint(channel, BearerAuth(), key)
-    video = next((name for name in channel.protocols if name in VIDEO_PROTOCOLS), None)
+    video = _first_in(VIDEO_PROTOCOLS, channel)
     paths = VIDEO_PROTOCOLS[video].token_paths if video is not None else ""
     prefix = channel.address(video) + paths if video is not None and paths else ""
     return _signed(channel, key, ShortTokenSigner(*_pair(key), prefix=prefix))
