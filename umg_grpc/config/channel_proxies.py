@@ -15,16 +15,11 @@ def environment_rules(document: Document, channels: Sequence[Channel]) -> ProxyR
     try:
         return environment_proxies(document.environment)
     except ProxyError as error:
-        urls = chain.from_iterable(addresses(channel) for channel in channels if channel.proxy is None)
+        urls = chain.from_iterable(channel.addresses for channel in channels if channel.proxy is None)
         if not all(map(is_local, urls)):
             document.problem((), str(error))
         places = {name: value for name, value in document.environment.items() if name.upper() == NONE}
         return environment_proxies(places)
-
-
-def addresses(channel: Channel) -> list[str]:
-    """Return the URLs at which a channel calls its provider; an empty list for one inside the gateway."""
-    return [url for url in (channel.base_url, *channel.base_urls.values()) if url]
 
 
 def channel_proxy(channel: Channel, rules: ProxyRules, url: str) -> Proxy | None:

@@ -119,6 +119,11 @@ class Channel:
         return self.base_urls.get(protocol, self.base_url)
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """URLs at which the upstream is called, each once; empty for an upstream inside the gateway."""
+        return tuple(dict.fromkeys(filter(None, (self.base_url, *self.base_urls.values()))))
+
+    @property
     def listing_protocols(self) -> tuple[str, ...]:
         """Protocols whose model list the upstream may have: those at `base_url`."""
         return tuple(protocol for protocol in self.protocols if protocol not in self.base_urls)

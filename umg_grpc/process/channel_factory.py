@@ -22,7 +22,7 @@ from umg_grpc.config import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.config.channel_proxies import addresses, proxy_url
+from umg_grpc.config.channel_proxies import proxy_url
 from umg_grpc.config.model_settings import vector_lengths
 from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.member_dialects import dialects_at
@@ -160,7 +160,7 @@ class ChannelFactory:
             there = source if url == channel.base_url else source.at(url)
             return HttpChannel(self._client, there, deadlines, proxy=proxy_url(channel, proxies, url), tls=tls)
 
-        made = {url: connection(url, _deadlines(channel)) for url in dict.fromkeys(addresses(channel))}
+        made = {url: connection(url, _deadlines(channel)) for url in channel.addresses}
         http = made[channel.base_url]
         channels.providers[channel.name] = http
         video = _first_in(VIDEO_PROTOCOLS, channel)

@@ -51,7 +51,7 @@ def unencrypted_host(channel: Channel) -> str | None:
     """Return the host on another machine to which a channel sends a key or another secret without TLS; None if it does
     not.
     """
-    urls = map(urlsplit, (channel.base_url, *channel.base_urls.values()))
+    urls = map(urlsplit, channel.addresses)
     hosts = (url.hostname for url in urls if url.scheme == "http" and url.hostname is not None)
     if (host := next((host for host in hosts if not Address(host, 0).is_loopback), None)) is None:
         return None

@@ -3,7 +3,7 @@
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.proxy_rules import Proxy
 from umg_grpc.config import Config
-from umg_grpc.config.channel_proxies import addresses, channel_proxy
+from umg_grpc.config.channel_proxies import channel_proxy
 
 SHOWN_CHANNELS = 8
 OF_CALLERS = "URLs of callers, result files, callbacks"
@@ -15,7 +15,7 @@ def proxy_lines(config: Config) -> list[str]:
     """
     channels: dict[Proxy, list[str]] = {}
     for channel in config.channels:
-        found = (channel_proxy(channel, config.proxies, url) for url in addresses(channel))
+        found = (channel_proxy(channel, config.proxies, url) for url in channel.addresses)
         for proxy in dict.fromkeys(each for each in found if each is not None):
             channels.setdefault(proxy, []).append(channel.name)
     lines = [_line(proxy, _names(names)) for proxy, names in channels.items()]
