@@ -115,9 +115,7 @@ async def gateway(
             state.grpc, state.face = Address(options.grpc.host, face.port), face
             channel = service.channel()
         else:
-            sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
-            settings = [*sizes, WITHOUT_PROXY]
-            channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=settings))
+            channel = await stack.enter_async_context(_channel_behind(options.grpc, limit))
             face = None
         runner, scraped, shares = None, None, options.share_ports
         try:
@@ -144,6 +142,12 @@ async def gateway(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
             )
+
+
+def _channel_behind(address: Address, limit: int) -> grpc.aio.Channel:
+    """Return the channel to the gRPC face of another process, for requests of at most `limit` bytes."""
+    sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
+    return grpc.aio.insecure_channel(str(address), options=[*sizes, WITHOUT_PROXY])
 
 
 def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
