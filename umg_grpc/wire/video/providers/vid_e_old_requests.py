@@ -58,7 +58,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
         body["mode"] = parameters.mode
     body |= _media(submission, operation)
     if operation != MOTION:
-        _encode_options(submission, fields, body, report)
+        _encode_options(submission, fields, body)
         _encode_ratio(parameters, operation, body, report)
     elif parameters.HasField("generate_audio"):
         body["keep_original_sound"] = "yes" if parameters.generate_audio else "no"
@@ -70,7 +70,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
     return json_request(path, body, report)
 
 
-def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject, report: Report) -> None:
+def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject) -> None:
     """Add the stated parameters to the body, of `fields`, which the operation has."""
     parameters, row = submission.request.parameters, row_of(submission)
     if "duration_seconds" in fields and is_sent(submission, "duration_seconds"):
@@ -78,8 +78,6 @@ def _encode_options(submission: Submission, fields: Collection[str], body: JsonO
     has_sound = "generate_audio" in fields and (row is None or "generate_audio" not in row.without)
     if has_sound and is_sent(submission, "generate_audio"):
         body["sound"] = "on" if parameters.generate_audio else "off"
-    elif not has_sound and parameters.generate_audio:
-        report.drop("parameters.generate_audio")
     if "negative_prompt" in fields and parameters.negative_prompt:
         body["negative_prompt"] = parameters.negative_prompt
     if "cfg_scale" in fields and parameters.HasField("cfg_scale"):

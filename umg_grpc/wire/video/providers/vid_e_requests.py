@@ -122,11 +122,8 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
         settings["resolution"] = parameters.resolution or DEFAULT_RESOLUTION
     if is_sent(submission, "duration_seconds"):
         settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
-    if row is None or "generate_audio" not in row.without:
-        if is_sent(submission, "generate_audio"):
-            settings["audio"] = "native" if parameters.generate_audio else "off"
-    elif parameters.generate_audio:
-        report.drop("parameters.generate_audio")
+    if (row is None or "generate_audio" not in row.without) and is_sent(submission, "generate_audio"):
+        settings["audio"] = "native" if parameters.generate_audio else "off"
     if is_neutral(submission) and (row is None or SHOTS in row.members):
         settings[SHOTS] = bool(inputs.videos)  # the provider refuses a single shot of a video
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)

@@ -11,6 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
+from umg_grpc.wire.video.submission_encoding import encode_submission
 
 OLD, NEW = "kling-v2-6", "kling-3.0"
 HTTP = "https://example.com/a.png"
@@ -54,7 +55,9 @@ def test_the_old_api_has_texts_where_others_have_numbers() -> None:
 
 
 def test_images_of_the_old_api_are_addresses_or_bare_base64() -> None:
-    request, body = created("kling-v1", image(url=HTTP), image(), generate_audio=True, aspect_ratio="1:1")
+    given = submission("kling-v1", image(url=HTTP), image(), generate_audio=True, aspect_ratio="1:1")
+    request = encode_submission(VID_E, given)
+    body = msgspec.json.decode(request.body)
     assert request.path == "/v1/videos/image2video"
     assert (body["image"], body["image_tail"][:8]) == (HTTP, "iVBORw0K")
     assert {"sound", "aspect_ratio"}.isdisjoint(body)
