@@ -14,6 +14,7 @@ OLD_API = "/v1/videos/"
 """Beginning of the paths of the old API, the only ones at which tokens of access keys are accepted."""
 OLD = "v1"
 OMNI, MOTION = "omni-video", "motion-control"
+DEFAULT_SECONDS = 5
 NEW_ID = re.compile(r"(?:^|-)[0-9]+\.[0-9]")
 """Pattern for ids of relays that belong to the new API; ids of the old one are written like `v2-6`."""
 ORIENTATION = "character_orientation"

@@ -4,8 +4,6 @@ switches, with the inputs where the operation has them.
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Raw
-
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
@@ -23,9 +21,16 @@ from umg_grpc.wire.video.providers.request_encoding import (
     refuse_media,
     report_unsupported,
 )
-from umg_grpc.wire.video.providers.vid_e_apis import MOTION, OLD_API, OMNI, model_name, old_path, row_of
+from umg_grpc.wire.video.providers.vid_e_apis import (
+    DEFAULT_SECONDS,
+    MOTION,
+    OLD_API,
+    OMNI,
+    model_name,
+    old_path,
+    row_of,
+)
 
-DEFAULT_SECONDS = 5
 OF_ALL = frozenset({"prompt", "mode", "watermark"})
 OF_TIMED = OF_ALL | {"duration_seconds", "size", "aspect_ratio"}
 FIELDS = {
@@ -63,7 +68,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
     elif parameters.HasField("generate_audio"):
         body["keep_original_sound"] = "yes" if parameters.generate_audio else "no"
     if parameters.HasField("watermark"):
-        body["watermark_info"] = Raw(b'{"enabled":true}' if parameters.watermark else b'{"enabled":false}')
+        body["watermark_info"] = {"enabled": parameters.watermark}
     if submission.callback_url:
         body["callback_url"] = submission.callback_url
     add_missing(body, extra_fields(submission, report))

@@ -25,6 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
+    DEFAULT_SECONDS,
     MOTION,
     OMNI,
     ORIENTATION,
@@ -41,7 +42,6 @@ OPERATIONS = {
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: IMAGE,
     pb.VIDEO_TASK_KIND_OMNI: OMNI,
 }
-DEFAULT_SECONDS = 5
 DEFAULT_RESOLUTION, DEFAULT_RATIO = "720p", "16:9"
 FIELDS = frozenset({"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"})
 MOTION_FIELDS = frozenset({"prompt", "resolution", "generate_audio", "watermark"})
@@ -150,8 +150,7 @@ def _options(submission: Submission, callers: Mapping[str, Raw]) -> JsonObject:
     """Return the member `options`, with `callers`, those of the caller, and with those of the gateway."""
     options: JsonObject = {name: value for name, value in callers.items() if name not in OWN_OPTIONS}
     if is_sent(submission, "watermark"):
-        enabled = submission.request.parameters.watermark
-        options.setdefault("watermark_info", Raw(b'{"enabled":true}' if enabled else b'{"enabled":false}'))
+        options.setdefault("watermark_info", {"enabled": submission.request.parameters.watermark})
     own: JsonObject = {"external_task_id": submission.task_id}
     if submission.callback_url:
         own["callback_url"] = submission.callback_url

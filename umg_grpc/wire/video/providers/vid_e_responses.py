@@ -26,8 +26,8 @@ from umg_grpc.wire.video.providers.errors import (
 )
 from umg_grpc.wire.video.providers.response_decoding import Text, number, read, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, refuse_failed, status_of
+from umg_grpc.wire.video.providers.vid_e_apis import NAME
 
-NAME = "vidE"
 NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
 STATUSES = {
     **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), 401),
