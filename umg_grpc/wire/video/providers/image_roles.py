@@ -24,6 +24,11 @@ class Inputs:
     audio: list[Numbered] = field(default_factory=list)
 
 
+def present(*images: Numbered | None) -> list[Numbered]:
+    """Return the images that are not None, in their order."""
+    return [image for image in images if image is not None]
+
+
 def inputs_of(submission: Submission, *, pairs: bool = False, references: bool = False) -> Inputs:
     """Return the media of a submission by kind and role. An image without a role is the first frame if it is the only
     one, otherwise a reference. With `pairs`, two images without roles are the first and the last frame; with

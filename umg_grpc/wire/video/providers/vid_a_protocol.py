@@ -16,7 +16,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
-from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
 from umg_grpc.wire.video.providers.request_encoding import (
@@ -106,9 +106,8 @@ def _image(submission: Submission) -> Numbered | None:
     medium.
     """
     inputs = inputs_of(submission)
-    images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]
-    last = [inputs.last] if inputs.last is not None else []
-    refuse_media([*images[1:], *last, *inputs.masks, *inputs.videos, *inputs.audio], "one image")
+    images = [*present(inputs.first), *inputs.references]
+    refuse_media([*images[1:], *present(inputs.last), *inputs.masks, *inputs.videos, *inputs.audio], "one image")
     return images[0] if images else None
 
 

@@ -2,14 +2,14 @@
 switches, with the inputs where the operation has them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
@@ -119,7 +119,7 @@ def _media(submission: Submission, operation: str) -> JsonObject:
 
 
 def _of_motion(inputs: Inputs) -> JsonObject:
-    images = [*_present(inputs.first, inputs.last), *inputs.references]
+    images = [*present(inputs.first, inputs.last), *inputs.references]
     refuse_media([*images[1:], *inputs.masks, *inputs.videos[1:], *inputs.audio], "one image and one video")
     body: JsonObject = {}
     for image in images:
@@ -138,10 +138,6 @@ def _of_omni(inputs: Inputs) -> JsonObject:
         {"video_url": video_address(video, position), "refer_type": "feature"} for position, video in inputs.videos
     ]
     return {name: items for name, items in (("image_list", images), ("video_list", videos)) if items}
-
-
-def _present(*images: Numbered | None) -> Sequence[Numbered]:
-    return [image for image in images if image is not None]
 
 
 def _url(image: Numbered) -> str:

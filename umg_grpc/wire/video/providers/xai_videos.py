@@ -16,7 +16,7 @@ from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import refused, refused_submission
-from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
+from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
@@ -55,12 +55,12 @@ def encode_create(submission: Submission) -> ProviderRequest:
         raise untranslatable("source", "this model's provider changes videos by their URL; send the video as an input")
     report = Report()
     inputs = inputs_of(submission)
-    last = [inputs.last] if inputs.last is not None else []
-    refuse_media([*last, *inputs.masks, *inputs.audio, *inputs.videos[1:]], "images without a last frame, or one video")
+    others = [*present(inputs.last), *inputs.masks, *inputs.audio, *inputs.videos[1:]]
+    refuse_media(others, "images without a last frame, or one video")
     parameters = submission.request.parameters
     body: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
     if inputs.videos:
-        refuse_media([*([inputs.first] if inputs.first is not None else []), *inputs.references], "one video alone")
+        refuse_media([*present(inputs.first), *inputs.references], "one video alone")
         report_unsupported(parameters, EDIT_FIELDS, report)
         body["video"] = _url(inputs.videos[0])
     else:
