@@ -5,7 +5,7 @@ last row of a vendor has its newest behaviour, which newer models inherit. Pure:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -63,6 +63,13 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 ROWS = tuple(read_rows("media_models", MediaModel))
 """Rows of the data file, in its order."""
+
+
+def is_among(value: object, accepted: Collection[str | int]) -> bool:
+    """Return whether a value is one of the accepted values of a row; texts match in any case."""
+    if isinstance(value, str):
+        return value.lower() in {str(choice).lower() for choice in accepted}
+    return value in accepted
 
 
 @lru_cache(maxsize=1024)

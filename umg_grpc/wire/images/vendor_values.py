@@ -1,8 +1,7 @@
 """Check of image requests by the rules that vendors have for their models (`knowledge/media_models.py`)."""
 
-from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import invalid_value, one_of, placed_images
-from umg_grpc.knowledge.media_models import media_model
+from umg_grpc.knowledge.media_models import is_among, media_model
 from umg_grpc.v1 import pb
 
 
@@ -16,15 +15,11 @@ def check_values(protocol: str, model: str, request: pb.GenerateImageRequest) ->
         name = descriptor.name
         if name in row.without:
             continue
-        if name in row.values and str(value).lower() not in {str(choice).lower() for choice in row.values[name]}:
+        if name in row.values and not is_among(value, row.values[name]):
             raise invalid_value(name, f"expected {one_of([str(choice) for choice in row.values[name]])}; correct it")
         if name in row.ranges and not row.ranges[name][0] <= value <= row.ranges[name][1]:
             raise invalid_value(name, f"expected {row.ranges[name][0]} to {row.ranges[name][1]}; correct it")
     images = list(placed_images(request))
     if len(images) > (most := row.most_media.get("image", len(images))):
-        raise too_many(images[most].path, most, len(images))
-
-
-def too_many(path: str, most: int, given: int) -> UmgError:
-    """Return the error for more input images than a model accepts. `path`: canonical path of the first one too many."""
-    return invalid_value(path, f"this model takes at most {most} input images, not {given}; send fewer")
+        problem = f"this model takes at most {most} input images, not {len(images)}; send fewer"
+        raise invalid_value(images[most].path, problem)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import MediaModel, Medium, media_model
+from umg_grpc.knowledge.media_models import MediaModel, Medium, is_among, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
@@ -52,13 +52,13 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
 
 def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel) -> None:
     """Raise UmgError(INVALID_FIELD) for the first value of a request that the rules `row` of its vendor refuse."""
-    parameters, present = request.parameters, given(request.parameters)
+    parameters, present = request.parameters, given(request.parameters) - set(row.without)
     for name, allowed in row.values.items():
-        if name in present - set(row.without) and not _is_among(value := getattr(parameters, name), allowed):
+        if name in present and not is_among(value := getattr(parameters, name), allowed):
             choices = ", ".join(str(choice) for choice in allowed)
             raise _invalid(name, f"{str(value)[:80]!r} is not one of its values on model {request.model}: {choices}")
     for name, (least, most) in row.ranges.items():
-        if name in present - set(row.without) and not least <= getattr(parameters, name) <= most:
+        if name in present and not least <= getattr(parameters, name) <= most:
             raise _invalid(name, f"it must be between {least} and {most} on model {request.model}")
     for kind, medium in MEDIA.items():
         count = sum(item.kind == kind for item in parameters.media)
@@ -73,12 +73,12 @@ def _unfit(submission: Submission, row: MediaModel) -> set[str]:
     parameters, present = submission.request.parameters, given(submission.request.parameters)
     found = set()
     for rule in row.conditions:
-        if not {rule.parameter, rule.needs} <= present or not _is_among(
+        if not {rule.parameter, rule.needs} <= present or not is_among(
             getattr(parameters, rule.parameter), rule.values
         ):
             continue
         value = getattr(parameters, rule.needs)
-        if _is_among(value, rule.among):
+        if is_among(value, rule.among):
             continue
         if not is_neutral(submission):
             choices = " or ".join(map(str, rule.among))
@@ -86,12 +86,6 @@ def _unfit(submission: Submission, row: MediaModel) -> set[str]:
             raise _invalid(rule.needs, f"it must be {choices} with {stated} on model {submission.request.model}")
         found.add(rule.parameter)
     return found
-
-
-def _is_among(value: str | int, allowed: Sequence[str | int]) -> bool:
-    if isinstance(value, str):
-        return value.lower() in {str(choice).lower() for choice in allowed}
-    return value in allowed
 
 
 def _invalid(name: str, problem: str) -> UmgError:
