@@ -56,6 +56,8 @@ class VideoProtocol:
     """(HTTP status, headers by lower-case name, body) of any other call that failed."""
     takes_media_urls: bool = True
     """Whether the provider fetches `http` and `https` addresses itself."""
+    takes_drafts: bool = False
+    """Whether a video can be made of the draft of a finished task."""
     max_batch: int = 1
     """Maximum number of tasks in one query."""
     batch_of: Callable[[ProviderTask], str] | None = None

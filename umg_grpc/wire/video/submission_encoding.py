@@ -26,8 +26,6 @@ VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
     pb.VIDEO_ENTRY_G: ("vidG", "umg_video"),
 }
 """Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
-WITH_DRAFTS = ("vidD",)
-"""Protocols in which a video is made of a draft."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
 """Parameters whose false value means the same as their absence, for a model without them."""
 
@@ -41,7 +39,7 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
     if row is not None and submission.source is None:
         check_values(submission.request, row)
         submission, left_out = _without_unknown(submission, row, _unfit(submission, row))
-    if submission.request.parameters.HasField("draft_task_id") and protocol.name not in WITH_DRAFTS:
+    if submission.request.parameters.HasField("draft_task_id") and not protocol.takes_drafts:
         raise untranslatable("parameters.draft_task_id", "this model's provider has no drafts; leave it out")
     submission, foreign = _without_foreign(submission, protocol.name)
     request = protocol.encode_create(submission)

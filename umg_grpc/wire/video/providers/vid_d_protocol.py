@@ -259,6 +259,7 @@ VID_D = VideoProtocol(
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,
+    takes_drafts=True,
     max_batch=MAX_BATCH,
     encode_cancel=encode_cancel,
     result_seconds=RESULT_SECONDS,
