@@ -147,7 +147,11 @@ def ratio_of(size: str) -> str | None:
     """Return the usual aspect ratio nearest to a size in pixels, for example `16:9`; None for a text that is no
     size.
     """
-    if (found := pixels(size)) is None:
-        return None
-    ratio = found[0] / found[1]
-    return min(RATIOS, key=lambda name: abs(RATIOS[name][0] / RATIOS[name][1] - ratio))
+    found = pixels(size)
+    return None if found is None else nearest_ratio(found, RATIOS)
+
+
+def nearest_ratio(size: tuple[int, int], ratios: Iterable[str]) -> str:
+    """Return the aspect ratio nearest to a size in pixels. `ratios`: names in `RATIOS` to choose from."""
+    ratio = size[0] / size[1]
+    return min(ratios, key=lambda name: abs(RATIOS[name][0] / RATIOS[name][1] - ratio))

@@ -18,6 +18,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     is_neutral,
     is_sent,
     members_of,
+    nearest_ratio,
     pixels,
     prompt_of,
     refuse_media,
@@ -52,7 +53,7 @@ SIZES = {
 DEFAULT_TIER, DEFAULT_RATIO = "720P", "16:9"
 TIERS = (("480P", 606_000), ("720P", 1_382_000), ("1080P", 10**9))
 """(tier, number of pixels up to which its sizes are the nearest ones)."""
-RATIOS = {"16:9": 16 / 9, "9:16": 9 / 16, "1:1": 1.0, "4:3": 4 / 3, "3:4": 3 / 4}
+RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4")
 MAX_SEED = 2**31 - 1
 MEDIA_NAMES: dict[Medium, str] = {
     "first_frame": "a first frame",
@@ -201,7 +202,7 @@ def _tier_of(size: tuple[int, int] | None) -> str:
 
 def _ratio(size: tuple[int, int] | None) -> str:
     """Return the aspect ratio nearest to a size in pixels; "" for None."""
-    return "" if size is None else min(RATIOS, key=lambda ratio: abs(RATIOS[ratio] - size[0] / size[1]))
+    return "" if size is None else nearest_ratio(size, RATIOS)
 
 
 def _add_sound(
