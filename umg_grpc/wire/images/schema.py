@@ -138,7 +138,7 @@ class KnownImageBody(ImageBody, forbid_unknown_fields=True):
     """Body of an image request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
 
 
-NEWER_MEMBERS = ("complexity", "frame_count", "frame_duration_ms", "svg")
+NEWER_MEMBERS = frozenset({"complexity", "frame_count", "frame_duration_ms", "svg"})
 """Members of the bodies of newer models of OpenAI (openai 3.57.0, types/image_generate_params.py), which have no
 canonical field: `images` providers get them as they are.
 """

@@ -29,6 +29,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     refuse_edits,
     report_others,
     size_with,
+    stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size, is_text, set_bytes, set_time
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
@@ -115,10 +116,7 @@ def _add_group(fields: JsonObject, request: pb.GenerateImageRequest, *, states_n
 
 def _add_own_members(fields: JsonObject, request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> None:
     """Add the members that only this protocol has to a body, in place, and remove them from the report."""
-    stated = request.extra_json.encode()
-    if not stated and not OWN_PATHS.isdisjoint(notes.uncarried):
-        stated = request.source.body
-    if not stated:
+    if not (stated := stated_json(request, notes, OWN_PATHS)):
         return
     try:
         own = msgspec.json.decode(stated, type=OwnMembers)

@@ -20,6 +20,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     flatten,
     report_others,
     size_with,
+    stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.images.schema import NEWER_MEMBERS
@@ -45,7 +46,6 @@ MAX_FILE_BYTES = 50 << 20
 """Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). The specification of images has a lower
 limit for neutral models.
 """
-_TOP_LEVEL = frozenset(NEWER_MEMBERS)
 FORMATS = ("images",)
 """Formats of callers whose fields without a canonical form are forwarded, since the provider may have them."""
 
@@ -85,9 +85,8 @@ def encode_request(
 
 def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
     """Return the members of newer models in the caller's body, without their records in the report."""
-    if not (request.extra_json or not _TOP_LEVEL.isdisjoint(notes.uncarried)):
+    if not (stated := stated_json(request, notes, NEWER_MEMBERS)):
         return {}
-    stated = request.extra_json or request.source.body
     try:
         members = msgspec.json.decode(stated, type=dict[str, Raw])
     except (ValueError, RecursionError):

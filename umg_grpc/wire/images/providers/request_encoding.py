@@ -83,6 +83,15 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
     return fields
 
 
+def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: frozenset[str]) -> str | bytes:
+    """Return the JSON object in which the caller may have stated members without a canonical field: `extra_json`,
+    otherwise the caller's body if one of `paths` is in it; "" for none. `notes`: facts about the caller's body.
+    """
+    if request.extra_json or paths.isdisjoint(notes.uncarried):
+        return request.extra_json
+    return request.source.body
+
+
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
     """Raise UmgError(UNTRANSLATABLE) for a variation and for an edit with a mask, for a provider without both, which
     would change the whole image.
