@@ -8,6 +8,7 @@ from umg_grpc.knowledge.media_models import MediaModel, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
+from umg_grpc.wire.video.providers.request_encoding import is_sent
 
 NAME = "vidE"
 OLD_API = "/v1/videos/"
@@ -26,6 +27,14 @@ SUFFIXES = re.compile(r"-(?:t2v|i2v|motion-control)$")
 def row_of(submission: Submission) -> MediaModel | None:
     """Return the rules of the provider for the model of a submission; None without a row."""
     return media_model(NAME, submission.model)
+
+
+def sends_sound(submission: Submission) -> bool:
+    """Return whether the switch of the sound is sent: the model has one, and the caller stated it or the model is a
+    neutral one.
+    """
+    row = row_of(submission)
+    return (row is None or "generate_audio" not in row.without) and is_sent(submission, "generate_audio")
 
 
 def _api(model: str) -> str:

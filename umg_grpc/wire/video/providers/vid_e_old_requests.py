@@ -28,7 +28,7 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     OMNI,
     model_name,
     old_path,
-    row_of,
+    sends_sound,
 )
 
 OF_ALL = frozenset({"prompt", "mode", "watermark"})
@@ -77,11 +77,10 @@ def encode_old(submission: Submission) -> ProviderRequest:
 
 def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject) -> None:
     """Add the stated parameters to the body, of `fields`, which the operation has."""
-    parameters, row = submission.request.parameters, row_of(submission)
+    parameters = submission.request.parameters
     if "duration_seconds" in fields and is_sent(submission, "duration_seconds"):
         body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
-    has_sound = "generate_audio" in fields and (row is None or "generate_audio" not in row.without)
-    if has_sound and is_sent(submission, "generate_audio"):
+    if "generate_audio" in fields and sends_sound(submission):
         body["sound"] = "on" if parameters.generate_audio else "off"
     if "negative_prompt" in fields and parameters.negative_prompt:
         body["negative_prompt"] = parameters.negative_prompt

@@ -34,6 +34,7 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     is_omni,
     model_name,
     row_of,
+    sends_sound,
 )
 
 TEXT, IMAGE = "text-to-video", "image-to-video"
@@ -122,7 +123,7 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
         settings["resolution"] = parameters.resolution or DEFAULT_RESOLUTION
     if is_sent(submission, "duration_seconds"):
         settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
-    if (row is None or "generate_audio" not in row.without) and is_sent(submission, "generate_audio"):
+    if sends_sound(submission):
         settings["audio"] = "native" if parameters.generate_audio else "off"
     if is_neutral(submission) and (row is None or SHOTS in row.members):
         settings[SHOTS] = bool(inputs.videos)  # the provider refuses a single shot of a video
