@@ -6,21 +6,17 @@ from datetime import datetime, timedelta, timezone
 from aiohttp import web
 
 from tests.support.providers.server import Json, ReceivedRequest, RefusedError
-from tests.support.providers.video_c_rules import check_submission, series_of
+from tests.support.providers.video_c_rules import IMAGE_PATH, VIDEO_PATH, check_header, check_submission, series_of
 from tests.support.providers.video_server import Task, VideoProvider, only, require
 
 LOCAL_TIME = timezone(timedelta(hours=8))
 WORDS = {"queued": "PENDING", "running": "RUNNING", "succeeded": "SUCCEEDED", "failed": "FAILED"}
-PATHS = (
-    "/api/v1/services/aigc/video-generation/video-synthesis",
-    "/api/v1/services/aigc/image2video/video-synthesis",
-)
 
 
 @dataclass(kw_only=True)
 class TaskApiProvider(VideoProvider):
     def is_submission(self, received: ReceivedRequest) -> bool:
-        return received.method == "POST" and received.path in PATHS
+        return received.method == "POST" and received.path in (VIDEO_PATH, IMAGE_PATH)
 
     def is_query(self, received: ReceivedRequest) -> bool:
         return received.method == "GET"
@@ -32,8 +28,7 @@ class TaskApiProvider(VideoProvider):
         if series_of(received.json.get("model")) is not None:
             check_submission(received.path, received.headers, received.json)
             return received.json["model"], ""
-        if received.headers.get("x-dashscope-async") != "enable":
-            raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
+        check_header(received.headers)
         body = received.json
         only(body, "model", "input", "parameters")
         source, parameters = body["input"], body["parameters"]

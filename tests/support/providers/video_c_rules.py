@@ -202,8 +202,7 @@ def series_of(model: object) -> Series | None:
 
 def check_submission(path: str, headers: Mapping[str, str], body: Json) -> None:
     """Raise RefusedError for a submission that DashScope refuses. `headers`: by lower-case name."""
-    if headers.get("x-dashscope-async") != "enable":
-        raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
+    check_header(headers)
     _only(body, {"model", "input", "parameters"}, "")
     source, parameters = body.get("input"), body.get("parameters", {})
     found = series_of(body.get("model"))
@@ -217,6 +216,12 @@ def check_submission(path: str, headers: Mapping[str, str], body: Json) -> None:
         _require(source.get(name), f"Field required: input.{name}")
     _check_media(source.get("media", []), found)
     _check_values(parameters, found)
+
+
+def check_header(headers: Mapping[str, str]) -> None:
+    """Raise RefusedError for a submission that does not request a task. `headers`: by lower-case name."""
+    if headers.get("x-dashscope-async") != "enable":
+        raise RefusedError("current user api does not support synchronous calls.", code="AccessDenied", status=403)
 
 
 def _check_members(given: Json, types: Mapping[str, type], taken: frozenset[str]) -> None:
