@@ -9,8 +9,9 @@ import pytest
 from openai.types.image_edit_params import ImageEditParamsNonStreaming
 from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
 
-from tests.support.providers.images.image_file_texts import png
+from tests.support.providers.images.image_file_texts import form_of, png
 from tests.support.providers.images.openai import takes_size
+from tests.support.providers.server import ReceivedRequest
 from tests.support.providers.typed_dict_validation import Leniency, check
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.v1 import pb
@@ -22,6 +23,7 @@ from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.response_decoding import SVG
 from umg_grpc.wire.images.request import decode_request
 from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.text_format import UpstreamRequest
 
 MODEL = "gpt-image-2.6-sunburst"
 PNG = png("a kite", 16, 16)
@@ -71,7 +73,7 @@ def test_a_generation_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
 def test_an_edit_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
     given = decoded({**case.body, "image": [data_url(), data_url()]})
     encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
-    sent = form(encoded.body)
+    sent = form(encoded)
     assert sent.pop("image[]") == 2
     accepted = {name: value for name, value in case.body.items() if name != "moderation"}
     assert sent == {"model": MODEL, "prompt": "a kite", **texts(accepted)}
@@ -90,7 +92,7 @@ def test_a_form_keeps_its_newer_members() -> None:
     ]
     given = decode_form(pb.IMAGE_OPERATION_EDIT, parts).request
     encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
-    sent = form(encoded.body)
+    sent = form(encoded)
     assert (sent["frame_count"], sent["svg[reasoning][effort]"]) == ("4", "low")
     assert not encoded.report.dropped
 
@@ -132,15 +134,11 @@ def texts(body: dict[str, Any]) -> dict[str, str]:
     return flat
 
 
-def form(body: bytes) -> dict[str, Any]:
+def form(encoded: UpstreamRequest) -> dict[str, Any]:
     """Return the texts of a form, and the number of files by name."""
-    boundary = body.partition(b"\r\n")[0]
+    headers = {name.lower(): value for name, value in encoded.headers.items()}
+    received = ReceivedRequest(method="POST", path=encoded.path, query={}, headers=headers, body=encoded.body)
     found: dict[str, Any] = {}
-    for part in body.split(boundary)[1:-1]:
-        head, _, data = part.partition(b"\r\n\r\n")
-        name = head.split(b'name="')[1].split(b'"')[0].decode()
-        if b"filename=" in head:
-            found[name] = found.get(name, 0) + 1
-        else:
-            found[name] = data.removesuffix(b"\r\n").decode()
+    for part in form_of(received):
+        found[part.name] = part.data.decode() if part.file_name is None else found.get(part.name, 0) + 1
     return found
