@@ -10,3 +10,15 @@ def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
     # `*` is the only wildcard of fnmatch that is kept
     literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in patterns)
     return re.compile("|".join(translate(pattern) for pattern in literal))
+
+
+def wildcard_match(pattern: str, text: str) -> str | None:
+    """Return the part of a text that matches the `*` of a pattern with at most one, possibly ""; None if the pattern
+    does not match the whole text.
+    """
+    prefix, star, suffix = pattern.partition("*")
+    if not star:
+        return "" if text == pattern else None
+    if len(text) < len(prefix) + len(suffix) or not (text.startswith(prefix) and text.endswith(suffix)):
+        return None
+    return text[len(prefix) : len(text) - len(suffix)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.config.values import Channel, ChannelModel
 
@@ -51,21 +52,11 @@ class ModelIndex:
         if not self._patterns or MODEL_ID.fullmatch(model) is None:
             return None
         for pattern in self._patterns:
-            if (part := _match_wildcard(pattern, model)) is not None:
+            if (part := wildcard_match(pattern, model)) is not None:
                 ways = [(channel, _fill_wildcard(served, model, part)) for channel, served in self._written[pattern]]
                 ways = [(channel, named) for channel, named in ways if named.upstream]
                 return ModelMatch(pattern, ways) if ways else None
         return None
-
-
-def _match_wildcard(pattern: str, model: str) -> str | None:
-    """Return the part of the model id that matches the `*` of the pattern, possibly ""; None if the pattern does not
-    match.
-    """
-    prefix, _, suffix = pattern.partition("*")
-    if len(model) < len(prefix) + len(suffix) or not (model.startswith(prefix) and model.endswith(suffix)):
-        return None
-    return model[len(prefix) : len(model) - len(suffix)]
 
 
 def _fill_wildcard(pattern: ChannelModel, model: str, part: str) -> ChannelModel:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_operations import operations_named
 from umg_grpc.v1 import pb
@@ -41,10 +42,7 @@ class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
 
     def matches(self, model: str) -> bool:
         """Return whether the entry is for the provider's id `model`."""
-        prefix, star, suffix = self.upstream.partition("*")
-        if not star:
-            return model == prefix
-        return len(model) >= len(prefix) + len(suffix) and model.startswith(prefix) and model.endswith(suffix)
+        return wildcard_match(self.upstream, model) is not None
 
 
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

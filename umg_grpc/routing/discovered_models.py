@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC
 from types import MappingProxyType
 
+from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
 from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.knowledge.vendor_models import vendor_models
@@ -63,14 +64,11 @@ def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[Chan
     patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
     for details in listed:
         for pattern in patterns:
-            prefix, _, suffix = pattern.upstream.partition("*")
-            name = details.id
-            is_long_enough = len(name) >= len(prefix) + len(suffix)
-            if not (is_long_enough and name.startswith(prefix) and name.endswith(suffix)):
+            if (part := wildcard_match(pattern.upstream, details.id)) is None:
                 continue
-            public = pattern.id.replace("*", name[len(prefix) : len(name) - len(suffix)])
+            public = pattern.id.replace("*", part)
             if MODEL_ID.fullmatch(public):
-                yield ChannelModel(public, name, pattern.family, frozenset(details.operations)), details
+                yield ChannelModel(public, details.id, pattern.family, frozenset(details.operations)), details
             break
 
 

@@ -163,9 +163,9 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
 
 def _served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
     """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
-    patterns = [each.upstream for each in preset.models]
     if "*" not in model:
-        return [(model, "")] if any(re.fullmatch(_regex(pattern), model) for pattern in patterns) else []
+        return [(model, "")] if any(each.matches(model) for each in preset.models) else []
+    patterns = [each.upstream for each in preset.models]
     covered = [pattern for pattern in patterns if re.fullmatch(_regex(model), pattern.replace("*", "x"))]
     return [(pattern, _renamed(public, model, pattern)) for pattern in covered if pattern != "*"]
 
