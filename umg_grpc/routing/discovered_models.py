@@ -11,10 +11,8 @@ from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.knowledge.vendor_models import vendor_models
 from umg_grpc.v1 import pb
 
-Lists = Mapping[str, Sequence[pb.Model]]
-"""Name of a channel -> models in its provider's list, with the provider's ids. Channels whose list is not known yet are
-absent.
-"""
+Lists = Mapping[str, Sequence[pb.Model] | None]
+"""Name of a channel -> models in its provider's list, with the provider's ids; None if the list is not known yet."""
 
 
 def with_discovered(config: Config, lists: Lists) -> Config:

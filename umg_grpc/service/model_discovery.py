@@ -4,8 +4,9 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import structlog
 
@@ -40,6 +41,23 @@ CLOSE_SECONDS = 1.0
 logger = structlog.get_logger()
 
 
+@dataclass(eq=False)
+class _ChannelList:
+    """Model list of a channel, with the state of its reads."""
+
+    channel: Channel
+    models: Sequence[pb.Model] | None
+    """Models of the last list; None as long as none is known."""
+    failures: int = 0
+    """Failed reads in a row."""
+    read_at: float | None = None
+    """Unix time of the last read that succeeded; None before the first one."""
+    due: float = 0
+    """Time of the event loop at which the list is read next; 0 for now."""
+    written_at: float | None = None
+    """Time of the stored list that this process has written."""
+
+
 class ModelDiscovery:
     """Model lists of the channels for which the config enables discovery, read from `start` to `aclose`."""
 
@@ -58,15 +76,7 @@ class ModelDiscovery:
         self._vary = vary
         self._config = Config(channels=())
         self._providers: Mapping[str, HttpChannel] = {}
-        self._lists: dict[str, Sequence[pb.Model]] = {}
-        self._addresses: dict[str, str] = {}  # base URL of each list
-        self._times: dict[str, float] = {}
-        self._failures: dict[str, int] = {}
-        """Failed reads in a row."""
-        self._due: dict[str, float] = {}
-        """Time of the event loop at which the list is read next; absent for now."""
-        self._written: dict[str, float | None] = {}
-        """Time of the stored list that this process has written."""
+        self._lists: dict[str, _ChannelList] = {}
         self._marked: dict[str, float | None] = {}
         """Time of the stored failure that this process has written, by account."""
         self._changed: Callable[[], Awaitable[None]] = _ignore
@@ -76,18 +86,9 @@ class ModelDiscovery:
         metrics.watch(MODEL_LIST_SUCCESS, self._successes)
         metrics.watch(MODEL_LIST_AGE, self._ages)
 
-    @property
-    def _channels(self) -> list[Channel]:
-        return [channel for channel in self._config.channels if channel.reads_list]
-
     def preview(self, config: Config) -> Config:
         """Return the config that `configure` would return for a config, without effect. May be called in a thread."""
-        channels = [channel for channel in config.channels if channel.reads_list]
-        lists = dict[str, Sequence[pb.Model]]()
-        for channel in channels:
-            known = self._lists.get(channel.name) if self._addresses.get(channel.name) == channel.base_url else None
-            if (found := known or self._files.read(channel.name, channel.base_url)) is not None:
-                lists[channel.name] = found
+        lists = {channel.name: self._models(channel) for channel in config.channels if channel.reads_list}
         return with_discovered(config, lists)
 
     def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
@@ -96,26 +97,37 @@ class ModelDiscovery:
         `providers`: channel -> connection to its provider. A list stored on disk is used until the first read.
         """
         self._config, self._providers = config, providers
-        addresses = {channel.name: channel.base_url for channel in self._channels}
-        kept = {name for name in self._lists if addresses.get(name) == self._addresses.get(name)}
-        self._lists = {name: models for name, models in self._lists.items() if name in kept}
-        self._times = {name: moment for name, moment in self._times.items() if name in kept}
-        self._due = {name: due for name, due in self._due.items() if name in kept and name not in self._failures}
-        self._failures = {name: count for name, count in self._failures.items() if name in addresses}
-        self._addresses = addresses
-        for channel in self._channels:
-            if (
-                channel.name not in self._lists
-                and (stored := self._files.read(channel.name, channel.base_url)) is not None
-            ):
-                self._lists[channel.name] = stored
+        self._lists = {channel.name: self._configured(channel) for channel in config.channels if channel.reads_list}
         if self._refreshes is not None:
             self._refreshes.wake()
         return self.extended()
 
     def extended(self) -> Config:
         """Return the last config with the models that are known now to be in the lists of its channels."""
-        return with_discovered(self._config, self._lists)
+        return with_discovered(self._config, {name: each.models for name, each in self._lists.items()})
+
+    def _models(self, channel: Channel) -> Sequence[pb.Model] | None:
+        """Return the models in the last list of a channel, else in the stored one; None without either for its
+        address.
+        """
+        known = self._lists.get(channel.name)
+        if known is None or known.models is None or known.channel.base_url != channel.base_url:
+            return self._files.read(channel.name, channel.base_url)
+        return known.models
+
+    def _configured(self, channel: Channel) -> _ChannelList:
+        """Return the list of a channel in a new config, which is read now if its last read failed or was at another
+        address.
+        """
+        models, known = self._models(channel), self._lists.get(channel.name)
+        if known is None:
+            return _ChannelList(channel, models)
+        if known.channel.base_url != channel.base_url:
+            return _ChannelList(channel, models, known.failures)
+        known.channel, known.models = channel, models
+        if known.failures:
+            known.due = 0
+        return known
 
     async def start(self, changed: Callable[[], Awaitable[None]]) -> None:
         """Read all lists now, and then periodically in the background. Return at once if each channel whose config
@@ -124,21 +136,22 @@ class ModelDiscovery:
         """
         self._changed = changed
         self._refreshes = Background("refreshing the model lists of providers", self._read_due)
-        if self._channels:
+        lists = self._lists.values()
+        if lists:
             self._refreshes.wake()
-        if any(channel.name not in self._lists for channel in self._channels if channel.discovery != "preset"):
+        if any(each.models is None for each in lists if each.channel.discovery != "preset"):
             try:
                 async with asyncio.timeout(self._config.discovery.wait):
                     await self._first.wait()
             except TimeoutError:
-                waiting = [channel.name for channel in self._channels if channel.name not in self._times]
+                waiting = [name for name, each in self._lists.items() if each.read_at is None]
                 logger.warning("serving while the model lists of providers are not read yet", channels=waiting)
 
     async def wait_listed(self, seconds: float) -> None:
         """Wait until each list was read once, at most `seconds`, unless models are known of each channel. Called after
         `start`.
         """
-        if any(channel.name not in self._lists and not vendor_models(channel.provider) for channel in self._channels):
+        if any(each.models is None and not vendor_models(each.channel.provider) for each in self._lists.values()):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._first.wait()
@@ -149,42 +162,38 @@ class ModelDiscovery:
             await self._refreshes.aclose(CLOSE_SECONDS)
             self._refreshes = None
 
-    async def _step(self) -> None:
-        """Read the lists of all channels now."""
-        await self._read(self._channels)
-
     async def _read_due(self) -> None:
         """Read the lists of the channels whose time has come."""
         now = asyncio.get_running_loop().time()
-        await self._read([channel for channel in self._channels if self._due.get(channel.name, 0) <= now])
+        await self._read([each for each in self._lists.values() if each.due <= now])
 
-    async def _read(self, channels: Sequence[Channel]) -> None:
+    async def _read(self, lists: Iterable[_ChannelList]) -> None:
         """Read the lists of channels at the same time, that of an account once. Each list is used as soon as it is
         read.
         """
-        accounts: dict[str, list[tuple[Channel, ModelList]]] = {}
-        for channel in channels:
-            if (listing := model_list(channel.listing_protocols)) is not None:
-                accounts.setdefault(_source(channel, listing), []).append((channel, listing))
+        accounts: dict[str, list[tuple[_ChannelList, ModelList]]] = {}
+        for each in lists:
+            if (listing := model_list(each.channel.listing_protocols)) is not None:
+                accounts.setdefault(_source(each.channel, listing), []).append((each, listing))
         await asyncio.gather(*(self._refresh(source, account) for source, account in accounts.items()))
         self._first.set()
         if self._refreshes is not None:
             now = asyncio.get_running_loop().time()
-            dues = [self._due.get(channel.name, now) for channel in self._channels]
+            dues = [each.due for each in self._lists.values()]
             self._refreshes.every = max(min(dues) - now, LEAST_PAUSE_SECONDS) if dues else None
 
-    async def _refresh(self, source: str, account: Sequence[tuple[Channel, ModelList]]) -> None:
+    async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ModelList]]) -> None:
         """Read the model list of an account for its channels, unless another process of the machine has just done so.
         Keep the last list if the read fails or returns no model.
         """
         began = self._now()
-        channels = [channel for channel, _ in account]
+        lists = [each for each, _ in account]
         lock = await self._lock(source)
         try:
-            if await self._take_shared(source, channels, began):
+            if await self._take_shared(source, lists, began):
                 return
-            channel, listing = account[0]
-            if (provider := self._providers.get(channel.name)) is None:
+            name, listing = lists[0].channel.name, account[0][1]
+            if (provider := self._providers.get(name)) is None:
                 return
             try:
                 models = await fetch_models(provider, listing, FETCH_SECONDS)
@@ -193,16 +202,17 @@ class ModelDiscovery:
                 models = []
             else:
                 reason, facts = "the list is empty", {}
-            if self._providers.get(channel.name) is not provider:  # a reload replaced the channel
+            if self._providers.get(name) is not provider:  # a reload replaced the channel
                 return
             self._marked[source] = self._files.write_failure(source, "" if models else reason)
-            for each in channels:
+            for each in lists:
                 if models:
                     await self._take(each, models)
-                    await asyncio.to_thread(self._files.write, each.name, each.base_url, models)
-                    self._written[each.name] = self._files.written_at(each.name, each.base_url)
+                    name, address = each.channel.name, each.channel.base_url
+                    await asyncio.to_thread(self._files.write, name, address, models)
+                    each.written_at = self._files.written_at(name, address)
                 else:
-                    self._fail(each.name, reason, facts)
+                    self._fail(each, reason, facts)
         finally:
             if lock is not None:
                 os.close(lock)
@@ -220,75 +230,68 @@ class ModelDiscovery:
             await asyncio.sleep(LOCK_PAUSE_SECONDS)
         return None
 
-    async def _take_shared(self, source: str, channels: Sequence[Channel], began: float) -> bool:
+    async def _take_shared(self, source: str, lists: Sequence[_ChannelList], began: float) -> bool:
         """Use the result of another process of the machine that has read the lists of an account lately. Return whether
         there is one. `began`: Unix time at which this process wanted to read them.
         """
-        failure, first = self._files.failure(source), channels[0].name
+        failure, first = self._files.failure(source), lists[0]
         if failure is not None and failure[0] != self._marked.get(source):
-            pause = self._pause(first) / 2 if first in self._failures else START_SECONDS
+            pause = self._pause(first) / 2 if first.failures else START_SECONDS
             if failure[0] >= began - pause:
-                for channel in channels:
-                    self._fail(channel.name, failure[1], {})
+                for each in lists:
+                    self._fail(each, failure[1], {})
                 return True
-        since = began - (self._config.discovery.interval / 2 if first in self._times else START_SECONDS)
-        for channel in channels:
-            written = self._files.written_at(channel.name, channel.base_url)
-            if written is None or written == self._written.get(channel.name) or written < since:
+        since = began - (START_SECONDS if first.read_at is None else self._config.discovery.interval / 2)
+        for each in lists:
+            written = self._files.written_at(each.channel.name, each.channel.base_url)
+            if written is None or written == each.written_at or written < since:
                 return False
-        for channel in channels:
-            stored = await asyncio.to_thread(self._files.read, channel.name, channel.base_url)
+        for each in lists:
+            stored = await asyncio.to_thread(self._files.read, each.channel.name, each.channel.base_url)
             if stored is not None:
-                await self._take(channel, list(stored))
+                await self._take(each, list(stored))
         return True
 
-    async def _take(self, channel: Channel, models: list[pb.Model]) -> None:
+    async def _take(self, taken: _ChannelList, models: list[pb.Model]) -> None:
         """Use a list that was read."""
-        name = channel.name
-        if self._failures.pop(name, 0):
-            logger.info("the model list of a channel can be read again", channel=name)
-        self._times[name] = self._now()
-        self._set_due(name, self._config.discovery.interval)
-        if list(self._lists.get(name, ())) != models:
-            self._lists[name] = models
+        if taken.failures:
+            logger.info("the model list of a channel can be read again", channel=taken.channel.name)
+        taken.failures, taken.read_at = 0, self._now()
+        self._set_due(taken, self._config.discovery.interval)
+        if list(taken.models or ()) != models:
+            taken.models = models
             await self._changed()
 
-    def _pause(self, name: str) -> float:
-        """Return the seconds from a failed read of a channel's list, the last of several in a row, to the next one."""
-        pause = RETRY_SECONDS * 2.0 ** min(self._failures[name] - 1, MAX_DOUBLINGS)
+    def _pause(self, failed: _ChannelList) -> float:
+        """Return the seconds from a failed read of a list, the last of several in a row, to the next one."""
+        pause = RETRY_SECONDS * 2.0 ** min(failed.failures - 1, MAX_DOUBLINGS)
         return min(pause, self._config.discovery.interval)
 
-    def _set_due(self, name: str, seconds: float) -> None:
-        """Plan the next read of a channel's list after `seconds`, a little earlier at random."""
-        self._due[name] = asyncio.get_running_loop().time() + seconds * (1 - JITTER * self._vary())
+    def _set_due(self, planned: _ChannelList, seconds: float) -> None:
+        """Plan the next read of a list after `seconds`, a little earlier at random."""
+        planned.due = asyncio.get_running_loop().time() + seconds * (1 - JITTER * self._vary())
 
-    def _fail(self, name: str, reason: str, facts: Mapping[str, str | int | None]) -> None:
-        """Record that the list of the channel `name` could not be read, and log the `reason` unless the last read
-        failed too.
+    def _fail(self, failed: _ChannelList, reason: str, facts: Mapping[str, str | int | None]) -> None:
+        """Record that a list could not be read, and log the `reason` unless the last read failed too.
         `facts`: further fields of the log line.
         """
-        if name not in self._failures:
-            has_list = name in self._lists
+        if not failed.failures:
             logger.warning(
                 "the model list of a channel could not be read; "
-                + ("the last one stays" if has_list else "it is retried"),
-                channel=name,
+                + ("it is retried" if failed.models is None else "the last one stays"),
+                channel=failed.channel.name,
                 reason=reason,
                 **facts,
             )
-        self._failures[name] = self._failures.get(name, 0) + 1
-        self._set_due(name, self._pause(name))
+        failed.failures += 1
+        self._set_due(failed, self._pause(failed))
 
     def _successes(self) -> Values:
-        return {(channel.name,): float(channel.name not in self._failures) for channel in self._channels}
+        return {(name,): float(not each.failures) for name, each in self._lists.items()}
 
     def _ages(self) -> Values:
         now = self._now()
-        return {
-            (channel.name,): now - self._times[channel.name]
-            for channel in self._channels
-            if channel.name in self._times
-        }
+        return {(name,): now - each.read_at for name, each in self._lists.items() if each.read_at is not None}
 
 
 async def _ignore() -> None:

@@ -15,6 +15,5 @@ def stored_router(config: Config, data: Path) -> Router:
     """
     files = ModelListFiles(data)
     channels = [channel for channel in config.channels if channel.reads_list]
-    stored = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
-    found = {name: models for name, models in stored.items() if models is not None}
-    return Router(with_discovered(config, found), time.time)
+    lists = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
+    return Router(with_discovered(config, lists), time.time)

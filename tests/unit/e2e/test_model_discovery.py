@@ -63,7 +63,8 @@ async def call(made: Running, model: str) -> int:
 
 async def refresh(made: Running) -> None:
     """Read the lists, and wait until they are used."""
-    await made.service._discovery._step()
+    discovery = made.service._discovery
+    await discovery._read(discovery._lists.values())
     async with made.service._routing:
         pass
 

@@ -52,7 +52,8 @@ async def ids(made: Running) -> list[str]:
 
 async def refresh(made: Running) -> None:
     """Read the lists, and wait until they are used."""
-    await made.service._discovery._step()
+    discovery = made.service._discovery
+    await discovery._read(discovery._lists.values())
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,8 @@ async def test_a_failing_list_is_read_more_and_more_rarely_and_others_as_usual(t
             await discovery._first.wait()
             pauses = []
             for _ in range(8):
-                pauses.append(discovery._pause("ollama"))
-                await discovery._step()
+                pauses.append(discovery._pause(discovery._lists["ollama"]))
+                await refresh(gateway)
             assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
             before = len(good.paths), len(bad.paths)
             await discovery._read_due()
