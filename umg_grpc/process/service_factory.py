@@ -115,11 +115,12 @@ class Service:
         self.blobs, self.links = process.blobs, process.links
         self._channel_factory = channel_factory
         self._local = local
-        self._channels = channels = channel_factory.channels(config)
+        self._discovery = ModelDiscovery(process.model_lists, self.metrics)
+        router = channel_factory.router(self._discovery.configure(config))
+        self._channels = channels = channel_factory.channels(config, router)
+        self._discovery.connect(channels.providers)
         self._config_hash = config_hash(config)
         self._routing = asyncio.Lock()  # one router is built at a time, of the newest lists
-        self._discovery = ModelDiscovery(process.model_lists, self.metrics)
-        self._add_discovered(config, channels)
         self._shared = shared = Resilience(config, process.failures, now=store.clock.now)
         observers = attempt_observers(self.metrics, shared, has_spans=process.telemetry is not None)
         cache = CacheLookup(process.cache, self.metrics, channels)
@@ -205,7 +206,8 @@ class Service:
         """
         prepared = prepared or self.prepare(config)
         channels = self._channel_factory.channels(config, prepared.router)
-        extended = self._discovery.configure(config, channels.providers)
+        extended = self._discovery.configure(config)
+        self._discovery.connect(channels.providers)
         if extended is not prepared.config and extended != prepared.config:  # a list was read meanwhile
             channels.router = self._channel_factory.router(extended)
         self._channels.replace(channels)
@@ -233,12 +235,6 @@ class Service:
         await self._discovery.aclose()
         await self._submissions.aclose()
         await self.tasks.aclose()
-
-    def _add_discovered(self, config: Config, channels: Channels) -> None:
-        """Add the models that providers list to the router of `channels`, which were built from `config`."""
-        extended = self._discovery.configure(config, channels.providers)
-        if extended is not config:
-            channels.router = self._channel_factory.router(extended)
 
     async def _take_models(self) -> None:
         """Use the newest model lists of the providers for calls that start later. The router is built in a thread."""

@@ -91,16 +91,19 @@ class ModelDiscovery:
         lists = {channel.name: self._models(channel) for channel in config.channels if channel.reads_list}
         return with_discovered(config, lists)
 
-    def configure(self, config: Config, providers: Mapping[str, HttpChannel]) -> Config:
+    def configure(self, config: Config) -> Config:
         """Set the channels to those of the config. Return the config with the models that are known to be in their
-        lists.
-        `providers`: channel -> connection to its provider. A list stored on disk is used until the first read.
+        lists. A list stored on disk is used until the first read, before which `connect` is called.
         """
-        self._config, self._providers = config, providers
+        self._config = config
         self._lists = {channel.name: self._configured(channel) for channel in config.channels if channel.reads_list}
         if self._refreshes is not None:
             self._refreshes.wake()
         return self.extended()
+
+    def connect(self, providers: Mapping[str, HttpChannel]) -> None:
+        """Set the connections to the providers, by channel."""
+        self._providers = providers
 
     def extended(self) -> Config:
         """Return the last config with the models that are known now to be in the lists of its channels."""
