@@ -151,7 +151,7 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     preset = PROVIDERS.get(channel.provider)
     if (stated := _stated_operations(preset, model)) is not None:
         found = able.intersection(stated)
-        return found or (able if preset is None and model in channel.models and model.listed is None else found)
+        return found or (able if preset is None and model.listed is None and model in channel.models else found)
     if is_own(channel) or preset is not None or model.listed is not None:
         return able.intersection(SCOPES[GENERATION.scope]) or able
     return able
