@@ -26,18 +26,9 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     source: str
     as_of: str
 
-    @property
-    def text(self) -> str:
-        """Predicate of a sentence about the models."""
-        return f"was shut down by its vendor on {self.retired}" + (f"; use {self.instead}" if self.instead else "")
-
 
 ROWS = tuple(read_rows("retired_models", RetiredModels))
 """Rows of the data file; the first that matches applies."""
-
-
-ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), row.text) for row in ROWS)
-"""(Pattern of ids at any address, with or without the prefix of a provider; predicate of a sentence) of each row."""
 
 
 def retirement(model: str, vendor: str) -> RetiredModels | None:

@@ -4,6 +4,7 @@ Models that are gone have rows in `retired_models`; announced dates are facts of
 no I/O and no clock.
 """
 
+import re
 from datetime import date
 from functools import lru_cache
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_ids import spellings
 from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.knowledge.retired_models import retirement
+from umg_grpc.knowledge.retired_models import ROWS, RetiredModels, retirement
 from umg_grpc.knowledge.shipped_prices import shipped_rows
 
 WARNING_DAYS = 90
@@ -52,11 +53,21 @@ def retirement_of(model: str, vendor: str) -> Retirement | None:
     ids = spellings(model)
     row = next((found for each in (model, *ids) if (found := retirement(each, vendor)) is not None), None)
     if row is not None:
-        day = date.fromisoformat(row.retired)
-        return Retirement(day=day, instead=row.instead, is_certain=True, refused=row.refused)
+        return _shut_down(row)
     if "*" in model or (vendor in PROVIDERS and PROVIDERS[vendor].kind == "host"):
         return None  # the dates below are those of one model at its maker
     facts, prices = find(model, vendor).facts, shipped_rows()
     priced = next((prices[vendor, each].retired for each in ids if (vendor, each) in prices), "")
     announced = facts.retired or priced
     return Retirement(day=date.fromisoformat(announced), instead=facts.successor or "") if announced else None
+
+
+def _shut_down(row: RetiredModels) -> Retirement:
+    day = date.fromisoformat(row.retired)
+    return Retirement(day=day, instead=row.instead, is_certain=True, refused=row.refused)
+
+
+ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), _shut_down(row).text()) for row in ROWS)
+"""(Pattern of ids at any address, with or without the prefix of a provider; predicate of a sentence) of models that are
+gone.
+"""

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.retired_models import ENDS
+from umg_grpc.knowledge.retirements import ENDS
 from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256
