@@ -90,9 +90,8 @@ def decode_gemini(body: bytes, listed: ListedOperations) -> Page:
     for row, name in _rows(decoded.get("models"), "name"):
         model = pb.Model(id=name.rpartition("/")[2], display_name=_text(row, "displayName"))
         _set_limits(model, row, ("inputTokenLimit",), ("outputTokenLimit",))
-        methods = row.get("supportedGenerationMethods")
-        for method in methods if isinstance(methods, list) else ():
-            model.operations.extend(listed.words.get(method, ()) if isinstance(method, str) else ())
+        for method in _words(row.get("supportedGenerationMethods")):
+            model.operations.extend(listed.words.get(method, ()))
         models.append(model)
     token = decoded.get("nextPageToken")
     more = isinstance(token, str) and token
