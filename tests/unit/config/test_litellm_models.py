@@ -16,6 +16,7 @@ from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.knowledge.presets import PROVIDERS
 
 CHAT, EMBEDDINGS = ("chat",), ("embeddings",)
+SERVER = "https://a.example/v1"
 NO_PROVIDER = "its id names no provider that is known here; write a channel with `protocols` and `base_url`"
 
 
@@ -125,6 +126,7 @@ REFUSED = [
     Refused("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
     Refused("no model", {"model": "groq/"}, "`groq/` names no model"),
     Refused("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),
+    Refused("a pattern of videos at another address", {"model": "kling/*", "api_base": SERVER}, "`kling` serves no texts or embeddings at another address than its own here"),
     Refused("a router", {"model": "auto_router/complexity_router"}, "LiteLLM chooses another model for each call; callers name the model here, or `aliases` does"),
 ]  # fmt: skip
 
@@ -137,7 +139,7 @@ def test_a_model_that_its_provider_cannot_serve_is_listed_with_the_reason(case: 
 
 
 def test_images_of_a_compatible_server_are_called_by_its_protocol_of_images() -> None:
-    found = channel(model="openai/x", api_base="https://a.example/v1", info={"mode": "image_generation"})
+    found = channel(model="openai/x", api_base=SERVER, info={"mode": "image_generation"})
     assert found.protocols == ("images",)
 
 
@@ -193,7 +195,6 @@ class Kind:
     protocols: tuple[str, ...]
 
 
-SERVER = "https://a.example/v1"
 KINDS = [
     Kind("words of embeddings", {"model": "openai/BAAI/bge-m3", "api_base": SERVER}, EMBEDDINGS),
     Kind("an id of the table", {"model": "openai/text-embedding-3-small", "api_base": SERVER}, EMBEDDINGS),
