@@ -145,6 +145,10 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             PresetModel(model.id, model.upstream or model.id, model.family, model.operations) for model in written
         )
 
+    def has_model(self, model: str) -> bool:
+        """Return whether an entry is for the provider's id `model`."""
+        return any(entry.matches(model) for entry in self.models)
+
     def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
         """Return the operations that the entry for a provider's id states; None if there is none, or it states none. Of
         several entries that match, the longest decides.

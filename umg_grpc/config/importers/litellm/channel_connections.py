@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import mapping
@@ -78,7 +77,7 @@ def _fits(preset: Provider, operation: str, model: str) -> bool:
     """Return whether a vendor's own protocol of images or videos is that of a model: a vendor has others, too."""
     if operation not in {"images", "videos"} or not model or "images" in preset.protocols:
         return True
-    return any(fnmatchcase(model, each.upstream) for each in preset.models)
+    return preset.has_model(model)
 
 
 def named_protocols(protocols: tuple[str, ...], operation: str) -> list[str]:

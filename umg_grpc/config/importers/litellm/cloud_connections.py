@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from urllib.parse import parse_qsl, urlsplit
 
+from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.litellm.channel_connections import (
     Connection,
     base_of,
@@ -164,9 +165,9 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
 def _served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
     """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
     if "*" not in model:
-        return [(model, "")] if any(each.matches(model) for each in preset.models) else []
-    patterns = [each.upstream for each in preset.models]
-    covered = [pattern for pattern in patterns if re.fullmatch(_regex(model), pattern.replace("*", "x"))]
+        return [(model, "")] if preset.has_model(model) else []
+    covers = matcher([model]).match
+    covered = [each.upstream for each in preset.models if covers(each.upstream.replace("*", "x"))]
     return [(pattern, _renamed(public, model, pattern)) for pattern in covered if pattern != "*"]
 
 
@@ -174,10 +175,6 @@ def _renamed(public: str, model: str, pattern: str) -> str:
     """Return the public pattern for a narrower pattern of the provider's ids."""
     head, _, tail = model.partition("*")
     return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
-
-
-def _regex(pattern: str) -> str:
-    return re.escape(pattern).replace(r"\*", ".*")
 
 
 def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:

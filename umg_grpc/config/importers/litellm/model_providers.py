@@ -5,7 +5,6 @@ patterns of our presets.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -149,7 +148,7 @@ def _by_table(model: str) -> str:
 def _by_pattern(model: str) -> str:
     """Return the name of the first preset of a vendor that has a pattern for an id; "" for none."""
     for name, preset in PROVIDERS.items():
-        if any(each.id == each.upstream and fnmatchcase(model, each.id) for each in preset.models):
+        if any(each.id == each.upstream and each.matches(model) for each in preset.models):
             return name
     return ""
 
@@ -165,7 +164,7 @@ def _operation(row: SourceProvider, model: str) -> str | None:
 def _operation_of_presets(row: SourceProvider, model: str) -> str:
     """Return the scope by the family of the pattern of the provider's presets that an id fits; "" if none has one."""
     patterns = (each for preset in row.known_presets for each in preset.models if each.family is not None)
-    family = next((each.family for each in patterns if fnmatchcase(model, each.upstream)), None)
+    family = next((each.family for each in patterns if each.matches(model)), None)
     if family in VIDEO_FAMILIES:
         return "videos"
     return "images" if family in IMAGE_FAMILIES else ""

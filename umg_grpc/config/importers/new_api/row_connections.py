@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from umg_grpc.config.importers.imported_config import literal, mapping
@@ -170,7 +169,7 @@ def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -
         prefix = f"{CONTINENTS[continent]}." if continent in known.regions and continent in CONTINENTS else ""
         model = f"{prefix}{known.upstream}"
     for preset in (PROVIDERS[name] for name in source.type.presets):
-        if _has_pattern(preset, model) and _serves(preset.protocols, (preset,), model, operations):
+        if preset.has_model(model) and _serves(preset.protocols, (preset,), model, operations):
             keys: dict[str, object] = {
                 "provider": preset.name,
                 "base_url": preset.address(literal(region) or "${AWS_REGION}"),
@@ -181,7 +180,7 @@ def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -
 
 def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
     preset = PROVIDERS["vertex"]
-    if not _has_pattern(preset, model):
+    if not preset.has_model(model):
         return VERTEX_MAKERS
     if not _serves(preset.protocols, (preset,), model, operations):
         return _unserved(source.type.name, preset.protocols, operations)
@@ -212,19 +211,14 @@ def _serves(
         name
         for name in protocols
         if any(name in OPERATIONS[value].protocols for value in operations)
-        and (name not in OWN_FORMATS or any(name in each.protocols and _has_pattern(each, model) for each in presets))
+        and (name not in OWN_FORMATS or any(name in each.protocols and each.has_model(model) for each in presets))
     ]
-
-
-def _has_pattern(preset: Provider, model: str) -> bool:
-    """Return whether a preset has a pattern for an id of its provider."""
-    return any(fnmatchcase(model, each.upstream) for each in preset.models)
 
 
 def _family(presets: Iterable[Provider], model: str) -> str:
     """Return the family that the first pattern of presets for an id states; "" for none."""
     patterns = (each for preset in presets for each in preset.models)
-    return next((each.family for each in patterns if each.family and fnmatchcase(model, each.upstream)), "")
+    return next((each.family for each in patterns if each.family and each.matches(model)), "")
 
 
 def _unserved(name: str, protocols: Iterable[str], operations: Iterable[ModelOperation]) -> str:
