@@ -15,7 +15,8 @@ from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import written
 from umg_grpc.config.importers.litellm.model_providers import source_model
-from umg_grpc.config.importers.litellm.source_facts import reason_of, source_providers, unconverted_rows
+from umg_grpc.config.importers.litellm.source_facts import source_providers
+from umg_grpc.config.importers.unconverted_settings import reason_of, setting_rows
 from umg_grpc.knowledge.presets import PROVIDERS
 
 PATHS = {
@@ -85,7 +86,7 @@ def test_each_row_has_an_address_or_a_reason() -> None:
 
 
 def test_each_parameter_of_litellm_itself_is_converted_or_has_a_reason_of_its_own(litellm: Path) -> None:
-    default = reason_of("litellm_params", "temperature")
+    default = reason_of("litellm", "litellm_params", "temperature")
     router = litellm / "types" / "router.py"
     fields = [each for name in PARAMETERS for each in class_body(router, name) if isinstance(each, ast.AnnAssign)]
     names = {each.target.id for each in fields if isinstance(each.target, ast.Name)} - {"model"}
@@ -98,5 +99,5 @@ def test_each_parameter_of_litellm_itself_is_converted_or_has_a_reason_of_its_ow
 
 
 def test_the_last_row_of_a_place_is_for_all_other_settings() -> None:
-    places = {row.place: row for row in unconverted_rows()}
+    places = {row.place: row for row in setting_rows("litellm")}
     assert all(row.keys == ("*",) for row in places.values())

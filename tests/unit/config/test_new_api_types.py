@@ -15,15 +15,13 @@ from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_new_api import from_new_api
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_types import (
-    SettingRow,
     bedrock_models,
     channel_types,
     model_rows,
     operations_of,
-    reason_of,
-    setting_rows,
 )
 from umg_grpc.config.importers.new_api.source_rows import JSON_COLUMNS
+from umg_grpc.config.importers.unconverted_settings import SettingRow, reason_of, setting_rows
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.operations import OPERATIONS
 from umg_grpc.v1 import pb
@@ -134,9 +132,9 @@ def test_each_property_of_a_channel_is_converted_or_has_a_row_of_its_own() -> No
     for place, keys in (("", SOURCE["columns"]), *((column, SOURCE[column]) for column in JSON_COLUMNS)):
         for key in keys:
             assert key in converted or any(
-                row.place == place and not _is_general(row) for row in setting_rows() if _names(row, key)
+                row.place == place and not _is_general(row) for row in setting_rows("new_api") if _names(row, key)
             ), f"{place}.{key}"
-            assert isinstance(reason_of(place, key), str)
+            assert isinstance(reason_of("new_api", place, key), str)
 
 
 def _is_general(row: SettingRow) -> bool:
@@ -162,7 +160,7 @@ def test_each_set_property_has_an_effect_or_a_line_in_the_list(place: str) -> No
             note.startswith((f"{setting} of", f"{setting} (")) for note in from_new_api(json.dumps([GPT, row])).lost
         )
         is_whole = not place and whole.get(key) == value
-        has_no_effect = reason_of(place, key) == ""
+        has_no_effect = reason_of("new_api", place, key) == ""
         assert is_listed or is_whole or has_no_effect or bodies[0] != bodies[1], setting
 
 

@@ -1,10 +1,7 @@
-"""Facts about LiteLLM, as rows with their sources: its providers, its table of models, and the settings without a
-counterpart.
-"""
+"""Facts about LiteLLM, as rows with their sources: its providers, and its table of models."""
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
 from typing import Literal
@@ -81,18 +78,6 @@ class SourceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Alias of the newest model of a series -> its id, which LiteLLM sends to the provider."""
 
 
-class UnconvertedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings without a counterpart, with the reason."""
-
-    place: str
-    """Section; "" for the top of the file, `entry` for an entry of `model_list`."""
-    keys: tuple[str, ...]
-    """Names of settings, or patterns of names with `*`."""
-    reason: str
-    source: str
-    as_of: str
-
-
 @cache
 def source_providers() -> Mapping[str, SourceProvider]:
     """Return the providers of LiteLLM by name."""
@@ -132,21 +117,6 @@ def _modes() -> Mapping[tuple[str, str], str]:
 @cache
 def _aliases() -> Mapping[tuple[str, str], str]:
     return {(row.provider, alias): model for row in _models() for alias, model in row.aliases.items()}
-
-
-def reason_of(place: str, key: str) -> str:
-    """Return the reason why a setting is not converted: that of the first row whose place and key are its own."""
-    return next(
-        row.reason
-        for row in unconverted_rows()
-        if row.place == place and any(fnmatchcase(key, pattern) for pattern in row.keys)
-    )
-
-
-@cache
-def unconverted_rows() -> tuple[UnconvertedRow, ...]:
-    """Return all rows of settings without a counterpart."""
-    return tuple(read_rows("litellm_settings", UnconvertedRow))
 
 
 def rewritten(provider: SourceProvider, model: str) -> tuple[str, str, str]:

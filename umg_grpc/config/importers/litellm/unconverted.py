@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from umg_grpc.config.importers.imported_config import ImportedConfig
-from umg_grpc.config.importers.litellm.source_facts import reason_of
+from umg_grpc.config.importers.unconverted_settings import reason_of
 
 PLACES = {"entry": "model_list"}
 """Place of a setting -> its name in the list, if another one."""
@@ -21,7 +21,7 @@ class Unconverted:
         `reason`: place whose reason applies; "" for that of the section.
         """
         for key in keys:
-            models = self._models.setdefault((place, key, reason_of(reason or place, key)), [])
+            models = self._models.setdefault((place, key, reason_of("litellm", reason or place, key)), [])
             if model and model not in models:
                 models.append(model)
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping, number
-from umg_grpc.config.importers.new_api.channel_types import operations_of, reason_of
+from umg_grpc.config.importers.new_api.channel_types import operations_of
 from umg_grpc.config.importers.new_api.row_connections import Connection, Source, connection, source_of
 from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
+from umg_grpc.config.importers.unconverted_settings import reason_of
 from umg_grpc.knowledge.presets import Provider
 
 DISABLED: Mapping[float | None, str] = {
@@ -110,7 +111,7 @@ def _details(row: SourceRow, *, has_weights: bool) -> tuple[dict[str, object], s
     elif has_weights:
         details["weight"] = 0
     if row.columns.number("auto_ban") == 0:
-        row.lose("auto_ban", reason_of("", "auto_ban"))
+        row.lose("auto_ban", reason_of("new_api", "", "auto_ban"))
     if texts(row.columns.peek("group")) in {(), ("default",)}:
         row.columns.take("group")
     return details, disabled

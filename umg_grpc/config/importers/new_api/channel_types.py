@@ -1,10 +1,9 @@
-"""Facts about new-api, as rows with their sources: its types of channels, the models that it treats in its own way,
-and its settings without a counterpart.
+"""Facts about new-api, as rows with their sources: its types of channels, and the models that it treats in its own
+way.
 """
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
 from typing import Literal
@@ -77,19 +76,6 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     as_of: str
 
 
-class SettingRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Properties of a channel without a counterpart, with the reason."""
-
-    place: str
-    """Column with a mapping of settings; "" for the columns themselves."""
-    keys: tuple[str, ...]
-    """Names of properties, or patterns of names with `*`."""
-    reason: str
-    """Reason; "" for a property without an effect on calls, which is not listed."""
-    source: str
-    as_of: str
-
-
 @cache
 def channel_types() -> Mapping[int, ChannelType]:
     """Return the types of channels by number."""
@@ -106,23 +92,6 @@ def model_rows() -> tuple[ModelRow, ...]:
 def bedrock_models() -> Mapping[str, BedrockModel]:
     """Return the models at Amazon Bedrock by the id of their maker."""
     return {row.model: row for row in read_rows("new_api_bedrock", BedrockModel)}
-
-
-@cache
-def setting_rows() -> tuple[SettingRow, ...]:
-    """Return all rows of properties without a counterpart."""
-    return tuple(read_rows("new_api_settings", SettingRow))
-
-
-def reason_of(place: str, key: str) -> str:
-    """Return the reason why a property is not converted, that of the first row with its place and key; "" for a
-    property without an effect on calls.
-    """
-    return next(
-        row.reason
-        for row in setting_rows()
-        if row.place == place and any(fnmatchcase(key, pattern) for pattern in row.keys)
-    )
 
 
 def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueType] | str":

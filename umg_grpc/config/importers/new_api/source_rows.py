@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number, sequence
-from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types, reason_of
+from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types
 from umg_grpc.config.importers.source_config import SourceMapping, check_values
+from umg_grpc.config.importers.unconverted_settings import reason_of
 
 ENABLED = 1
 JSON_COLUMNS = ("setting", "settings", "channel_info")
@@ -83,7 +84,7 @@ class SourceRow:
         """List the properties with a value that were not converted."""
         for place, properties in (("", self.columns), *self.settings.items()):
             for key in properties.rest():
-                reason = reason_of(place, key)
+                reason = reason_of("new_api", place, key)
                 if reason and is_set(properties.peek(key)):
                     self.lose(".".join(filter(None, (place, key))), reason)
 
