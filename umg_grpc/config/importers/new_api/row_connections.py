@@ -101,21 +101,24 @@ def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> 
     base = (known.present or known.base_url) if address in own else address
     if not base:
         return "`base_url` is missing: this type has no address of its own"
-    account = literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}"
-    addresses = {name: base + path.replace("<account>", account) for name, path in known.paths.items()}
+    addresses = {name: base + _of_account(source, path) for name, path in known.paths.items()}
     for preset in PROVIDERS.values():
         is_here = preset.needs_key and addresses.get(preset.protocols[0]) == preset.base_url
         if is_here and _serves(preset.protocols, (preset,), model, operations):
-            return Connection(preset.name, {"provider": preset.name}, model, _family((preset,), model), preset)
+            return _at_preset(source, preset, model)
     return _compatible(source, addresses, model, operations)
 
 
 def _at_preset(source: Source, preset: Provider, model: str) -> Connection:
     keys: dict[str, object] = {"provider": preset.name}
     if not preset.is_complete:
-        account = literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}"
-        keys["base_url"] = preset.base_url.replace("<account>", account)
+        keys["base_url"] = _of_account(source, preset.base_url)
     return Connection(preset.name, keys, model, _family((preset,), model), preset)
+
+
+def _of_account(source: Source, url: str) -> str:
+    """Return an address of Cloudflare, or a path there, with the account of a channel; any other one unchanged."""
+    return url.replace("<account>", literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}")
 
 
 def _compatible(
