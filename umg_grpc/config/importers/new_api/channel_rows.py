@@ -19,7 +19,6 @@ DISABLED: Mapping[float | None, str] = {
 SOCKS = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
 TEMPLATE = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
 """Part of a header's name or value that new-api replaces."""
-VARIABLE = re.compile(r"\$\{(\w+)\}")
 LATIN = re.compile(r"[A-Za-z0-9]")
 NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
 OPENAI = 1
@@ -151,8 +150,8 @@ def _credentials(source: Source, found: Connection) -> dict[str, object]:
         if keys.auth is not None:
             credentials["auth"] = keys.auth
         credentials["api_key"] = keys.value
-    elif found.preset is not None and (pair := _pair(source, found.preset)):
-        credentials["api_key"] = pair
+    elif names := _pair(source, found.preset):
+        credentials["api_key"] = ":".join(f"${{{name}}}" for name in names)
     elif source.type.needs_key and found.preset is None:
         credentials["api_key"] = f"${{{_variable(source)}}}"
     if keys.headers:
@@ -160,10 +159,10 @@ def _credentials(source: Source, found: Connection) -> dict[str, object]:
     return credentials
 
 
-def _pair(source: Source, preset: Provider) -> str:
-    """Return the variables of the two keys of a preset, which new-api has in this type of channels; "" for others."""
-    names = next((names for names in preset.keys if ":" in names), "") if source.type.kind == "pair" else ""
-    return ":".join(f"${{{name}}}" for name in names.split(":")) if names else ""
+def _pair(source: Source, preset: Provider | None) -> list[str]:
+    """Return the variables of the two keys of a preset, which new-api has in this type of channels; none for others."""
+    keys = preset.keys if preset is not None and source.type.kind == "pair" else ()
+    return next((names.split(":") for names in keys if ":" in names), [])
 
 
 def _variable(source: Source) -> str:
@@ -176,13 +175,16 @@ def _comments(source: Source, found: Connection) -> Iterable[str]:
     comments = [*found.comments]
     if source.type.comment and source.address in {"", source.type.base_url}:
         comments.append(source.type.comment)
-    if not source.keys.value and (found.preset.needs_key if found.preset is not None else source.type.needs_key):
-        pair = _pair(source, found.preset) if found.preset is not None else ""
-        variables = found.preset.variables_text if found.preset is not None else _variable(source)
-        variables = " and ".join(VARIABLE.findall(pair)) or variables
+    if source.keys.value:
+        return comments
+    preset = found.preset
+    needs_key = preset.needs_key if preset is not None else source.type.needs_key
+    variables = preset.variables_text if preset is not None else _variable(source)
+    if needs_key:
+        variables = " and ".join(_pair(source, preset)) or variables
         comments.append(f"the export has no key: set {variables}, or `api_key`")
-    elif not source.keys.value and found.preset is not None and found.preset.uses_service_account:
-        comments.append(f"set {found.preset.variables_text} to the file with the key of the service account")
+    elif preset is not None and preset.uses_service_account:
+        comments.append(f"set {variables} to the file with the key of the service account")
     return comments
 
 
