@@ -172,7 +172,7 @@ def _variable(source: Source) -> str:
 
 
 def _comments(source: Source, found: Connection) -> Iterable[str]:
-    comments = [*found.comments]
+    comments = list[str]()
     if source.type.comment and source.address in {"", source.type.base_url}:
         comments.append(source.type.comment)
     if source.keys.value:

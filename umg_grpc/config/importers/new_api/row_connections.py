@@ -1,7 +1,7 @@
 """Connections of new-api's channels: for each of their models the keys of a channel with an address and credentials."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from umg_grpc.config.importers.imported_config import literal, mapping
@@ -39,7 +39,6 @@ class Connection:
     family: str = ""
     preset: Provider | None = None
     """Preset at its own address, which reads the key in its environment variable."""
-    comments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Source:
     """Configured address without the path of the API; "" for none."""
     other: str
     """Region, version or account that the type needs."""
-    created: float = field(default=0)
+    created: float
     """Time of its creation in seconds."""
 
 
