@@ -1,7 +1,7 @@
 """Conversion of new-api's channels, as its admin API lists them (`GET /api/channel/`), into a config. Pure."""
 
 from umg_grpc.config.importers.checked_config import checked
-from umg_grpc.config.importers.imported_config import ImportedConfig, number
+from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_rows import add_channel, weighted_priorities
 from umg_grpc.config.importers.new_api.source_rows import Unconverted, source_rows
 
@@ -14,6 +14,6 @@ def from_new_api(text: str) -> ImportedConfig:
     rows = source_rows(text, unconverted)
     weighted = weighted_priorities(rows)
     for row in rows:
-        add_channel(made, row, has_weights=(number(row.columns.peek("priority")) or 0) in weighted)
+        add_channel(made, row, has_weights=(row.columns.peek_number("priority") or 0) in weighted)
     unconverted.list_in(made)
     return checked(made)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping, number
+from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import operations_of
 from umg_grpc.config.importers.new_api.row_connections import Connection, Source, connection, source_of
 from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
@@ -39,11 +39,11 @@ def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> N
         made.lose(f"channel `{row.name}` of type {row.columns.peek('type')}{name}", reason)
         return
     source = source_of(row, known)
-    details, disabled = _details(row, has_weights=has_weights)
+    details, disabled = _details(source, has_weights=has_weights)
     if source.keys.are_disabled:
         disabled = "not used, since new-api has disabled all of its keys"
     if not row.is_enabled:
-        disabled = DISABLED.get(number(row.columns.peek("status")), "disabled in new-api")
+        disabled = DISABLED.get(row.columns.peek_number("status"), "disabled in new-api")
     channels: list[ImportedChannel] = []
     for public, upstream in _models(row):
         operations = operations_of(known.type, upstream)
@@ -87,13 +87,14 @@ def _upstream(renamed: Mapping[str, object], model: str) -> str:
     return model
 
 
-def _details(row: SourceRow, *, has_weights: bool) -> tuple[dict[str, object], str]:
+def _details(source: Source, *, has_weights: bool) -> tuple[dict[str, object], str]:
     """Take the properties of a channel besides its address and credentials. Return them, with the comment that disables
     the channel; "" for none.
     """
+    row = source.row
     details: dict[str, object] = {}
     disabled = ""
-    if headers := _headers(row):
+    if headers := _headers(source):
         details["headers"] = headers
     settings = row.settings["setting"]
     proxy = str(settings.peek("proxy") or "").strip()
@@ -124,8 +125,9 @@ def urlsplit_scheme(address: str) -> str:
         return ""
 
 
-def _headers(row: SourceRow) -> dict[str, str]:
+def _headers(source: Source) -> dict[str, str]:
     """Take the headers that new-api sends with each call of a channel, and list others, which depend on the call."""
+    row = source.row
     decoded = json_of(row.columns.peek("header_override"))
     headers: dict[str, str] = {}
     if isinstance(decoded, dict):
@@ -137,7 +139,7 @@ def _headers(row: SourceRow) -> dict[str, str]:
         }
         if len(headers) == len(written):
             row.columns.take("header_override")
-    if row.type == OPENAI and (organization := row.text("openai_organization")):
+    if source.type.type == OPENAI and (organization := row.text("openai_organization")):
         headers["OpenAI-Organization"] = literal(organization)
     return headers
 
@@ -191,7 +193,7 @@ def _comments(source: Source, found: Connection) -> Iterable[str]:
 def weighted_priorities(rows: Iterable[SourceRow]) -> frozenset[float]:
     """Return the priorities of which an enabled channel has a weight."""
     return frozenset(
-        number(row.columns.peek("priority")) or 0
+        row.columns.peek_number("priority") or 0
         for row in rows
         if row.is_enabled and is_set(row.columns.peek("weight"))
     )

@@ -50,21 +50,16 @@ class SourceRow:
 
     columns: SourceMapping
     name: str
-    type: int | None
+    known_type: ChannelType | None
+    """Row about the type; None for a type that new-api does not have."""
     unconverted: Unconverted
     settings: dict[str, SourceMapping] = field(default_factory=dict)
     """Settings by their column."""
 
     @property
-    def known_type(self) -> ChannelType | None:
-        """Row about the type; None for a type that new-api does not have."""
-        return channel_types().get(self.type) if self.type is not None else None
-
-    @property
     def is_enabled(self) -> bool:
         """Whether new-api calls the channel."""
-        status = self.columns.peek("status")
-        return status is None or number(status) == ENABLED
+        return not self.columns.has("status") or self.columns.peek_number("status") == ENABLED
 
     def text(self, column: str) -> str:
         """Take a text without white space around it; "" for no value, and for a list or mapping, which stays
@@ -134,15 +129,14 @@ def _named(rows: Iterable[Mapping[str, object]], unconverted: Unconverted) -> It
     taken: set[str] = set()
     for columns in rows:
         kind = number(columns.get("type"))
-        number_of_type = int(kind) if kind is not None and kind == int(kind) else None
-        known = channel_types().get(number_of_type) if number_of_type is not None else None
+        known = channel_types().get(int(kind)) if kind is not None and kind == int(kind) else None
         written = " ".join(str(columns.get("name") or "").split()) or (known.name if known else "channel")
         name, count = written, 1
         while name in taken:
             count += 1
             name = f"{written} {count}"
         taken.add(name)
-        row = SourceRow(SourceMapping(columns), name, number_of_type, unconverted)
+        row = SourceRow(SourceMapping(columns), name, known, unconverted)
         for column in ("type", "name", "status"):
             row.columns.take(column)
         for column in JSON_COLUMNS:
