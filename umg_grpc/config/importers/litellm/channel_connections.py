@@ -95,13 +95,15 @@ def key_of(row: SourceProvider, preset: Provider | None, params: SourceMapping) 
     return f"${{{row.keys[0]}}}" if row.keys and row.needs_key else ""
 
 
-def headers_of(params: SourceMapping) -> dict[str, str]:
-    """Take the headers that LiteLLM sends with each call of a deployment."""
+def with_headers(keys: dict[str, object], params: SourceMapping) -> dict[str, object]:
+    """Return the keys of a channel with the headers that LiteLLM sends with each call of a deployment."""
     written = {**_mapping(params, "extra_headers"), **_mapping(params, "headers")}
     headers = {name: text_of(value) for name, value in written.items()}
     if organization := params.text("organization"):
         headers["OpenAI-Organization"] = organization
-    return headers
+    if headers:
+        keys["headers"] = headers
+    return keys
 
 
 def with_credentials(
@@ -110,9 +112,7 @@ def with_credentials(
     """Return the keys of a channel with the API key and the headers of a deployment."""
     if key := key_of(row, preset, params):
         keys["api_key"] = key
-    if headers := headers_of(params):
-        keys["headers"] = headers
-    return keys
+    return with_headers(keys, params)
 
 
 def without_call(base: str, protocol: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from urllib.parse import parse_qsl, urlsplit
 
@@ -9,10 +10,10 @@ from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.litellm.channel_connections import (
     Connection,
     base_of,
-    headers_of,
     named_protocols,
     preset_for,
     with_credentials,
+    with_headers,
 )
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
 from umg_grpc.config.importers.source_config import SourceMapping
@@ -73,10 +74,7 @@ def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[Co
     if isinstance(claude, str) or isinstance(others, str):
         return others
     (of_claude,) = claude
-    named = Connection(
-        of_claude.label, of_claude.keys, "claude*", public.replace("*", "claude*"), of_claude.comments, of_claude.role
-    )
-    return [named, *others]
+    return [replace(of_claude, model="claude*", public=public.replace("*", "claude*")), *others]
 
 
 def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude: bool) -> list[Connection] | str:
@@ -113,10 +111,8 @@ def _with_azure_key(
     """Return the keys of a channel with the credentials of a deployment at Azure, and the comments on them."""
     if not params.has("api_key") and (token := params.text("azure_ad_token")):
         keys |= {"auth": {"kind": "bearer"}, "api_key": token}
-        if headers := headers_of(params):
-            keys["headers"] = headers
         renewed = "this token of Entra ID ends after about an hour; `auth: {kind: command, command: [...]}` renews it"
-        return keys, (renewed,)
+        return with_headers(keys, params), (renewed,)
     return with_credentials(keys, model.provider, preset, params), ()
 
 
@@ -147,8 +143,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         keys: dict[str, object] = {"provider": preset.name, "base_url": url}
         if pair:
             keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
-            if headers := headers_of(params):
-                keys["headers"] = headers
+            keys = with_headers(keys, params)
         else:
             keys = with_credentials(keys, model.provider, preset, params)
         comments = () if "api_key" in keys else (AWS_KEY_COMMENT,)
@@ -201,8 +196,7 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     comments: tuple[str, ...] = (VERTEX_COMMENT,)
     if credentials := _credentials_file(params):
         keys["auth"], comments = {"kind": "service_account", "file": credentials}, ()
-    if headers := headers_of(params):
-        keys["headers"] = headers
+    keys = with_headers(keys, params)
     left = VERTEX_MAKERS if "*" in model.model else ""
     return [Connection("vertex", keys, upstream, shown, comments, region, left) for upstream, shown in ids]
 
