@@ -28,7 +28,7 @@ def from_litellm(text: str) -> ImportedConfig:
         raise ValueError("expected a config of LiteLLM, with a list under `model_list`")
     made, unconverted = ImportedConfig("LiteLLM"), Unconverted()
     sections = {name: config.child(name) for name in SECTIONS}
-    timeout, place = call_timeout(sections["litellm_settings"], sections["router_settings"])
+    timeout, place, key = call_timeout(sections["litellm_settings"], sections["router_settings"])
     named = config.children("credential_list")
     credentials = {each.text("credential_name"): mapping(each.take("credential_values")) for each in named}
     models = Models(made, unconverted, credentials, timeout)
@@ -39,18 +39,19 @@ def from_litellm(text: str) -> ImportedConfig:
         models.add(entry)
     name_channels(made, models.labels)
     if models.timeout_used:
-        place.take("timeout" if place is sections["router_settings"] else "request_timeout")
+        place.take(key)
     add_settings(made, sections, unconverted)
     models.finish()
-    for name in [name for name in credentials if name not in models.used_credentials]:
-        made.lose(f"credential_list: `{name}`", "no deployment names it")
+    for name in credentials:
+        if name not in models.used_credentials:
+            made.lose(f"credential_list: `{name}`", "no deployment names it")
     for each in named:
         unconverted.add("credential_list", each.rest())
-    for key in list(config.rest()):
-        if isinstance(variables := config.peek(key), dict) and key == "environment_variables":
-            unconverted.add(key, map(str, variables))
+    for section in config.rest():
+        if isinstance(variables := config.peek(section), dict) and section == "environment_variables":
+            unconverted.add(section, map(str, variables))
         else:
-            unconverted.add("", [key])
+            unconverted.add("", [section])
     unconverted.list_in(made)
     return checked(made)
 

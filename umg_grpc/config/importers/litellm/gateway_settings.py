@@ -11,11 +11,11 @@ SECTIONS = ("litellm_settings", "router_settings", "general_settings")
 FALLBACK_PRIORITY = 10
 
 
-def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping]:
-    """Return the seconds for a call that LiteLLM applies to deployments that state none, and their section."""
+def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping, str]:
+    """Return the seconds for a call that LiteLLM applies to deployments that state none, and their section and key."""
     if (seconds := router.peek_number("timeout")) is not None:
-        return seconds, router
-    return settings.peek_number("request_timeout"), settings
+        return seconds, router, "timeout"
+    return settings.peek_number("request_timeout"), settings, "request_timeout"
 
 
 def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
@@ -34,24 +34,23 @@ def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], un
 
 
 def _add_retries(made: ImportedConfig, router: SourceMapping, settings: SourceMapping) -> None:
-    for place in (router, settings):
-        if (retries := place.number("num_retries")) is not None:
-            made.sections["retries"] = {"repeats": int(retries)}
-            return
+    if (retries := _first_number("num_retries", router, settings)) is not None:
+        made.sections["retries"] = {"repeats": int(retries)}
 
 
 def _add_breaker(made: ImportedConfig, router: SourceMapping, settings: SourceMapping) -> None:
-    fails, rest = (
-        next((each for place in (router, settings) if (each := place.number(key)) is not None), None)
-        for key in ("allowed_fails", "cooldown_time")
-    )
     breaker: dict[str, object] = {}
-    if fails is not None:
+    if (fails := _first_number("allowed_fails", router, settings)) is not None:
         breaker["failures"] = max(int(fails), 1)
-    if rest:
+    if rest := _first_number("cooldown_time", router, settings):
         breaker["rest"] = compact(rest)
     if breaker:
         made.sections["breaker"] = breaker
+
+
+def _first_number(key: str, *places: SourceMapping) -> float | None:
+    """Take a number from the first section that has one; None if none has."""
+    return next((found for place in places if (found := place.number(key)) is not None), None)
 
 
 def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
