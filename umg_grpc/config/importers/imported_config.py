@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -35,8 +35,7 @@ class ImportedChannel:
         """
         if any(model["id"] == public for model in self.models):
             return False
-        upstreams = {} if public == upstream else {"upstream": upstream}
-        self.models.append({"id": public, **upstreams, **({"family": family} if family else {})})
+        self.models.append(model_entry(public, upstream, family))
         return True
 
     def lines(self) -> list[str]:
@@ -66,11 +65,7 @@ class ImportedConfig:
     def new_channel(self, name: str, keys: dict[str, object]) -> ImportedChannel:
         """Add a channel with these keys, and return it. An invalid or already used name is changed."""
         valid = NAME_CHARACTERS.sub("-", name).strip("-._")[:MAX_NAME_CHARACTERS] or "channel"
-        names, number, free = {channel.name for channel in self.channels}, 1, valid
-        while free in names:
-            number += 1
-            free = f"{valid}-{number}"
-        channel = ImportedChannel(free, keys)
+        channel = ImportedChannel(free_name(valid, {channel.name for channel in self.channels}, "-"), keys)
         self.channels.append(channel)
         return channel
 
@@ -109,6 +104,21 @@ class ImportedConfig:
             else:
                 lines.append(f"{key}: {written(value)}")
         return "\n".join(lines) + "\n"
+
+
+def model_entry(public: str, upstream: str, family: str = "") -> dict[str, str]:
+    """Return a model in the list of a channel by its public and upstream id, with its family ("" for none stated)."""
+    upstreams = {} if public == upstream else {"upstream": upstream}
+    return {"id": public, **upstreams, **({"family": family} if family else {})}
+
+
+def free_name(name: str, taken: Container[str], separator: str) -> str:
+    """Return a name that is not taken: `name`, or `name` with the first free number from 2 behind the separator."""
+    free, count = name, 1
+    while free in taken:
+        count += 1
+        free = f"{name}{separator}{count}"
+    return free
 
 
 def _as_item(note: str) -> str:

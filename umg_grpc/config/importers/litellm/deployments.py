@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, compact
+from umg_grpc.config.importers.imported_config import ImportedConfig, compact, model_entry
 from umg_grpc.config.importers.litellm.channel_connections import Connection, connection
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
@@ -165,7 +165,7 @@ class Models:
         """Add a model to the channel of its connection, which is made if there is none."""
         keys = {**found.keys, **details}
         same = [channel for channel in self.made.channels if channel.keys == keys]
-        model = {"id": public, "upstream": found.model} if found.model != public else {"id": public}
+        model = model_entry(public, found.model)
         if any(model in channel.models for channel in same):
             self.made.lose(f"model `{public}`, repeated", "one channel serves equal deployments")
             return

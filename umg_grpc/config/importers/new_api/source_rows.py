@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number, sequence
+from umg_grpc.config.importers.imported_config import ImportedConfig, free_name, mapping, number, sequence
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel_types
 from umg_grpc.config.importers.source_config import SourceMapping, check_values
 from umg_grpc.config.importers.unconverted_settings import reason_of
@@ -131,10 +131,7 @@ def _named(rows: Iterable[Mapping[str, object]], unconverted: Unconverted) -> It
         kind = number(columns.get("type"))
         known = channel_types().get(int(kind)) if kind is not None and kind == int(kind) else None
         written = " ".join(str(columns.get("name") or "").split()) or (known.name if known else "channel")
-        name, count = written, 1
-        while name in taken:
-            count += 1
-            name = f"{written} {count}"
+        name = free_name(written, taken, " ")
         taken.add(name)
         row = SourceRow(SourceMapping(columns), name, known, unconverted)
         for column in ("type", "name", "status"):
