@@ -38,10 +38,9 @@ def source_model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[st
     rows = []
     for (provider, mode), (bare, prefixed) in sorted(found.items()):
         others = {"prefixed": sorted(prefixed), "aliases": aliases.get(provider, {}) if mode == "chat" else {}}
-        row = {"provider": provider, "mode": mode, "models": sorted(bare)}
-        row |= {name: value for name, value in others.items() if value}
-        if len(row) > 3 or bare:
-            rows.append(row)
+        stated = {name: value for name, value in others.items() if value}
+        if bare or stated:
+            rows.append({"provider": provider, "mode": mode, "models": sorted(bare), **stated})
     return rows
 
 
