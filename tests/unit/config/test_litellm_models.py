@@ -104,8 +104,8 @@ def test_a_model_keeps_no_prefix_and_goes_to_the_address_of_its_provider(case: S
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Deployment without a counterpart, with the reason in the list."""
+class Unconverted:
+    """Deployment, or parameters of one, without a counterpart, with the reason in the list or its beginning."""
 
     id: str
     params: dict[str, Any]
@@ -113,26 +113,26 @@ class Refused:
 
 
 REFUSED = [
-    Refused("embeddings at a provider without", {"model": "groq/x", "info": {"mode": "embedding"}}, "`groq` serves no embeddings here"),
-    Refused("speech", {"model": "openai/gpt-4o-mini-tts"}, "speech is not served"),
-    Refused("transcription by mode", {"model": "groq/whisper", "info": {"mode": "audio_transcription"}}, "transcription is not served"),
-    Refused("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
-    Refused("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
-    Refused("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"),
-    Refused("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
-    Refused("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
-    Refused("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
-    Refused("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts by chat, embeddings, rankings, images, videos"),
-    Refused("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
-    Refused("no model", {"model": "groq/"}, "`groq/` names no model"),
-    Refused("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),
-    Refused("a pattern of videos at another address", {"model": "kling/*", "api_base": SERVER}, "`kling` serves no texts or embeddings at another address than its own here"),
-    Refused("a router", {"model": "auto_router/complexity_router"}, "LiteLLM chooses another model for each call; callers name the model here, or `aliases` does"),
+    Unconverted("embeddings at a provider without", {"model": "groq/x", "info": {"mode": "embedding"}}, "`groq` serves no embeddings here"),
+    Unconverted("speech", {"model": "openai/gpt-4o-mini-tts"}, "speech is not served"),
+    Unconverted("transcription by mode", {"model": "groq/whisper", "info": {"mode": "audio_transcription"}}, "transcription is not served"),
+    Unconverted("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
+    Unconverted("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
+    Unconverted("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"),
+    Unconverted("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
+    Unconverted("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
+    Unconverted("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
+    Unconverted("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts by chat, embeddings, rankings, images, videos"),
+    Unconverted("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
+    Unconverted("no model", {"model": "groq/"}, "`groq/` names no model"),
+    Unconverted("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),
+    Unconverted("a pattern of videos at another address", {"model": "kling/*", "api_base": SERVER}, "`kling` serves no texts or embeddings at another address than its own here"),
+    Unconverted("a router", {"model": "auto_router/complexity_router"}, "LiteLLM chooses another model for each call; callers name the model here, or `aliases` does"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_model_that_its_provider_cannot_serve_is_listed_with_the_reason(case: Refused) -> None:
+def test_a_model_that_its_provider_cannot_serve_is_listed_with_the_reason(case: Unconverted) -> None:
     made, config = imported(case.params, {"model": "openai/gpt-5"})
     assert f"model `m` ({case.params['model']}): {case.reason}" in made.lost
     assert [model.upstream for each in config.channels for model in each.models] == ["gpt-5"]
@@ -226,30 +226,21 @@ def test_named_credentials_are_those_of_the_deployments_that_name_them() -> None
     assert made.lost == ["credential_list: `b`: no deployment names it"]
 
 
-@dataclass(frozen=True)
-class Explained:
-    """Setting without a counterpart, with a part of its reason."""
-
-    id: str
-    params: dict[str, Any]
-    reason: str
-
-
 EXPLAINED = [
-    Explained("tags", {"tags": ["a"]}, "LiteLLM selects deployments by the tags of a call"),
-    Explained("region_name", {"region_name": "eu"}, "LiteLLM selects deployments by the region that a key allows"),
-    Explained("mock_timeout", {"mock_timeout": True}, "a simulation of LiteLLM"),
-    Explained("max_retries", {"max_retries": 3}, "set `retries`"),
-    Explained("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are not assumed here"),
-    Explained("max_budget", {"max_budget": 1}, "budgets are those of keys"),
-    Explained("temperature", {"temperature": 0}, "callers send it in their requests"),
-    Explained("extra_body", {"extra_body": {"a": 1}}, "callers send these fields in their requests"),
-    Explained("weight", {"weight": "heavy"}, "expected a number"),
+    Unconverted("tags", {"tags": ["a"]}, "LiteLLM selects deployments by the tags of a call"),
+    Unconverted("region_name", {"region_name": "eu"}, "LiteLLM selects deployments by the region that a key allows"),
+    Unconverted("mock_timeout", {"mock_timeout": True}, "a simulation of LiteLLM"),
+    Unconverted("max_retries", {"max_retries": 3}, "set `retries`"),
+    Unconverted("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are not assumed here"),
+    Unconverted("max_budget", {"max_budget": 1}, "budgets are those of keys"),
+    Unconverted("temperature", {"temperature": 0}, "callers send it in their requests"),
+    Unconverted("extra_body", {"extra_body": {"a": 1}}, "callers send these fields in their requests"),
+    Unconverted("weight", {"weight": "heavy"}, "expected a number"),
 ]
 
 
 @pytest.mark.parametrize("case", EXPLAINED, ids=lambda case: case.id)
-def test_a_setting_without_a_counterpart_has_its_own_reason(case: Explained) -> None:
+def test_a_setting_without_a_counterpart_has_its_own_reason(case: Unconverted) -> None:
     made, _ = imported({"model": "openai/gpt-5", **case.params})
     (note,) = made.lost
     assert note.startswith(f"litellm_params.{case.id} of `m`: {case.reason}")
