@@ -16,15 +16,24 @@ from umg_grpc.knowledge.data_files import read_rows
 Medium: TypeAlias = Literal["image", "video", "audio"]
 
 
+Value: TypeAlias = bool | int | str
+
+FRAMES = ("first_frame", "last_frame")
+"""Input images that conditions name like parameters: true for a request with the image, else false."""
+
+
 class Condition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rule about two parameters: with some values of the one, the other has to have one of its values."""
 
     parameter: str
-    values: tuple[str | int, ...]
+    """A parameter, or one of `FRAMES`."""
+    values: tuple[Value, ...]
     """Values of the parameter at which the rule applies, of texts in any case."""
     needs: str
-    """The other parameter. Left out it has a value that the vendor accepts."""
-    among: tuple[str | int, ...]
+    """The other one, likewise."""
+    among: tuple[Value, ...]
+    default: Value | None = None
+    """Value that the other one has at the vendor if it is left out; None for a value that the vendor accepts."""
 
 
 class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -65,7 +74,7 @@ ROWS = tuple(read_rows("media_models", MediaModel))
 """Rows of the data file, in its order."""
 
 
-def is_among(value: object, accepted: Collection[str | int]) -> bool:
+def is_among(value: object, accepted: Collection[Value]) -> bool:
     """Return whether a value is one of the accepted values of a row; texts match in any case."""
     if isinstance(value, str):
         return value.lower() in {str(choice).lower() for choice in accepted}

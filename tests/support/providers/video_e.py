@@ -37,6 +37,11 @@ OLD_MEMBERS = {
 """Operation of the old API -> members of its body: vercel/ai packages/klingai, and ComfyUI's models of `omni-video`."""
 OLD_IDS = re.compile(r"kling-(?:v\d(?:-\d)?(?:-(?:master|turbo|omni))?|video-o1)|vidE-[\w-]+")
 """Names of models of the old API: with hyphens, without the operation."""
+TAIL_IN_PRO = re.compile(r"kling-v(?:1-[56]|2-[16])")
+"""Models of the old API with a last frame in the mode `pro` only: ComfyUI's capability map, docs.apimart.ai."""
+SOUND_IN_PRO = "kling-v2-6"
+SOUND_IN_1080P = "kling-2.6"
+"""Models with sound in the mode `pro` or in 1080p only, and not beside a last frame: vercel/ai packages/klingai."""
 SECONDS = {"kling-2.5-turbo": (5, 10), "kling-2.6": (5, 10), "kling-o1": tuple(range(3, 11))}
 SOUNDS = {"kling-2.5-turbo": (), "kling-o1": ("original", "off"), "kling-3.0-turbo": ()}
 CONTENTS = {
@@ -106,6 +111,10 @@ class FamilyEProvider(VideoProvider):
         require(isinstance(body.get("duration", ""), str), "duration must be a string")
         require(body.get("sound", "on") in ("on", "off"), "sound")
         require(body.get("mode", "std") in ("std", "pro", "4k"), "mode")
+        model, is_pro = body["model_name"], body.get("mode") == "pro"
+        has_tail, has_sound = "image_tail" in body, body.get("sound") == "on"
+        require(is_pro or not has_tail or not TAIL_IN_PRO.fullmatch(model), "image_tail needs the mode pro")
+        require(model != SOUND_IN_PRO or not has_sound or (is_pro and not has_tail), "sound needs the mode pro")
         images = [body[name] for name in ("image", "image_tail", "static_mask", "image_url") if name in body]
         images += [item["image" if kind.startswith("multi") else "image_url"] for item in body.get("image_list", [])]
         if kind in ("image2video", "multi-image2video"):
@@ -140,6 +149,12 @@ class FamilyEProvider(VideoProvider):
         require(settings.get("duration", 5) in SECONDS.get(model, range(3, 16)), "duration")
         sounds = SOUNDS.get(model, ("native", "off", "original")) if timed else ("original", "off")
         require("audio" not in settings or settings["audio"] in sounds, "audio")
+        if model == SOUND_IN_1080P and timed:
+            with_tail = any(item["type"] == "last_frame" for item in body.get("contents", []))
+            with_sound = settings.get("audio") == "native"
+            require(not (with_tail and with_sound), "audio beside a last frame")
+            is_large = settings.get("resolution") == "1080p"
+            require(is_large or not (with_tail or with_sound), "resolution must be 1080p")
         require(isinstance(settings.get("multi_shot", True), bool), "multi_shot")
         require(timed or settings["character_orientation"] in ("image", "video"), "character_orientation")
         for item in body.get("contents", []):

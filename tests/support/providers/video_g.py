@@ -46,6 +46,10 @@ class TwoVersionProvider(VideoProvider):
             resolutions, lengths = V1_LIMITS.get(body["model"], (("768P",), (6, 10)))
             require(body.get("resolution", resolutions[0]) in resolutions, "resolution (2013)")
             require(body.get("duration", 6) in lengths, "duration (2013)")
+            resolution = body.get("resolution", "768P")
+            require(resolution != "1080P" or body.get("duration", 6) == 6, "1080P takes 6 s (2013)")
+            require(resolution != "512P" or "first_frame_image" in body, "512P needs a first frame (2013)")
+            require(resolution != "512P" or "last_frame_image" not in body, "512P has no last frame (2013)")
             for subject in body.get("subject_reference", []):
                 require(body["model"] == "S2V-01" and subject["type"] == "character", "subject_reference (2013)")
                 require(len(subject["image"]) == 1, "subject_reference (2013)")

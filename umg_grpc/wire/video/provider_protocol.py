@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.media_models import Value
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
@@ -20,6 +22,14 @@ class ProviderRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     """Parts of the submission that the provider does not support, by their canonical paths."""
+
+
+class Implied(NamedTuple):
+    """Value that a parameter has at the provider although the caller did not state it."""
+
+    value: Value
+    by: str
+    """The stated parameter that means it."""
 
 
 StatusOrMore = ProviderStatus | UmgError | ProviderRequest
@@ -56,6 +66,12 @@ class VideoProtocol:
     """(HTTP status, headers by lower-case name, body) of any other call that failed."""
     takes_media_urls: bool = True
     """Whether the provider fetches `http` and `https` addresses itself."""
+    implied: Callable[[Submission], Mapping[str, Implied]] | None = None
+    """Submission -> the values that other parameters have by the stated ones, as the resolution by the size; None if
+    there are none.
+    """
+    rules_model: Callable[[Submission], str] | None = None
+    """Submission -> id by which the rules of the vendor are found; None for the id of the model alone."""
     takes_drafts: bool = False
     """Whether a video can be made of the draft of a finished task."""
     max_batch: int = 1

@@ -2,15 +2,16 @@
 are left out and reported, and a value that it does not accept is refused before anything is sent.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import MediaModel, Medium, is_among, media_model
+from umg_grpc.knowledge.media_models import FRAMES, Condition, MediaModel, Medium, Value, is_among, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
+from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral
 
 MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
@@ -28,17 +29,22 @@ VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
 """Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
 """Parameters whose false value means the same as their absence, for a model without them."""
+NOUNS = {"duration_seconds": "length", "generate_audio": "sound"}
+"""Parameter or frame -> noun in errors, unless it is its name."""
 
 
 def encode_submission(protocol: VideoProtocol, submission: Submission) -> ProviderRequest:
     """Encode a submission in the protocol of its provider, with the report of the parameters that are not sent. Raise
     UmgError for one that the provider does not accept.
     """
-    row = media_model(protocol.name, submission.model) or media_model(protocol.name, submission.request.model)
+    model = submission.model if protocol.rules_model is None else protocol.rules_model(submission)
+    row = media_model(protocol.name, model) or media_model(protocol.name, submission.request.model)
     left_out = list[str]()
     if row is not None and submission.source is None:
-        check_values(submission.request, row)
-        submission, left_out = _without_unknown(submission, row, _unfit(submission, row))
+        # a neutral model's size may be a default
+        implied = {} if protocol.implied is None or is_neutral(submission) else protocol.implied(submission)
+        check_values(submission.request, row, implied)
+        submission, left_out = _without_unknown(submission, row, _unfit(submission, row, implied))
     if submission.request.parameters.HasField("draft_task_id") and not protocol.takes_drafts:
         raise untranslatable("parameters.draft_task_id", "this model's provider has no drafts; leave it out")
     submission, foreign = _without_foreign(submission, protocol.name)
@@ -48,13 +54,18 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
     return request
 
 
-def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first value of a request that the rules `row` of its vendor refuse."""
+def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: Mapping[str, Implied]) -> None:
+    """Raise UmgError(INVALID_FIELD) for the first value of a request that the rules `row` of its vendor refuse.
+    `implied`: result of `VideoProtocol.implied`.
+    """
     parameters, present = request.parameters, given(request.parameters) - set(row.without)
     for name, allowed in row.values.items():
+        choices = ", ".join(str(choice) for choice in allowed)
         if name in present and not is_among(value := getattr(parameters, name), allowed):
-            choices = ", ".join(str(choice) for choice in allowed)
             raise _invalid(name, f"{str(value)[:80]!r} is not one of its values on model {request.model}: {choices}")
+        if name not in present and name in implied and not is_among(implied[name].value, allowed):
+            means = f"it means {_noun(name)} {implied[name].value}, and model {request.model} has {choices}; change it"
+            raise _invalid(implied[name].by, means)
     for name, (least, most) in row.ranges.items():
         if name in present and not least <= getattr(parameters, name) <= most:
             raise _invalid(name, f"it must be between {least} and {most} on model {request.model}")
@@ -64,26 +75,50 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel) -> None:
             raise _invalid("media", f"model {request.model} accepts at most {most} {medium} inputs; send fewer")
 
 
-def _unfit(submission: Submission, row: MediaModel) -> set[str]:
+def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implied]) -> set[str]:
     """Return the parameters that a neutral model is sent without, since they do not fit others: each may be a default.
-    Raise UmgError(INVALID_FIELD) if the caller stated two that do not fit each other.
+    Raise UmgError(INVALID_FIELD) if the caller stated two that do not fit each other, or one that does not fit a frame.
+    `implied`: result of `VideoProtocol.implied`.
     """
-    parameters, present = submission.request.parameters, given(submission.request.parameters)
-    found = set()
+    found = set[str]()
+    if not row.conditions:
+        return found  # most models have none
+    neutral = is_neutral(submission)
+    values = _values(submission, implied)
     for rule in row.conditions:
-        if not {rule.parameter, rule.needs} <= present or not is_among(
-            getattr(parameters, rule.parameter), rule.values
-        ):
+        value = values.get(rule.parameter)
+        if value is None or not is_among(value, rule.values):
             continue
-        value = getattr(parameters, rule.needs)
-        if is_among(value, rule.among):
+        other = values.get(rule.needs, None if neutral else rule.default)
+        if other is None or is_among(other, rule.among):
             continue
-        if not is_neutral(submission):
-            choices = " or ".join(map(str, rule.among))
-            stated = f"`{rule.parameter}` {getattr(parameters, rule.parameter)}"
-            raise _invalid(rule.needs, f"it must be {choices} with {stated} on model {submission.request.model}")
+        if not neutral or rule.parameter in FRAMES:
+            raise _conflict(rule, value, submission.request.model)
         found.add(rule.parameter)
     return found
+
+
+def _values(submission: Submission, implied: Mapping[str, Implied]) -> Mapping[str, Value]:
+    """Return the values by which conditions are checked: of parameters, and whether there are frames."""
+    inputs = inputs_of(submission, pairs=True)
+    found: dict[str, Value] = {name: value.value for name, value in implied.items()}
+    found |= {descriptor.name: value for descriptor, value in submission.request.parameters.ListFields()}
+    return {**found, "first_frame": inputs.first is not None, "last_frame": inputs.last is not None}
+
+
+def _conflict(rule: Condition, value: Value, model: str) -> UmgError:
+    """Return the error for a condition that does not hold. `value`: value of its parameter."""
+    noun, choices = _noun(rule.parameter), " or ".join(str(choice).lower() for choice in rule.among)
+    stated = f"{'a ' if rule.parameter in FRAMES else ''}{noun}" if value is True else f"{noun} {value}"
+    if rule.needs in FRAMES:
+        problem = f"model {model} has {stated} only with a {_noun(rule.needs)}; add one or change the {noun}"
+        return _invalid("media", problem)
+    problem = f"it must be {choices} with {stated} on model {model}; change it or leave out the {noun}"
+    return _invalid(rule.needs, problem)
+
+
+def _noun(name: str) -> str:
+    return NOUNS.get(name, name.replace("_", " "))
 
 
 def _invalid(name: str, problem: str) -> UmgError:

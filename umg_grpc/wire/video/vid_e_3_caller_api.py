@@ -36,6 +36,7 @@ STATES = states("submitted", "processing", "succeeded", "failed")
 wire_path = wire_paths(
     [
         (r"^parameters\.duration_seconds", "duration"),
+        (r"^parameters\.generate_audio", "settings.audio"),
         (r"^parameters\.media.*", "images"),
         (r"^(callback_url|external_task_id)", r"options.\1"),
         (r"^parameters\.", ""),

@@ -59,7 +59,7 @@ REFUSED = [
         protocol=VID_B,
         parameters={"resolution": "1080p", "duration_seconds": 4},
         field="parameters.duration_seconds",
-        message="it must be 8 with `resolution` 1080p on model my-video",
+        message="it must be 8 with resolution 1080p on model my-video; change it or leave out the resolution",
     ),
 ]
 

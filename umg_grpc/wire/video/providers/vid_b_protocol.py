@@ -15,7 +15,7 @@ from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.relayed_tasks import read_relayed
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
@@ -98,7 +98,7 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
         options["generateAudio"] = parameters.generate_audio
     if (found := pixels(parameters.size)) is not None:
         options.setdefault("aspectRatio", "9:16" if found[1] > found[0] else "16:9")
-        options.setdefault("resolution", "4k" if max(found) >= 3840 else "1080p" if max(found) >= 1920 else "720p")
+        options.setdefault("resolution", _resolution(found))
     extra = extra_fields(submission, report)
     instance = _instance(submission)
     add_missing(instance, {name: extra.pop(name) for name in OF_THE_INSTANCE if name in extra})
@@ -107,6 +107,17 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
         body[LABELS] = extra.pop(LABELS)
     add_missing(options, extra)
     return json_request(f"/models/{quote(submission.model, safe='')}:predictLongRunning", body, report)
+
+
+def _resolution(size: tuple[int, int]) -> str:
+    """Return the resolution of a size in pixels."""
+    return "4k" if max(size) >= 3840 else "1080p" if max(size) >= 1920 else "720p"
+
+
+def implied(submission: Submission) -> Mapping[str, Implied]:
+    """Return the resolution that a size means."""
+    found = pixels(submission.request.parameters.size)
+    return {} if found is None else {"resolution": Implied(_resolution(found), "size")}
 
 
 def _instance(submission: Submission) -> JsonObject:
@@ -300,6 +311,7 @@ VID_B = VideoProtocol(
     decode_status=decode_status,
     decode_error=decode_error,
     takes_media_urls=False,
+    implied=implied,
     key_header=NATIVE_KEY_HEADER,
     max_response_bytes=MAX_RESPONSE_BYTES,
     result_seconds=RESULT_SECONDS,

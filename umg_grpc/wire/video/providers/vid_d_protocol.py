@@ -13,7 +13,7 @@ from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
@@ -123,11 +123,20 @@ def _add_size(body: JsonObject, size: str, report: Report) -> None:
     if found is None or ratio is None:
         report.drop("parameters.size")
         return
-    frame = found[0] * found[1]
-    resolution = next((name for most, name in RESOLUTIONS if frame <= most), LARGEST)
-    sent = f"{body.setdefault('resolution', resolution)} {body.setdefault('ratio', ratio)}"
+    sent = f"{body.setdefault('resolution', _resolution(found))} {body.setdefault('ratio', ratio)}"
     if sent != f"{min(found)}p {ratio}" or found[0] * RATIOS[ratio][1] != found[1] * RATIOS[ratio][0]:
         report.drop("parameters.size", sent)
+
+
+def _resolution(size: tuple[int, int]) -> str:
+    """Return the resolution with about as many pixels as a size."""
+    return next((name for most, name in RESOLUTIONS if size[0] * size[1] <= most), LARGEST)
+
+
+def implied(submission: Submission) -> Mapping[str, Implied]:
+    """Return the resolution that a size means."""
+    found = pixels(submission.request.parameters.size)
+    return {} if found is None else {"resolution": Implied(_resolution(found), "size")}
 
 
 def any_text(raw: Raw | None) -> str:
@@ -259,6 +268,7 @@ VID_D = VideoProtocol(
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,
+    implied=implied,
     takes_drafts=True,
     max_batch=MAX_BATCH,
     encode_cancel=encode_cancel,

@@ -3,12 +3,17 @@ submission select one.
 """
 
 import re
+from collections.abc import Mapping
+
+from msgspec import Raw
 
 from umg_grpc.knowledge.media_models import MediaModel, media_model
 from umg_grpc.v1 import pb
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.video.provider_protocol import Implied
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.request_encoding import is_sent
+from umg_grpc.wire.video.providers.request_encoding import extra_fields, is_sent, members_of
 
 NAME = "vidE"
 OLD_API = "/v1/videos/"
@@ -22,6 +27,11 @@ ORIENTATION = "character_orientation"
 """Member of motion control alone, and of each submission to it."""
 SUFFIXES = re.compile(r"-(?:t2v|i2v|motion-control)$")
 """Operations in ids of SDKs (`kling-v2.6-motion-control`), which are part of the path only."""
+RESOLUTIONS = {"std": "720p", "pro": "1080p", "4k": "4k"}
+"""Mode of the old API -> resolution of the new one (docs.apimart.ai, kling-v2-6, read 2026-11-29)."""
+NATIVE = Raw(b'"native"')
+"""Value of the setting `audio` of the new API for a video with sound."""
+MODES = {resolution: mode for mode, resolution in RESOLUTIONS.items()}
 
 
 def row_of(submission: Submission) -> MediaModel | None:
@@ -58,6 +68,35 @@ def is_omni(submission: Submission) -> bool:
 def is_motion(submission: Submission) -> bool:
     """Return whether a submission is for motion control: by the model id, or by the member that only it has."""
     return submission.model.lower().endswith(MOTION) or ORIENTATION in submission.request.parameters.extra_json
+
+
+def mode_of(submission: Submission) -> str:
+    """Return the mode of a submission in the old API: the stated one, or that of its resolution; "" for neither."""
+    parameters = submission.request.parameters
+    return parameters.mode or MODES.get(parameters.resolution.lower(), "")
+
+
+def resolution_of(submission: Submission) -> str:
+    """Return the resolution of a submission in the new API, likewise."""
+    parameters = submission.request.parameters
+    return parameters.resolution or RESOLUTIONS.get(parameters.mode, "")
+
+
+def implied(submission: Submission) -> Mapping[str, Implied]:
+    """Return the resolution that a mode means in the new API, and the sound by the caller's `settings`; the mode by a
+    resolution in the old API.
+    """
+    if not is_new(submission.model):
+        return {"mode": Implied(value, "resolution")} if (value := mode_of(submission)) else {}
+    found = {"resolution": Implied(value, "mode")} if (value := resolution_of(submission)) else {}
+    settings = members_of(extra_fields(submission, Report()).get("settings"))
+    return found | {"generate_audio": Implied(True, "extra_json")} if settings.get("audio") == NATIVE else found
+
+
+def rules_model(submission: Submission) -> str:
+    """Return the id with the operation for motion control, which has rules of its own."""
+    model = submission.model
+    return f"{model}-{MOTION}" if is_motion(submission) and not model.lower().endswith(MOTION) else model
 
 
 def has_media(submission: Submission) -> bool:

@@ -23,9 +23,11 @@ from umg_grpc.wire.video.providers.request_encoding import (
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
     DEFAULT_SECONDS,
+    MODES,
     MOTION,
     OLD_API,
     OMNI,
+    mode_of,
     model_name,
     old_path,
     sends_sound,
@@ -53,14 +55,15 @@ def encode_old(submission: Submission) -> ProviderRequest:
     path = old_path(submission)
     operation = path.removeprefix(OLD_API)
     fields = FIELDS.get(operation, OF_OTHERS)
-    report_unsupported(parameters, fields, report)
+    is_tier = not parameters.mode and parameters.resolution.lower() in MODES
+    report_unsupported(parameters, {*fields, "resolution"} if is_tier else fields, report)
     body: JsonObject = {
         "model_name": model_name(submission),
         "prompt": prompt_of(submission),
         "external_task_id": submission.task_id,
     }
-    if parameters.mode:
-        body["mode"] = parameters.mode
+    if mode := mode_of(submission):
+        body["mode"] = mode
     body |= _media(submission, operation)
     if operation != MOTION:
         _encode_options(submission, fields, body)

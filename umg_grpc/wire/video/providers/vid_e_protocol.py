@@ -12,7 +12,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
-from umg_grpc.wire.video.providers.vid_e_apis import NAME, OLD_API, is_new, old_path
+from umg_grpc.wire.video.providers.vid_e_apis import NAME, OLD_API, implied, is_new, old_path, rules_model
 from umg_grpc.wire.video.providers.vid_e_old_requests import encode_old
 from umg_grpc.wire.video.providers.vid_e_requests import encode_new
 from umg_grpc.wire.video.providers.vid_e_responses import (
@@ -95,6 +95,8 @@ VID_E = VideoProtocol(
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_other_error,
+    implied=implied,
+    rules_model=rules_model,
     max_batch=MAX_BATCH,
     batch_of=batch_of,
     encode_find=encode_find,

@@ -29,10 +29,12 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     MOTION,
     OMNI,
     ORIENTATION,
+    RESOLUTIONS,
     has_media,
     is_motion,
     is_omni,
     model_name,
+    resolution_of,
     row_of,
     sends_sound,
 )
@@ -57,12 +59,14 @@ def encode_new(submission: Submission) -> ProviderRequest:
     """
     report = Report()
     operation = _operation(submission)
-    report_unsupported(submission.request.parameters, MOTION_FIELDS if operation == MOTION else FIELDS, report)
+    parameters, fields = submission.request.parameters, MOTION_FIELDS if operation == MOTION else FIELDS
+    is_tier = not parameters.resolution and parameters.mode in RESOLUTIONS
+    report_unsupported(parameters, fields | {"mode"} if is_tier else fields, report)
     inputs = inputs_of(submission, pairs=True)
     extra = extra_fields(submission, report)
     body: JsonObject = {}
     if operation == TEXT:
-        refuse_media(list(enumerate(submission.request.parameters.media)), "no media for a video of a text")
+        refuse_media(list(enumerate(parameters.media)), "no media for a video of a text")
         body["prompt"] = prompt_of(submission)
     else:
         contents = _contents(submission, inputs, operation)
@@ -119,8 +123,8 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
     """
     parameters, row = submission.request.parameters, row_of(submission)
     settings: JsonObject = {}
-    if is_sent(submission, "resolution"):
-        settings["resolution"] = parameters.resolution or DEFAULT_RESOLUTION
+    if (resolution := resolution_of(submission)) or is_neutral(submission):
+        settings["resolution"] = resolution or DEFAULT_RESOLUTION
     if is_sent(submission, "duration_seconds"):
         settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
     if sends_sound(submission):
@@ -140,8 +144,8 @@ def _motion_settings(submission: Submission) -> JsonObject:
     """Return the member `settings` of motion control, whose sound is that of the video or none."""
     parameters = submission.request.parameters
     settings: JsonObject = {}
-    if parameters.resolution:
-        settings["resolution"] = parameters.resolution
+    if resolution := resolution_of(submission):
+        settings["resolution"] = resolution
     if parameters.HasField("generate_audio"):
         settings["audio"] = "original" if parameters.generate_audio else "off"
     return settings

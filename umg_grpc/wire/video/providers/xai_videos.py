@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import read_error
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses
+from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import refused, refused_submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
@@ -76,8 +76,7 @@ def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> 
         options["duration"] = parameters.duration_seconds
     if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
         options["aspect_ratio"] = ratio
-    found = pixels(parameters.size)
-    if resolution := parameters.resolution.lower() or (f"{min(found)}p" if found is not None else ""):
+    if resolution := parameters.resolution.lower() or _resolution(parameters.size):
         if inputs.references and resolution == HIGHEST:
             report.drop("parameters.resolution")
             resolution = WITH_REFERENCES
@@ -97,6 +96,18 @@ def _url(numbered: Numbered) -> JsonObject:
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
     return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+
+
+def _resolution(size: str) -> str:
+    """Return the resolution of a size in pixels; "" for a text that is no size."""
+    found = pixels(size)
+    return "" if found is None else f"{min(found)}p"
+
+
+def implied(submission: Submission) -> Mapping[str, Implied]:
+    """Return the resolution that a size means."""
+    resolution = _resolution(submission.request.parameters.size)
+    return {"resolution": Implied(resolution, "size")} if resolution else {}
 
 
 # --- responses
@@ -180,6 +191,7 @@ VID_A_XAI = replace(
     encode_query=encode_query,
     decode_status=decode_status,
     takes_media_urls=True,
+    implied=implied,
     encode_cancel=None,
     provider_name="x_ai",
 )

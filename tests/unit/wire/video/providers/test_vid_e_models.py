@@ -55,7 +55,7 @@ PLACED = [
         parameters={"mode": "pro", "extra_json": MOTION},
     ),
     Placed(model="kling-2.5-turbo", path="/text-to-video/kling-2.5-turbo"),
-    Placed(model="kling-2.6", path="/image-to-video/kling-2.6", media=(PICTURE, image())),
+    Placed(model="kling-2.6", path="/image-to-video/kling-2.6", media=(PICTURE,)),
     Placed(model="kling-3.0-turbo", path="/image-to-video/kling-3.0-turbo", media=(image(),)),
     Placed(model="kling-3.0", path="/text-to-video/kling-3.0"),
     Placed(

@@ -66,6 +66,7 @@ ACCEPTED = [
     Accepted(
         model="MiniMax-Hailuo-02",
         path=V1,
+        media=(PICTURE,),
         parameters={"resolution": "512P", "duration_seconds": 10, "prompt_extend": False, "aspect_ratio": "1:1"},
         sent={"resolution": "512P", "duration": 10, "prompt_optimizer": False},
         dropped={"parameters.aspect_ratio": None},
