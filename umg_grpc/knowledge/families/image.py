@@ -46,23 +46,23 @@ _PIXELS = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
 SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
 
 
-def nearest_ratio(size: str) -> str:
-    """Return the aspect ratio, one of ten, that `size` names or that is nearest to its pixels (`1024x1024`).
+def nearest_ratio(size: str, ratios: Collection[str] = RATIO_PIXELS) -> str:
+    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`).
 
     Distances are between logarithms, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD)
     for any other text.
     """
-    if size in RATIO_PIXELS:
+    if size in ratios:
         return size
     if (found := _PIXELS.fullmatch(size)) is None:
-        problem = f"expected {one_of(RATIO_PIXELS)}, or pixels such as `1024x1024`; correct it"
+        problem = f"expected {one_of(ratios)}, or pixels such as `1024x1024`; correct it"
         raise invalid_value("size", problem)
-    return nearest_ratio_of(int(found[1]), int(found[2]))
+    return nearest_ratio_of(int(found[1]), int(found[2]), ratios)
 
 
-def nearest_ratio_of(width: int, height: int) -> str:
-    """Return the nearest of the ten aspect ratios to a width and a height."""
-    return min(RATIO_PIXELS, key=lambda ratio: abs(math.log(width / height / _quotient(ratio))))
+def nearest_ratio_of(width: int, height: int, ratios: Collection[str] = RATIO_PIXELS) -> str:
+    """Return the nearest one of `ratios` to a width and a height."""
+    return min(ratios, key=lambda ratio: abs(math.log(width / height / _quotient(ratio))))
 
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
@@ -101,7 +101,7 @@ def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None")
 
 def _quotient(ratio: str) -> float:
     width, _, height = ratio.partition(":")
-    return int(width) / int(height)
+    return float(width) / float(height)
 
 
 # --- the table

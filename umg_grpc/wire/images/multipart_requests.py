@@ -115,6 +115,7 @@ _TEXTS = (
     *("model", "prompt", "response_format", "user", "safety_identifier", "size", "quality", "aspect_ratio"),
     *("image_size", "mime_type", "response_modalities", "person_generation", "personGeneration"),
     *("sequential_image_generation", "input_fidelity", "background", "moderation", "output_format"),
+    "negative_prompt",
 )
 _NUMBERS = (
     *("n", "temperature", "top_p", "max_output_tokens", "seed", "guidance_scale", "output_compression"),
@@ -123,7 +124,7 @@ _NUMBERS = (
 _READERS: Mapping[str, Callable[[str, str], object]] = {
     **dict.fromkeys(_TEXTS, _keep),
     **dict.fromkeys(_NUMBERS, _number),
-    **dict.fromkeys(("stream", "watermark"), _boolean),
+    **dict.fromkeys(("stream", "watermark", "prompt_extend"), _boolean),
     **dict.fromkeys(("contents", "sequential_image_generation_options", "optimize_prompt_options"), _json),
 }
 """Field of a form -> function (name, text) that converts its text to a JSON value."""

@@ -52,6 +52,7 @@ OUTPUT_TYPES = {
 SAME_NAMES = (
     *("prompt", "size", "quality", "aspect_ratio", "image_size", "response_modalities", "temperature", "top_p"),
     *("watermark", "guidance_scale", "input_fidelity", "background", "moderation", "user"),
+    *("negative_prompt", "prompt_extend"),
 )
 """Fields with the same name and value in a flat body (all fields at the top level) and in the canonical request."""
 WHOLE_NAMES = {

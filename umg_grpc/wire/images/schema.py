@@ -129,7 +129,9 @@ class ImageBody(Struct, kw_only=True):
     output_format: Literal["png", "jpeg", "webp", "gif", "svg"] | None = None
     output_compression: Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)] | None = None
     partial_images: Annotated[int, Meta(ge=0, le=3)] | Annotated[float, Meta(ge=0, le=3)] | None = None
-    # family D
+    # family D; flat bodies name the first two for models of its vendor
+    negative_prompt: str | None = None
+    prompt_extend: bool | None = None
     input: StructuredInput | None = None
     parameters: StructuredParameters | None = None
 

@@ -105,6 +105,10 @@ FLAT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "n": 2,
         },
     ),
+    "the options of models of family D's vendor": (
+        {"negative_prompt": "rain", "prompt_extend": False},
+        {"negative_prompt": "rain", "prompt_extend": False},
+    ),
 }
 
 
@@ -360,6 +364,7 @@ def test_a_form_has_images_and_options_as_texts(name: str) -> None:
     parts = form(
         *(("model", "imgC-1"), ("prompt", "a kite"), (name, "a.png", PNG), (name, "b.png", PNG), ("mask", "m", PNG)),
         *(("n", "2"), ("stream", "true"), ("partial_images", "1"), ("output_format", "jpeg"), ("style", "vivid")),
+        *(("negative_prompt", "rain"), ("prompt_extend", "false")),
     )
     (request, notes), stream = IMAGE_EDITS.decode_form(parts)
     assert stream
@@ -373,6 +378,8 @@ def test_a_form_has_images_and_options_as_texts(name: str) -> None:
         n=2,
         partial_images=1,
         output_mime_type="image/jpeg",
+        negative_prompt="rain",
+        prompt_extend=False,
     )
     assert notes.uncarried == ["style"]
 

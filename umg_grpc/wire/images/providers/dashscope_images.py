@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
@@ -44,6 +44,13 @@ TASKS = "/api/v1/tasks/"
 NAME = "dashscope_images"
 ASYNC = {"X-DashScope-Async": "enable"}
 SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
+IN_PARAMETERS = "parameters."
+
+
+class Further(Struct):
+    """Caller's body of which only the member `parameters` is decoded."""
+
+    parameters: dict[str, Raw] = {}
 
 
 def encode_request(
@@ -54,17 +61,19 @@ def encode_request(
     UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report, flat = _prepared(request, notes)
-    return UpstreamRequest(GENERATION, _with_messages(request, model, notes, flat), {}, report)
+    return UpstreamRequest(GENERATION, _with_messages(request, model, notes, flat, report), {}, report)
 
 
-def _with_messages(request: pb.GenerateImageRequest, model: str, notes: RequestNotes, flat: FlatRequest) -> bytes:
+def _with_messages(
+    request: pb.GenerateImageRequest, model: str, notes: RequestNotes, flat: FlatRequest, report: Report
+) -> bytes:
     content: list[object] = [{"image": as_url(placed)} for placed in flat.images]
     if flat.prompt or not content:
         content.append({"text": flat.prompt})
     body = {
         "model": model,
         "input": {"messages": [{"role": "user", "content": content}]},
-        "parameters": _parameters(request, notes, with_negative=True),
+        "parameters": _parameters(request, notes, report, with_negative=True),
     }
     return msgspec.json.encode(body)
 
@@ -75,13 +84,13 @@ def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNo
     """
     if (row := media_model(NAME, model)) is not None and row.api == "messages":
         report, flat = _prepared(request, notes)
-        return UpstreamRequest(TASK_GENERATION, _with_messages(request, model, notes, flat), ASYNC, report)
+        return UpstreamRequest(TASK_GENERATION, _with_messages(request, model, notes, flat, report), ASYNC, report)
     if has_images(request):
         return None
     report, flat = _prepared(request, notes)
     texts: JsonObject = {"prompt": flat.prompt}
     add_set(texts, request, {"negative_prompt": "negative_prompt"})
-    body = {"model": model, "input": texts, "parameters": _parameters(request, notes, with_negative=False)}
+    body = {"model": model, "input": texts, "parameters": _parameters(request, notes, report, with_negative=False)}
     return UpstreamRequest(SYNTHESIS, msgspec.json.encode(body), ASYNC, report)
 
 
@@ -98,16 +107,20 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
     return report, flat
 
 
-def _parameters(request: pb.GenerateImageRequest, notes: RequestNotes, *, with_negative: bool) -> JsonObject:
+def _parameters(
+    request: pb.GenerateImageRequest, notes: RequestNotes, report: Report, *, with_negative: bool
+) -> JsonObject:
     """Return the member `parameters` of a call. `with_negative`: whether it includes the negative prompt.
 
     For neutral ids, the number of images, the watermark and, where the model has it, the expansion of the prompt are
-    always sent, since defaults of the provider may change.
+    always sent, since defaults of the provider may change. Vendors' models get the further members of the caller's
+    `parameters` as they are.
     """
     row = family_row(request.model, notes.model_family)
-    parameters: JsonObject = {}
+    is_open = row is None or row.is_open
+    parameters: JsonObject = _further(request, notes, report) if is_open else {}
     add_set(parameters, request, {"n": "n", "watermark": "watermark", "prompt_extend": "prompt_extend"})
-    if row is not None and not row.is_open:
+    if row is not None and not is_open:
         parameters.setdefault("n", 1)
         parameters.setdefault("watermark", row.default_watermark)
         if "prompt_extend" in row.fields:
@@ -118,6 +131,19 @@ def _parameters(request: pb.GenerateImageRequest, notes: RequestNotes, *, with_n
     if with_negative:
         add_set(parameters, request, {"negative_prompt": "negative_prompt"})
     return parameters
+
+
+def _further(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
+    """Return the members of `parameters` in the caller's body that have no canonical field, without their records in
+    the report.
+    """
+    names = {path.removeprefix(IN_PARAMETERS) for path in notes.uncarried if path.startswith(IN_PARAMETERS)}
+    if not names:
+        return {}
+    given = msgspec.json.decode(request.source.body, type=Further).parameters
+    for name in names:
+        report.forget(IN_PARAMETERS + name)
+    return {name: raw for name, raw in given.items() if name in names}
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:

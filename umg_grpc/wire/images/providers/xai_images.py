@@ -1,6 +1,7 @@
 """Variant of the protocol `images` for xAI: edits as JSON with the addresses of images, ratios in place of sizes.
 
-Source: @ai-sdk/xai 3.0.138, xai-image-model.ts (read 2026-11-29).
+Sources: @ai-sdk/xai 3.0.138, xai-image-model.ts; the vendor's schema of requests as docs.comfy.org repeats it, for the
+ratios (read 2026-11-29).
 """
 
 from dataclasses import replace
@@ -8,7 +9,7 @@ from dataclasses import replace
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.families.image import PlacedImage, ratio_of
+from umg_grpc.knowledge.families.image import PlacedImage, nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
@@ -22,6 +23,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     flatten,
     refuse_edits,
     report_others,
+    stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, blocked
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -30,6 +32,13 @@ from umg_grpc.wire.text_format import UpstreamRequest
 OPTIONS = {"n": "n", "quality": "quality", "user": "user"}
 """Canonical field -> member of the body."""
 SUPPORTED = frozenset({*OPTIONS, "aspect_ratio", "image_size", "output_mime_type", "size"})
+OWN_MEMBERS = frozenset({"resolution", "sync_mode"})
+"""Members of the provider's body that callers state by the provider's names; no canonical field has them."""
+RATIOS = (
+    *("1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2"),
+    *("9:19.5", "19.5:9", "9:20", "20:9", "1:2", "2:1"),
+)
+"""Ratios that the provider accepts, besides `auto`."""
 
 
 def encode_request(
@@ -47,12 +56,15 @@ def encode_request(
     own = request.source.format in FORMATS
     report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own else {}
+    fields |= _own_members(request, notes, report)
     fields |= {"model": model, "prompt": flat.prompt, "response_format": "b64_json"}
     add_set(fields, request, OPTIONS)
     if request.HasField("size") and request.size != "auto":
         report.drop("size", "aspect_ratio")
-    if (request.HasField("aspect_ratio") or request.size not in ("", "auto")) and (ratio := ratio_of(request)):
-        fields["aspect_ratio"] = ratio
+    if request.HasField("aspect_ratio"):
+        fields["aspect_ratio"] = request.aspect_ratio
+    elif request.size not in ("", "auto"):
+        fields["aspect_ratio"] = nearest_ratio(request.size, RATIOS)
     if request.HasField("image_size"):
         fields["resolution"] = request.image_size.lower()
     if request.HasField("output_mime_type"):
@@ -63,6 +75,20 @@ def encode_request(
     elif images:
         fields["images"] = images
     return UpstreamRequest(EDITS if images else GENERATIONS, msgspec.json.encode(fields), {}, report)
+
+
+def _own_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
+    """Return the provider's members that the caller stated by their names, without their records in the report."""
+    if not (stated := stated_json(request, notes, OWN_MEMBERS)):
+        return {}
+    try:
+        members = msgspec.json.decode(stated, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        return {}  # of another form: they stay reported
+    found: JsonObject = {name: raw for name, raw in members.items() if name in OWN_MEMBERS}
+    for name in found:
+        report.forget(name)
+    return found
 
 
 def _image(placed: PlacedImage) -> JsonObject:

@@ -10,6 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
+from umg_grpc.wire.images.request import decode_request
 
 MODEL = "grok-imagine-image-2.0"
 MEMBERS = {
@@ -64,6 +65,24 @@ def test_a_generation_has_the_stated_members() -> None:
 def test_a_size_is_the_nearest_ratio_and_reported() -> None:
     assert sent("/images/generations", ("size",), size="1536x1024") == {"aspect_ratio": "3:2"}
     assert sent("/images/generations", size="auto") == {}
+
+
+@pytest.mark.parametrize(("size", "ratio"), [("1024x1280", "3:4"), ("2520x1080", "20:9"), ("900x1950", "9:19.5")])
+def test_a_size_is_sent_as_a_ratio_that_the_provider_has(size: str, ratio: str) -> None:
+    assert sent("/images/generations", ("size",), size=size) == {"aspect_ratio": ratio}
+
+
+def test_the_ratio_that_the_model_selects_is_sent() -> None:
+    assert sent("/images/generations", aspect_ratio="auto") == {"aspect_ratio": "auto"}
+
+
+def test_members_of_the_provider_in_a_body_are_sent() -> None:
+    body = b'{"model":"m","prompt":"a kite","resolution":"2k","sync_mode":true,"style":"vivid"}'
+    request, notes = decode_request("images", pb.IMAGE_OPERATION_GENERATE, body, {})
+    encoded = XAI_IMAGES.encode_request(request, MODEL, False, notes)
+    sent_body = msgspec.json.decode(encoded.body)
+    assert (sent_body["resolution"], sent_body["sync_mode"]) == ("2k", True)
+    assert list(encoded.report.dropped) == ["style"]
 
 
 def test_members_of_other_vendors_are_reported() -> None:
