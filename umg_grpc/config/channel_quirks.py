@@ -68,6 +68,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     versions: list[str] | None = None
     exact_media_types: bool | None = None
     inputs: list[str] | None = None
+    client_lines: list[str] | None = None
 
 
 def quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
@@ -82,6 +83,6 @@ def quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
         values["sampling"] = "all" if written.sampling else "never"
     for name in ("accepts", "rejects", "rejects_beside_reasoning", "inputs"):
         values[name] = None if values[name] is None else frozenset(values[name])
-    for name in ("service_tiers", "efforts", "versions"):
+    for name in ("service_tiers", "efforts", "versions", "client_lines"):
         values[name] = None if values[name] is None else tuple(values[name])
     return Quirks(**values)

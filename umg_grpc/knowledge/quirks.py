@@ -118,6 +118,10 @@ class Quirks:
     versions: tuple[str, ...] | None = None
     """Values of `anthropic-version` that are accepted (messages format), oldest first."""
 
+    client_lines: tuple[str, ...] | None = None
+    """Beginnings of lines that agents put in front of the system prompt (`client_lines`) and that the provider reads;
+    all others are left out.
+    """
     min_user_characters: int | None = None
     """Minimum of characters of the end user's id (`user`, `metadata.user_id`); a shorter id is hashed."""
     max_user_characters: int | None = None

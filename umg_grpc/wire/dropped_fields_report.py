@@ -40,7 +40,9 @@ class Report(msgspec.Struct, eq=False):
     limits: int = 0
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
     performed: set[str] = set()
-    """Names in `dropped` of fields whose effect the gateway itself has, so that strict mode accepts them."""
+    """Names in `dropped` of fields whose effect the gateway itself has, or that the provider has no use for, so that
+    strict mode accepts them.
+    """
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Record that the field `name` is not sent to the provider (`instead` is None), or is sent with the value
@@ -81,6 +83,13 @@ class Report(msgspec.Struct, eq=False):
     def perform(self, name: str) -> None:
         """Record that the field `name` is not sent to the provider because the gateway itself has its effect."""
         self.drop(name, "by the gateway")
+        self.performed.add(name)
+
+    def omit(self, name: str) -> None:
+        """Record that the member `name` is not sent to the provider because only another vendor reads it, so that
+        nothing of the request is lost.
+        """
+        self.drop(name)
         self.performed.add(name)
 
     @property

@@ -13,6 +13,7 @@ from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_i
 from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
+from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
@@ -42,6 +43,7 @@ class MessageEncoder:
     def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
         self._request = request
         self._report = report
+        self._quirks = quirks
         self._takes_reasoning = quirks.reasoning_content is not False
         self._signatures = quirks.signatures
         self._takes_custom = quirks.custom_tools is not False
@@ -66,7 +68,8 @@ class MessageEncoder:
             texts = [
                 self._text_of(part, f"instructions[{index}]") for index, part in enumerate(self._request.instructions)
             ]
-            messages.append({"role": "system", "content": "\n\n".join(texts)})
+            if text := without_client_lines("\n\n".join(texts), self._quirks, self._report):
+                messages.append({"role": "system", "content": text})
         # consecutive turns of the model, and of the others less their results
         run, others = list[_Turn](), list[_Turn]()
         for index, message in enumerate(self._request.messages):

@@ -9,6 +9,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import CONTINUE, marked
+from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -102,9 +103,10 @@ class MessageEncoder:
     def _append_instruction(self, part: pb.Part, at: str) -> None:
         if not part.HasField("text"):
             raise untranslatable(at, "a system prompt is text in this format")
-        if not part.text.text.strip():
+        text = part.text.text if self._system else without_client_lines(part.text.text, self._quirks, self._report)
+        if not text.strip():
             return
-        block: JsonObject = {"type": "text", "text": part.text.text}
+        block: JsonObject = {"type": "text", "text": text}
         if part.HasField("cache_control"):
             block["cache_control"] = encode_cache(part.cache_control)
         self._system.append(block)

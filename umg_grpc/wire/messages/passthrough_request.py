@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.client_lines import edit_client_lines
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
@@ -91,6 +92,7 @@ def rebuild(
     if edited := dict.fromkeys([*notes.edited, *changed_fields(request, quirks)]):
         _encode_again(fields, request, edited, report, quirks)
     _move_betas(fields, headers)
+    edit_client_lines(fields, "system", quirks, report)
     if _has_gateway_blocks(body):
         _remove_gateway_blocks(fields, report)
     if quirks is not NO_QUIRKS:

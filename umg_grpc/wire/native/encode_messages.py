@@ -10,8 +10,10 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import marked
+from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_call_ids import original_id
@@ -90,6 +92,7 @@ class ContentEncoder:
                 system.extend(self._system(message, f"messages[{index}]"))
             else:
                 self._message(message, f"messages[{index}]")
+        system = self._without_client_lines(system)
         self._answer_calls()
         if self._generation >= 3:
             self._add_signatures()
@@ -103,6 +106,12 @@ class ContentEncoder:
             self._report.drop("instructions", "a user turn")  # rejected without one
             return {"contents": [{"role": USER, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
+
+    def _without_client_lines(self, system: list[JsonObject]) -> list[JsonObject]:
+        if not system or not isinstance(text := system[0]["text"], str):
+            return system
+        rest = without_client_lines(text, NO_QUIRKS, self._report)
+        return system if rest is text else [{"text": rest}, *system[1:]] if rest else system[1:]
 
     def _system(self, message: pb.Message, at: str) -> Iterator[JsonObject]:
         if self._turns:

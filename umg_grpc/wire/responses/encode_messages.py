@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
+from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
@@ -28,7 +30,7 @@ def is_message_part(part: pb.Part) -> bool:
     return part.HasField("text") or part.HasField("refusal")
 
 
-def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
+def encode_instructions(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> str:
     """Return the system prompt of a request as one text, the member `instructions`; "" without a system prompt.
     Raises UmgError(UNTRANSLATABLE) for a part that is no text. `report`: collects the cache marks, which are left out.
     """
@@ -39,7 +41,7 @@ def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
         if not part.HasField("text"):
             raise untranslatable(f"instructions[{index}]", "instructions are text in responses")
         texts.append(part.text.text)
-    return BETWEEN_TEXTS.join(texts)
+    return without_client_lines(BETWEEN_TEXTS.join(texts), quirks, report)
 
 
 class InputEncoder:

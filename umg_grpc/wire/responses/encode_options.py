@@ -94,7 +94,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
     the options that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     fields = _encode_copied_fields(request, report, quirks)
-    if instructions := encode_instructions(request, report):
+    if instructions := encode_instructions(request, report, quirks):
         fields["instructions"] = instructions
     if request.conversation_id:
         fields["conversation"] = request.conversation_id

@@ -1,0 +1,25 @@
+"""Lines that agents put in front of the system prompt for their own vendor alone, for example for its accounting. They
+differ between calls with the same prompt otherwise, so that no prompt cache of another vendor would find its beginning.
+
+The rows are in `data/client_lines.json`. Pure: no I/O and no clock.
+"""
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class ClientLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: lines of one client, which have a name and a colon at their start."""
+
+    begins: str
+    """Beginning of the line's name."""
+    client: str
+    source: str
+    """Document or report of the fact."""
+    as_of: str
+    """Date on which the source was read."""
+
+
+CLIENT_LINES = tuple(read_rows("client_lines", ClientLine))
+BEGINNINGS = tuple(row.begins for row in CLIENT_LINES)

@@ -1,0 +1,68 @@
+"""Lines of agents for their own vendor, in front of the system prompt: left out for other providers, whose prompt
+caches find a prompt by its beginning.
+"""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.knowledge.client_lines import BEGINNINGS
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.wire.core.json import ABSENT, parse
+from umg_grpc.wire.dropped_fields_report import Report
+
+_MARKS = tuple(f'"{beginning}'.encode() for beginning in BEGINNINGS)
+_START_BYTES = 256
+"""Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
+
+
+class _Block(Struct):
+    text: str = ""
+
+
+def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
+    """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor; "" if
+    nothing else is in it. `quirks`: of the provider, with the lines that it reads. `report`: collects the names of the
+    lines.
+    """
+    while text.startswith(BEGINNINGS):
+        line, _, rest = text.partition("\n")
+        name, colon, _ = line.partition(":")
+        if not colon or " " in name or name.startswith(quirks.client_lines or ()):
+            break
+        report.omit(name)
+        text = rest.lstrip("\n")
+    return text
+
+
+def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
+    """Remove the lines of agents for another vendor from the member `name` of a caller's own body, a text or a list of
+    blocks, in place. A block or a member without any other text is removed, too.
+    """
+    raw = fields.get(name, ABSENT)
+    start = bytes(memoryview(raw)[:_START_BYTES])
+    if not any(mark in start for mark in _MARKS):
+        return
+    if not start.startswith(b"["):
+        text = parse(str, raw, name)
+        edited: object = without_client_lines(text, quirks, report)
+        changes = edited != text
+    else:
+        blocks = parse(list[Raw], raw, name)
+        edited, changes = _edited_blocks(blocks, quirks, report)
+    if not changes:
+        return
+    if edited:
+        fields[name] = Raw(msgspec.json.encode(edited))
+    else:
+        del fields[name]
+
+
+def _edited_blocks(blocks: list[Raw], quirks: Quirks, report: Report) -> tuple[list[Raw], bool]:
+    """Return (the blocks without these lines in the first one, whether it had any)."""
+    text = parse(_Block, blocks[0], "system[0]").text
+    if (rest := without_client_lines(text, quirks, report)) == text:
+        return blocks, False
+    if not rest:
+        return blocks[1:], True
+    members = parse(dict[str, Raw], blocks[0], "system[0]") | {"text": Raw(msgspec.json.encode(rest))}
+    return [Raw(msgspec.json.encode(members)), *blocks[1:]], True
