@@ -386,11 +386,14 @@ def _annotation(source: Source) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
+    written, misses = usage.written + usage.written_long, usage.prompt - usage.cached
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.output,
         "total_tokens": usage.prompt + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
+        **({"prompt_cache_hit_tokens": usage.cached, "prompt_cache_miss_tokens": misses} if usage.has_misses else {}),
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0}
+        | ({"cache_write_tokens": written} if written else {}),
         "completion_tokens_details": {
             "reasoning_tokens": usage.thoughts,
             "audio_tokens": 0,

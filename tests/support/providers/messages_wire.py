@@ -96,10 +96,13 @@ def _span(text: str, source: Source | None = None) -> Json:
 
 def _usage(usage: Usage, answer: Answer) -> Json:
     return {
-        "input_tokens": usage.prompt - usage.cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.prompt - usage.cached - usage.written - usage.written_long,
+        "cache_creation_input_tokens": usage.written + usage.written_long,
         "cache_read_input_tokens": usage.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.written,
+            "ephemeral_1h_input_tokens": usage.written_long,
+        },
         "output_tokens": usage.output,
         "output_tokens_details": {"thinking_tokens": usage.thoughts},
         "server_tool_use": {"web_search_requests": 1} if answer.sources else None,

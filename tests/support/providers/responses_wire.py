@@ -98,7 +98,10 @@ def _annotation(source: Source) -> Json:
 def _usage(usage: Usage) -> Json:
     return {
         "input_tokens": usage.prompt,
-        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached,
+            "cache_write_tokens": usage.written + usage.written_long,
+        },
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.thoughts},
         "total_tokens": usage.prompt + usage.output,

@@ -103,12 +103,15 @@ SOURCES = tuple(
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts: `prompt` with the cached ones, `output` with those of reasoning."""
+    """Token counts: `prompt` with those that the prompt cache read or wrote, `output` with those of reasoning."""
 
     prompt: int = 40
     cached: int = 10
     output: int = 12
     thoughts: int = 0
+    written: int = 0  # to the prompt cache, for the usual time
+    written_long: int = 0  # for the longer time, an hour in messages
+    has_misses: bool = False  # whether chat also states the tokens that were not read, as DeepSeek does
 
 
 @dataclass(frozen=True)
