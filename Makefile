@@ -28,6 +28,7 @@ holders_args ?=
 crash_args ?=
 rolling_args ?=
 restarts_args ?=
+cache_args ?=
 chaos_args ?=
 agents_args ?=
 conformance_args ?=
@@ -190,6 +191,9 @@ restarts: $(VENV)/.installed ## restart PostgreSQL under the calls of two gatewa
 
 chaos: $(VENV)/.installed ## kill, stop, freeze and lose gateways, disks and stores behind Envoy and nginx: half an hour
 	$(BIN)/python -m tests.proofs.chaos $(chaos_args)
+
+cache: $(VENV)/.installed ## replay agents at simulated prompt caches, directly and through gateways: some minutes
+	$(BIN)/python -m tests.proofs.cache $(cache_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.proofs.memory

@@ -1,4 +1,4 @@
-"""Cache controls of requests in each format: their refusals in the vendor's words, and what they select."""
+"""Cache controls of requests in each format: their refusals in the words of the vendor, and their selections."""
 
 from tests.proofs.cache.prompt_caches import CacheRequest
 from tests.proofs.cache.prompts import Prompt

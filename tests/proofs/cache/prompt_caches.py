@@ -1,4 +1,4 @@
-"""Simulated prompt caches: the tokens of a prompt that a vendor's cache has, and those that it stores."""
+"""Simulated prompt caches: the tokens of a prompt that a cache has, and the tokens that it stores."""
 
 import hashlib
 from collections import defaultdict, deque
@@ -22,7 +22,7 @@ class SteppedClock:
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Tokens of one prompt: all, those that were read, and those that were written for the usual and the long time."""
+    """Tokens of one prompt: all, the ones read, and the ones written for the usual and for the long time."""
 
     prompt: int
     read: int = 0

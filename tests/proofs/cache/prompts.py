@@ -55,7 +55,7 @@ def _bare(value: Any, left_out: frozenset[str] = CONTROLS) -> Any:
 
 def _block(kind: str, value: Any, path: str, usual: str, *, is_message: bool = False) -> Block:
     """Return a block of a value. Text has one form, whether it is a string or a part of this type."""
-    if isinstance(value, dict) and set(value) - CONTROLS == {"type", "text"}:
+    if isinstance(value, dict) and set(value) - CONTROLS in ({"type", "text"}, {"text"}):
         content = f"{kind}{value['text']}\n"
     elif isinstance(value, str):
         content = f"{kind}{value}\n"

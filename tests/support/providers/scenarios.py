@@ -103,7 +103,7 @@ SOURCES = tuple(
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts: `prompt` with those that the prompt cache read or wrote, `output` with those of reasoning."""
+    """Token counts: `prompt` with cached and written ones, `output` with those of reasoning."""
 
     prompt: int = 40
     cached: int = 10

@@ -1,0 +1,88 @@
+"""Explicit caches of the native format: `cachedContents` of one account, with their lifetime and the price of storage."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from tests.proofs.cache.prompts import prompt_of
+from tests.support.providers.server import Json, RefusedError
+
+DEFAULT_SECONDS = 3600.0
+MISSING = "CachedContent not found (or permission denied)"
+EXCLUSIVE = (
+    "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\n"
+    "Proposed fix: move those values to CachedContent from GenerateContent request."
+)
+
+
+@dataclass(frozen=True)
+class StoredContent:
+    """Cached beginning of prompts."""
+
+    name: str
+    account: str
+    model: str
+    body: Json
+    tokens: int
+    end: float
+
+
+@dataclass
+class StoredContents:
+    """All explicit caches of the vendor. Each belongs to one account and one model."""
+
+    clock: Callable[[], float]
+    _stored: dict[str, StoredContent] = field(default_factory=dict)
+
+    def create(self, account: str, body: Json, minimum: int) -> Json:
+        """Store the beginning of prompts. Return the resource. Raise RefusedError for one that is too small."""
+        tokens = prompt_of("native", body).tokens
+        if tokens < minimum:
+            message = f"Cached content is too small. total_token_count={tokens}, min_total_token_count={minimum}"
+            raise RefusedError(message)
+        name = f"cachedContents/{len(self._stored) + 1:012}"
+        model = body["model"].removeprefix("models/")
+        end = self.clock() + _seconds(body.get("ttl"))
+        self._stored[name] = StoredContent(name, account, model, body, tokens, end)
+        return self._resource(self._stored[name])
+
+    def get(self, account: str, name: str) -> StoredContent:
+        """Return a cache. Raise RefusedError(403) for one that ended, or belongs to another account."""
+        found = self._stored.get(name)
+        if found is None or found.account != account or found.end <= self.clock():
+            raise RefusedError(MISSING, status=403)
+        return found
+
+    def delete(self, account: str, name: str) -> Json:
+        """Delete a cache. Return the empty resource."""
+        del self._stored[self.get(account, name).name]
+        return {}
+
+    def described(self, account: str, name: str) -> Json:
+        """Return the resource of a cache."""
+        return self._resource(self.get(account, name))
+
+    def whole_body(self, account: str, model: str, body: Json) -> tuple[Json, int]:
+        """Return a request with the content of the cache that it names, and the tokens of that; 0 without one. Raise
+        RefusedError for members that only the cache may have, and for a cache of another model.
+        """
+        name = body.get("cachedContent") or body.get("cached_content")
+        if not name:
+            return body, 0
+        if any(body.get(each) for each in ("systemInstruction", "tools", "toolConfig")):
+            raise RefusedError(EXCLUSIVE)
+        stored = self.get(account, name)
+        if stored.model != model:
+            message = f"Model used by GenerateContent request (models/{model}) and CachedContent (models/{stored.model}) has to be the same."
+            raise RefusedError(message)
+        contents = [*stored.body.get("contents", ()), *body.get("contents", ())]
+        return {**body, **stored.body, "contents": contents}, stored.tokens
+
+    def _resource(self, stored: StoredContent) -> Json:
+        end = datetime.fromtimestamp(stored.end, UTC).isoformat().replace("+00:00", "Z")
+        usage = {"totalTokenCount": stored.tokens}
+        return {"name": stored.name, "model": f"models/{stored.model}", "expireTime": end, "usageMetadata": usage}
+
+
+def _seconds(ttl: str | None) -> float:
+    return float(ttl.removesuffix("s")) if ttl else DEFAULT_SECONDS

@@ -1,0 +1,54 @@
+"""Short form of `make cache`: the cached share of an agent's prompts through the gateway, and the cost in the ledger."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.proofs.cache.measurements import Measured, Pair, measure, pairs, table
+from tests.proofs.cache.vendor_rules import MODEL_OF
+from tests.support.databases import Postgres
+
+PARTS = 5
+LEAST = 0.99  # of the share that the agent reaches directly, or of the ideal one
+PAIRS = [pair for pair in pairs() if pair.agent.name != "Qwen Code"]
+"""Those of `make cache`, less the second agent of chat."""
+
+
+def check(found: Measured) -> None:
+    """Check the share, and that the ledger has the provider's bill, rounded up once for each call."""
+    ledger, bills = found.one.ledger, found.one.bills
+    assert ledger is not None
+    assert found.one.read
+    assert found.reached >= LEAST
+    assert found.one.cost <= found.goal_cost / LEAST
+    assert ledger.calls == len(bills) == PARTS + 1
+    assert ledger.read == found.one.read
+    assert ledger.written == sum(bill.use.written for bill in bills)
+    assert ledger.written_long == sum(bill.use.written_long for bill in bills)
+    assert ledger.input == sum(bill.use.plain for bill in bills)
+    assert 0 <= found.drift <= len(bills)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
+async def test_an_agent_reads_as_much_from_the_cache_through_the_gateway_and_pays_no_more(
+    pair: Pair, tmp_path: Path
+) -> None:
+    check(await measure(pair, PARTS, tmp_path))
+
+
+async def test_two_replicas_share_the_providers_cache(tmp_path: Path, postgres: Postgres) -> None:
+    [pair] = [each for each in PAIRS if each.id == "Claude Code to claude-sonnet-5"]
+
+    async def new_database() -> str:
+        return await postgres.create_prepared("cache")
+
+    found = await measure(pair, PARTS, tmp_path, new_database)
+    assert found.replicas is not None
+    assert found.replicas.share >= LEAST * found.goal
+    assert table([found]).count("\n") == 3
+
+
+def test_every_pair_of_formats_is_measured() -> None:
+    found = {(pair.agent.conversation.format, pair.upstream.format) for pair in PAIRS}
+    assert len(found) == 16
+    assert {pair.upstream.model for pair in PAIRS} <= set(MODEL_OF)
