@@ -190,3 +190,22 @@ async def test_the_longest_wait_of_the_last_minute_is_reported(clock: Clock) -> 
     for seconds, lag in ((20, 0.25), (20, 0.25), (40, 0)):
         wall.now += seconds
         assert turns.lag == lag, seconds
+
+
+async def test_a_queue_that_had_to_wait_has_room_for_the_calls_that_start_in_time(
+    turns: StartQueue, clock: Clock
+) -> None:
+    calls = Calls(turns)
+    calls.come(QUEUE // 2 + 2 * AT_ONCE)
+    await calls.rounds(1)  # the calls of the first round have begun
+    fitting = round(WAIT / 0.002) - AT_ONCE
+    while turns.waiting > fitting:
+        clock.now += AT_ONCE * 0.002  # of a call 2 ms
+        await calls.rounds(1)
+    for _ in range(fitting - turns.waiting):
+        assert turns.expect()
+    assert not turns.expect()
+    await calls.end()
+    await calls.rounds(2)
+    for _ in range(QUEUE):
+        assert turns.expect(), "an empty queue remembers nothing"

@@ -59,21 +59,24 @@ class RecentMaximum:
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for its start: the future that is set at its start, and its arrival in processor time and in wall
-    time.
+    """Call that waits for its start: the future that is set at its start, its arrival in processor time and in wall
+    time, and the number of calls that waited before it.
     """
 
     turn: "asyncio.Future[None]"
     arrived_now: float
     arrived_clock: float
+    before: int
 
 
 class StartQueue:
     """First-in, first-out queue of calls to start, which rejects calls that could not start soon.
 
     The queue is limited by its length and by the time that its first call has waited (as in CoDel, RFC 8289: the time
-    in the queue shows an overload, the length of the queue does not). Neither limit depends on a measured capacity, so
-    nothing has to adapt when the load, the calls or the speed of the host change.
+    in the queue shows an overload, the length of the queue does not). The time of the first call alone shows an
+    overload too late: the calls behind it will wait longer. So after a wait the queue has room for as many calls as
+    start in the permitted time (Little's law, by the wait of the first call and the number of calls before it). An
+    empty queue has all of its room again.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class StartQueue:
         self._is_warm_from: float | None = None  # set by the first call
         self._lag, self._delay = RecentMaximum(clock), RecentMaximum(clock)
         self._queue = deque[_Waiting]()
+        self._room = self._max_waiting
+        """Number of calls that may wait, by the last wait; the maximum if the queue was empty since."""
         self._starts_left = AT_ONCE  # calls that may still start in this iteration
         self._round_scheduled = False  # whether the next iteration is scheduled
         # Calls that were announced in this iteration and in the one before it, and are not in the queue yet.
@@ -153,7 +158,7 @@ class StartQueue:
         if not self._round_scheduled:
             self._schedule_round()
         turn = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(turn, self._now(), self._clock()))
+        self._queue.append(_Waiting(turn, self._now(), self._clock(), len(self._queue)))
         try:
             await turn
         except asyncio.CancelledError:
@@ -166,7 +171,7 @@ class StartQueue:
         if self._is_warm_from is None or self._clock() < self._is_warm_from:
             return count >= max(self._max_waiting, self._warm_up.max_waiting)
         is_late = bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
-        return is_late or count >= self._max_waiting
+        return is_late or count >= self._room
 
     def _schedule_round(self) -> None:
         if self._is_warm_from is None:
@@ -187,11 +192,25 @@ class StartQueue:
             return
         asyncio.get_running_loop().call_soon(self._begin_round)
 
+    def _fitting(self, before: int, waited: float) -> int:
+        """Return the number of calls that may wait, after a call with `before` calls before it has waited for `waited`
+        seconds. The calls of one iteration, which run meanwhile, have their part in both waits.
+        """
+        started = before + AT_ONCE
+        if waited * (self._max_waiting + AT_ONCE) <= started * self._wait:
+            return self._max_waiting
+        return max(ALWAYS, round(started * self._wait / waited) - AT_ONCE)
+
     def _start_waiting(self) -> None:
-        self._lag.add(self._now() - self._queue[0].arrived_now)
-        self._delay.add(self._clock() - self._queue[0].arrived_clock)
+        first = self._queue[0]
+        waited = self._now() - first.arrived_now
+        self._lag.add(waited)
+        self._delay.add(self._clock() - first.arrived_clock)
+        self._room = self._fitting(first.before, waited)
         while self._starts_left and self._queue:
             turn = self._queue.popleft().turn
             if not turn.done():
                 turn.set_result(None)
                 self._starts_left -= 1
+        if not self._queue:
+            self._room = self._max_waiting
