@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of each unit; a number without a unit is in seconds."""
+AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -15,3 +16,10 @@ def micros_of(time: datetime) -> int:
 def time_of(micros: int) -> datetime:
     """Return microseconds since 1970 as a time in UTC."""
     return EPOCH + timedelta(microseconds=micros)
+
+
+def age_text(seconds: float) -> str:
+    """Return an age in its largest whole unit, at least a second, for example `3 min`."""
+    age = max(1, int(seconds))
+    size, unit = next((size, unit) for size, unit in AGES if age >= size)
+    return f"{age // size} {unit}"

@@ -16,6 +16,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
+from umg_grpc.base.time_units import age_text
 from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.breaker_metrics import STATE_NAMES, Pair, state_text
@@ -24,6 +25,7 @@ from umg_grpc.cli.known_restrictions import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.prices import IMAGE, INPUT, OUTPUT, PRICED_UNITS, REQUEST, SEARCH, VIDEO, VIDEO_SECOND, Unit
+from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -31,15 +33,13 @@ from umg_grpc.service.pipeline.model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_states import State
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
-from umg_grpc.service.stored_model_lists import stored_router
+from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store.channel_failure_file import LastFailure, read_failures
+from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:
     from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
-
-AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-"""Units of the time since a failure, in seconds."""
 
 EACH: Mapping[Unit, str] = MappingProxyType(
     {REQUEST: "a call", SEARCH: "a search", IMAGE: "an image", VIDEO_SECOND: "a second", VIDEO: "a video"}
@@ -62,7 +62,8 @@ async def list_models(config: Config, states: States, data: Path) -> None:
     `states`: circuit breaker states in a running gateway; `data`: data directory of the gateway, which has the last
     failures of its channels and the discovered models.
     """
-    report = ChannelReport(Channels(stored_router(config, data)), list, lambda: _failures(data))
+    channels, files = Channels(stored_router(config, data)), ModelListFiles(data)
+    report = ChannelReport(channels, list, lambda: _failures(data), lambda: list_states(config, files))
     found = await report.list()
     _print(found, states)
     for line in retired_models(config, datetime.now(UTC).date()):
@@ -93,6 +94,10 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
     newest_first = sorted(failures.items(), key=lambda item: item[1].time.ToNanoseconds(), reverse=True)
     for (channel, model_there), failure in newest_first:
         print_line(f"  {_describe(channel, model_there, failure)}")
+    if lines := failed_lists(found.model_lists):
+        print("model lists of providers that could not be read (`discover: false` of a channel reads none):")
+    for line in lines:
+        print(f"  {line}")
 
 
 def _price(model: pb.ModelChannels) -> str:
@@ -311,9 +316,8 @@ def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
     """Return a line for operators about the last failure of a channel, with its age. `model`: the provider's model
     id.
     """
-    age = max(1, int(time.time() - failure.time.ToNanoseconds() / 1e9))
-    seconds, unit = next((seconds, unit) for seconds, unit in AGES if age >= seconds)
-    text = f"{channel}: {failure.kind}, {age // seconds} {unit} ago: {_details(model, failure)}"
+    age = age_text(time.time() - failure.time.ToNanoseconds() / 1e9)
+    text = f"{channel}: {failure.kind}, {age} ago: {_details(model, failure)}"
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -29,6 +29,7 @@ from umg_grpc.process.channel_factory import LocalSource
 from umg_grpc.process.channel_file_checks import check_authorities
 from umg_grpc.process.config_loading import read
 from umg_grpc.process.exposure_checks import check_exposure
+from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.open_file_limit import raise_file_limit
 from umg_grpc.process.proxy_report import proxy_lines
 from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
@@ -41,8 +42,9 @@ from umg_grpc.process.signal_handlers import Signals
 from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.process.tls_certificates import load as load_certificate
 from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
-from umg_grpc.service.stored_model_lists import stored_router
+from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store import StoreError, open_store
+from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 from umg_grpc.v1 import pb
@@ -327,6 +329,8 @@ def _print_start(state: Gateway, config: Config, data: Path) -> None:
     models = [*(model.id for model in described), *dict.fromkeys(patterns)]
     shown = ", ".join(map(printable, models[:8])) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
+    for line in failed_lists(list_states(config, ModelListFiles(data))):
+        print(f"  list    {line}")
     for line in proxy_lines(config):
         print(f"  proxy   {line}")
     if missing := missing_optimizations():

@@ -58,6 +58,7 @@ from umg_grpc.service.servicers.images import ImageServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.unary import UnaryServicer
 from umg_grpc.service.servicers.videos import VideoServicer
+from umg_grpc.service.stored_model_lists import list_states
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 from umg_grpc.service.unpriced_models import UnpricedModels
 from umg_grpc.service.video_tasks.background_work import Tasks
@@ -135,7 +136,10 @@ class Service:
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels)
-        report = ChannelReport(channels, shared.health.snapshot, process.failures.read)
+        report = ChannelReport(
+            *(channels, shared.health.snapshot, process.failures.read),
+            lambda: list_states(self._config, process.model_lists),
+        )
         self._admin = AdminServicer(store, report, refuses_limits=process.counts_alone)
         self._files = FileServicer(process.links, process.blobs)
         self.tasks = _tasks(config, store, channels, process)

@@ -3,18 +3,17 @@ list, requests one token.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Channel, ChannelModel
-from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.operations import UNARY
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.protocols import model_list
+from umg_grpc.service.failure_advice import advice
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
@@ -115,40 +114,6 @@ def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> P
     return None
 
 
-REMEDIES: Mapping[FailureKind, str] = {
-    FailureKind.WRONG_KEY: "the provider refuses the key{key}: replace `api_key`, or check `auth`",
-    FailureKind.UNPAID: "the account has no credit or quota left: check its bill at the provider",
-    FailureKind.WRONG_MODEL: "the provider has no model `{model}`: correct `upstream` of the model",
-    FailureKind.WRONG_ADDRESS: "nothing is served at {path} of {host}: {right}",
-    FailureKind.UNREADABLE: "the answer is no answer of the API{type}: check `base_url` and `protocols`",
-    FailureKind.CERTIFICATE: "the certificate of {host} is not trusted: set `ca_file`, or correct host and scheme",
-    FailureKind.DNS: "the host {host} has no address: correct `base_url`",
-    FailureKind.PROXY: "the proxy refuses the call or cannot be reached: check `proxy`",
-    FailureKind.UNREACHABLE: "no connection to {host}: check that it runs, the port and the firewall",
-    FailureKind.RATE_LIMIT: "the key works, and its rate limit is reached: try again later",
-    FailureKind.SLOW: "no answer in time: check `base_url`, or raise `timeout`",
-    FailureKind.SERVER_ERROR: "the provider fails: try again later",
-    FailureKind.BROKEN: "the connection ended before the answer: check the scheme and the port of `base_url`",
-    FailureKind.REQUEST: "the provider refuses the call: check `protocols`",
-}
-"""Kind of failure -> advice to the operator, with placeholders in braces for facts of the failure."""
-
-
 def explain(error: UmgError) -> str:
     """Return the failure of a channel with its remedy and the provider's message, in one line without the key."""
-    facts = error.facts
-    if facts is None:
-        return error.message
-    preset = next((each.base_url for each in PROVIDERS.values() if urlsplit(each.base_url).netloc == facts.host), "")
-    right = facts.right_base_url or preset
-    right = f"set `base_url: {right}`" if right else "correct `base_url`"
-    text = REMEDIES[facts.kind].format(
-        key=f" ...{facts.key_tail}" if facts.key_tail else "",
-        model=facts.model,
-        path=facts.path,
-        host=facts.host or "the provider",
-        right=right,
-        type=f" ({facts.content_type})" if facts.content_type else "",
-    )
-    status = f"status {facts.status}: " if facts.status else ""
-    return f"{text} ({status}{facts.message})" if status or facts.message else text
+    return error.message if error.facts is None else advice(error.facts)

@@ -17,7 +17,8 @@ from umg_grpc.operations.protocols import model_list
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.metric_gauges import MODEL_LIST_AGE, MODEL_LIST_SUCCESS
 from umg_grpc.service.metrics import Metrics, Values
-from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.service.stored_model_lists import list_source
+from umg_grpc.store.model_list_files import ListFailure, ModelListFiles
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_model_list import fetch_models
@@ -37,6 +38,7 @@ LEAST_PAUSE_SECONDS = 1.0
 LOCK_PAUSE_SECONDS = 0.2
 """Interval at which the end of another process's read is looked for."""
 CLOSE_SECONDS = 1.0
+EMPTY = ListFailure("the list is empty")
 
 logger = structlog.get_logger()
 
@@ -50,6 +52,8 @@ class _ChannelList:
     """Models of the last list; None as long as none is known."""
     failures: int = 0
     """Failed reads in a row."""
+    is_failure_logged: bool = False
+    """Whether this process has logged a failure since the last success: of several processes, the one that reads."""
     read_at: float | None = None
     """Unix time of the last read that succeeded; None before the first one."""
     due: float = 0
@@ -126,7 +130,7 @@ class ModelDiscovery:
         if known is None:
             return _ChannelList(channel, models)
         if known.channel.base_url != channel.base_url:
-            return _ChannelList(channel, models, known.failures)
+            return _ChannelList(channel, models, known.failures, known.is_failure_logged)
         known.channel, known.models = channel, models
         if known.failures:
             known.due = 0
@@ -177,7 +181,7 @@ class ModelDiscovery:
         accounts: dict[str, list[tuple[_ChannelList, ModelList]]] = {}
         for each in lists:
             if (listing := model_list(each.channel.listing_protocols)) is not None:
-                accounts.setdefault(_source(each.channel, listing), []).append((each, listing))
+                accounts.setdefault(list_source(each.channel, listing), []).append((each, listing))
         await asyncio.gather(*(self._refresh(source, account) for source, account in accounts.items()))
         self._first.set()
         if self._refreshes is not None:
@@ -201,13 +205,12 @@ class ModelDiscovery:
             try:
                 models = await fetch_models(provider, listing, FETCH_SECONDS)
             except UmgError as error:
-                reason, facts = error.cause or error.message, error.facts.log_fields() if error.facts else {}
-                models = []
+                models, failure = [], ListFailure(error.cause or error.message, error.facts)
             else:
-                reason, facts = "the list is empty", {}
+                failure = EMPTY
             if self._providers.get(name) is not provider:  # a reload replaced the channel
                 return
-            self._marked[source] = self._files.write_failure(source, "" if models else reason)
+            self._marked[source] = self._files.write_failure(source, None if models else failure)
             for each in lists:
                 if models:
                     await self._take(each, models)
@@ -215,7 +218,8 @@ class ModelDiscovery:
                     await asyncio.to_thread(self._files.write, name, address, models)
                     each.written_at = self._files.written_at(name, address)
                 else:
-                    self._fail(each, reason, facts)
+                    _log_failure(each, failure)
+                    self._fail(each)
         finally:
             if lock is not None:
                 os.close(lock)
@@ -242,7 +246,7 @@ class ModelDiscovery:
             pause = self._pause(first) / 2 if first.failures else START_SECONDS
             if failure[0] >= began - pause:
                 for each in lists:
-                    self._fail(each, failure[1], {})
+                    self._fail(each)  # without a line in the log: the other process has written it
                 return True
         since = began - (START_SECONDS if first.read_at is None else self._config.discovery.interval / 2)
         for each in lists:
@@ -257,9 +261,9 @@ class ModelDiscovery:
 
     async def _take(self, taken: _ChannelList, models: list[pb.Model]) -> None:
         """Use a list that was read."""
-        if taken.failures:
+        if taken.is_failure_logged:
             logger.info("the model list of a channel can be read again", channel=taken.channel.name)
-        taken.failures, taken.read_at = 0, self._now()
+        taken.failures, taken.is_failure_logged, taken.read_at = 0, False, self._now()
         self._set_due(taken, self._config.discovery.interval)
         if list(taken.models or ()) != models:
             taken.models = models
@@ -274,18 +278,8 @@ class ModelDiscovery:
         """Plan the next read of a list after `seconds`, a little earlier at random."""
         planned.due = asyncio.get_running_loop().time() + seconds * (1 - JITTER * self._vary())
 
-    def _fail(self, failed: _ChannelList, reason: str, facts: Mapping[str, str | int | None]) -> None:
-        """Record that a list could not be read, and log the `reason` unless the last read failed too.
-        `facts`: further fields of the log line.
-        """
-        if not failed.failures:
-            logger.warning(
-                "the model list of a channel could not be read; "
-                + ("it is retried" if failed.models is None else "the last one stays"),
-                channel=failed.channel.name,
-                reason=reason,
-                **facts,
-            )
+    def _fail(self, failed: _ChannelList) -> None:
+        """Record that a list could not be read."""
         failed.failures += 1
         self._set_due(failed, self._pause(failed))
 
@@ -301,6 +295,15 @@ async def _ignore() -> None:
     """Do nothing: no change is waited for before the start."""
 
 
-def _source(channel: Channel, listing: ModelList) -> str:
-    """Return a text that identifies the list of an account, with its keys: the caller stores a hash of it only."""
-    return "\0".join((channel.base_url, listing.path, repr(channel.auth), *channel.api_keys))
+def _log_failure(failed: _ChannelList, failure: ListFailure) -> None:
+    """Log that a list could not be read, unless the last read failed too."""
+    if failed.failures:
+        return
+    failed.is_failure_logged = True
+    logger.warning(
+        "the model list of a channel could not be read; "
+        + ("it is retried" if failed.models is None else "the last one stays"),
+        channel=failed.channel.name,
+        reason=failure.reason,
+        **(failure.facts.log_fields() if failure.facts is not None else {}),
+    )

@@ -1,12 +1,20 @@
-"""Router with the models that a gateway has discovered, for processes that read no lists themselves."""
+"""Model lists of providers as files have them, for processes that read no lists themselves: the router with the models
+that a gateway has discovered, and the reasons of lists that it could not read.
+"""
 
 import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
-from umg_grpc.config import Config
+from umg_grpc.config import Channel, Config
+from umg_grpc.operations.protocols import model_list
 from umg_grpc.routing import Router
 from umg_grpc.routing.discovered_models import with_discovered
+from umg_grpc.service.failure_advice import advice
 from umg_grpc.store.model_list_files import ModelListFiles
+from umg_grpc.v1 import pb
+from umg_grpc.wire.provider_model_lists import ModelList
 
 
 def stored_router(config: Config, data: Path) -> Router:
@@ -15,5 +23,30 @@ def stored_router(config: Config, data: Path) -> Router:
     """
     files = ModelListFiles(data)
     channels = [channel for channel in config.channels if channel.reads_list]
-    lists = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
-    return Router(with_discovered(config, lists), time.time)
+    stored = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
+    found = {name: models for name, models in stored.items() if models is not None}
+    return Router(with_discovered(config, found), time.time)
+
+
+def list_source(channel: Channel, listing: ModelList) -> str:
+    """Return a text that identifies the list of an account, with its keys: only a hash of it may be stored."""
+    return "\0".join((channel.base_url, listing.path, repr(channel.auth), *channel.api_keys))
+
+
+def list_states(config: Config, files: ModelListFiles) -> Iterator[pb.ProviderModelList]:
+    """Yield the state of the model list of each channel that reads one: when it was read, and why the last read
+    failed.
+    """
+    for channel in config.channels:
+        listing = model_list(channel.listing_protocols) if channel.reads_list else None
+        if listing is None:
+            continue
+        state = pb.ProviderModelList(channel=channel.name)
+        if (read := files.written_at(channel.name, channel.base_url)) is not None:
+            state.read_time.FromDatetime(datetime.fromtimestamp(read, UTC))
+        if (found := files.failure(list_source(channel, listing))) is not None:
+            moment, failure = found
+            state.failure_time.FromDatetime(datetime.fromtimestamp(moment, UTC))
+            state.kind = failure.facts.kind.value if failure.facts is not None else ""
+            state.problem = advice(failure.facts) if failure.facts is not None else failure.reason
+        yield state

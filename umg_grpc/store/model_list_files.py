@@ -7,15 +7,29 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from umg_grpc.base.lazy_logger import LazyLogger
+from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 
 DIRECTORY = "model-lists"
 HASH_CHARACTERS = 12
 
 logger = LazyLogger(__name__)
+
+
+class ListFailure(Struct, frozen=True):
+    """Reason why the model list of an account could not be read."""
+
+    reason: str
+    facts: ProviderFailure | None = None
+    """Facts about the failed call; None for a list that was read but is empty."""
+
+
+_FAILURE = msgspec.json.Decoder(ListFailure)
 
 
 class ModelListFiles:
@@ -69,24 +83,24 @@ class ModelListFiles:
             return None
         return descriptor
 
-    def write_failure(self, source: str, reason: str) -> float | None:
-        """Record for other processes that the lists of a source could not be read, or with "" that they could. Return
+    def write_failure(self, source: str, failure: ListFailure | None) -> float | None:
+        """Record for other processes that the lists of a source could not be read, or with None that they could. Return
         the Unix time of the record; None without one.
         """
         path = self._source_path(source, "failed")
         with suppress(OSError):
-            if reason:
-                path.write_text(reason)
+            if failure is not None:
+                path.write_bytes(msgspec.json.encode(failure))
                 return path.stat().st_mtime
             path.unlink(missing_ok=True)
         return None
 
-    def failure(self, source: str) -> tuple[float, str] | None:
+    def failure(self, source: str) -> tuple[float, ListFailure] | None:
         """Return (Unix time, reason) of the last failure at a source; None if the last read succeeded."""
         path = self._source_path(source, "failed")
         try:
-            return path.stat().st_mtime, path.read_text()
-        except (OSError, UnicodeDecodeError):
+            return path.stat().st_mtime, _FAILURE.decode(path.read_bytes())
+        except (OSError, ValueError):  # none, or one of another version
             return None
 
     def _source_path(self, source: str, suffix: str) -> Path:

@@ -54,6 +54,8 @@ async def refresh(made: Running) -> None:
     """Read the lists, and wait until they are used."""
     discovery = made.service._discovery
     await discovery._read(discovery._lists.values())
+    async with made.service._routing:  # the read of the start may have built the router of the same list
+        pass
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""List of the channels of the config with their health: the circuit breakers of this process, and the last failures of
-all processes.
+"""List of the channels of the config with their health: the circuit breakers of this process, and the last failures and
+model lists of all processes.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -34,13 +34,15 @@ class ChannelReport:
         channels: Channels,
         breakers: Callable[[], Sequence[BreakerState]],
         failures: Callable[[], Sequence[LastFailure]],
+        model_lists: Callable[[], Iterable[pb.ProviderModelList]],
     ) -> None:
         """Create the list. `breakers`: returns the states of the circuit breakers of this process. `failures`: reads
-        the last failures from their file, which blocks.
+        the last failures from their file, which blocks, as `model_lists` does.
         """
         self._channels = channels
         self._breakers = breakers
         self._failures = failures
+        self._model_lists = model_lists
 
     async def list(self) -> pb.ListChannelsResponse:
         """Return all channels with their health, without last failures if their file is unreadable."""
@@ -55,7 +57,9 @@ class ChannelReport:
         configured = [(each.channel, each.upstream_model) for model in models for each in model.channels]
         pairs = dict.fromkeys([*configured, *breakers, *failures])
         return pb.ListChannelsResponse(
-            channels=[_health(*pair, breakers.get(pair), failures.get(pair)) for pair in pairs], models=models
+            channels=[_health(*pair, breakers.get(pair), failures.get(pair)) for pair in pairs],
+            models=models,
+            model_lists=await asyncio.to_thread(list, self._model_lists()),
         )
 
 

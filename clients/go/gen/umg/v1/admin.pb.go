@@ -1356,6 +1356,89 @@ func (x *ChannelFailure) GetKeyTail() string {
 	return ""
 }
 
+// Model list of a channel's provider, as the gateway reads it for its own list.
+type ProviderModelList struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the channel.
+	Channel string `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	// When the list in use was read. Unset if none was read yet.
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// When the last read failed. Unset if it succeeded.
+	FailureTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=failure_time,json=failureTime,proto3" json:"failure_time,omitempty"`
+	// Kind of the failure, as in the log: `wrong_key`, `wrong_address`, `dns`, ... Empty if the last read succeeded, and
+	// for a list without models.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Why the last read failed, with the remedy and the provider's own message; secrets masked. Empty if it succeeded.
+	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProviderModelList) Reset() {
+	*x = ProviderModelList{}
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderModelList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderModelList) ProtoMessage() {}
+
+func (x *ProviderModelList) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderModelList.ProtoReflect.Descriptor instead.
+func (*ProviderModelList) Descriptor() ([]byte, []int) {
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ProviderModelList) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *ProviderModelList) GetReadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadTime
+	}
+	return nil
+}
+
+func (x *ProviderModelList) GetFailureTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailureTime
+	}
+	return nil
+}
+
+func (x *ProviderModelList) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ProviderModelList) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // Channels of a model.
 type ModelChannels struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1378,7 +1461,7 @@ type ModelChannels struct {
 
 func (x *ModelChannels) Reset() {
 	*x = ModelChannels{}
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1473,7 @@ func (x *ModelChannels) String() string {
 func (*ModelChannels) ProtoMessage() {}
 
 func (x *ModelChannels) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[7]
+	mi := &file_umg_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1486,7 @@ func (x *ModelChannels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChannels.ProtoReflect.Descriptor instead.
 func (*ModelChannels) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ModelChannels) GetModel() string {
@@ -1461,7 +1544,7 @@ type ChannelModel struct {
 
 func (x *ChannelModel) Reset() {
 	*x = ChannelModel{}
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1556,7 @@ func (x *ChannelModel) String() string {
 func (*ChannelModel) ProtoMessage() {}
 
 func (x *ChannelModel) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_admin_proto_msgTypes[8]
+	mi := &file_umg_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1569,7 @@ func (x *ChannelModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelModel.ProtoReflect.Descriptor instead.
 func (*ChannelModel) Descriptor() ([]byte, []int) {
-	return file_umg_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_umg_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ChannelModel) GetChannel() string {
@@ -1639,7 +1722,13 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\fcontent_type\x18\t \x01(\tR\vcontentType\x12\x19\n" +
 	"\bkey_tail\x18\n" +
 	" \x01(\tR\akeyTailB\x17\n" +
-	"\x15_upstream_status_code\"\xcc\x01\n" +
+	"\x15_upstream_status_code\"\xd3\x01\n" +
+	"\x11ProviderModelList\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\tR\achannel\x127\n" +
+	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12=\n" +
+	"\ffailure_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\vfailureTime\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xcc\x01\n" +
 	"\rModelChannels\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x19\n" +
 	"\balias_of\x18\x02 \x01(\tR\aaliasOf\x12\x19\n" +
@@ -1695,7 +1784,7 @@ func file_umg_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_umg_v1_admin_proto_goTypes = []any{
 	(BudgetPeriod)(0),             // 0: umg.v1.BudgetPeriod
 	(KeyOperation)(0),             // 1: umg.v1.KeyOperation
@@ -1709,52 +1798,55 @@ var file_umg_v1_admin_proto_goTypes = []any{
 	(*RequestAttempt)(nil),        // 9: umg.v1.RequestAttempt
 	(*ChannelHealth)(nil),         // 10: umg.v1.ChannelHealth
 	(*ChannelFailure)(nil),        // 11: umg.v1.ChannelFailure
-	(*ModelChannels)(nil),         // 12: umg.v1.ModelChannels
-	(*ChannelModel)(nil),          // 13: umg.v1.ChannelModel
-	nil,                           // 14: umg.v1.KeySettings.TagsEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(ModelOperation)(0),           // 16: umg.v1.ModelOperation
-	(*Quantity)(nil),              // 17: umg.v1.Quantity
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(ErrorReason)(0),              // 19: umg.v1.ErrorReason
-	(*Price)(nil),                 // 20: umg.v1.Price
+	(*ProviderModelList)(nil),     // 12: umg.v1.ProviderModelList
+	(*ModelChannels)(nil),         // 13: umg.v1.ModelChannels
+	(*ChannelModel)(nil),          // 14: umg.v1.ChannelModel
+	nil,                           // 15: umg.v1.KeySettings.TagsEntry
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(ModelOperation)(0),           // 17: umg.v1.ModelOperation
+	(*Quantity)(nil),              // 18: umg.v1.Quantity
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(ErrorReason)(0),              // 20: umg.v1.ErrorReason
+	(*Price)(nil),                 // 21: umg.v1.Price
 }
 var file_umg_v1_admin_proto_depIdxs = []int32{
 	6,  // 0: umg.v1.Key.settings:type_name -> umg.v1.KeySettings
-	15, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
-	15, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
-	15, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
-	15, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
-	15, // 5: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
+	16, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
+	16, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
+	16, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
+	16, // 5: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
 	1,  // 6: umg.v1.KeySettings.operations:type_name -> umg.v1.KeyOperation
-	14, // 7: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
+	15, // 7: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
 	0,  // 8: umg.v1.KeySettings.budget_period:type_name -> umg.v1.BudgetPeriod
-	15, // 9: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
-	15, // 10: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
-	16, // 11: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
-	17, // 12: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
-	16, // 13: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
-	15, // 14: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
-	18, // 15: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
-	18, // 16: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
-	19, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
+	16, // 9: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
+	16, // 10: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
+	17, // 11: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
+	18, // 12: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
+	17, // 13: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
+	16, // 14: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
+	19, // 15: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
+	19, // 16: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
+	20, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
 	9,  // 18: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
-	17, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
-	20, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
-	15, // 21: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
-	18, // 22: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
-	19, // 23: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
+	18, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
+	21, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
+	16, // 21: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
+	19, // 22: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
+	20, // 23: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
 	2,  // 24: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
-	18, // 25: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
+	19, // 25: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
 	11, // 26: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
-	15, // 27: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
-	13, // 28: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
-	20, // 29: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	16, // 27: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
+	16, // 28: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
+	16, // 29: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
+	14, // 30: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
+	21, // 31: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_proto_init() }
@@ -1775,7 +1867,7 @@ func file_umg_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_proto_rawDesc), len(file_umg_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1297,7 +1297,9 @@ type ListChannelsResponse struct {
 	// Each channel at each of its models, in the order of the config, then the models that only a pattern serves.
 	Channels []*ChannelHealth `protobuf:"bytes,1,rep,name=channels,proto3" json:"channels,omitempty"`
 	// The models, then the aliases.
-	Models        []*ModelChannels `protobuf:"bytes,2,rep,name=models,proto3" json:"models,omitempty"`
+	Models []*ModelChannels `protobuf:"bytes,2,rep,name=models,proto3" json:"models,omitempty"`
+	// The model list of each channel that reads one, in the order of the config.
+	ModelLists    []*ProviderModelList `protobuf:"bytes,3,rep,name=model_lists,json=modelLists,proto3" json:"model_lists,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1342,6 +1344,13 @@ func (x *ListChannelsResponse) GetChannels() []*ChannelHealth {
 func (x *ListChannelsResponse) GetModels() []*ModelChannels {
 	if x != nil {
 		return x.Models
+	}
+	return nil
+}
+
+func (x *ListChannelsResponse) GetModelLists() []*ProviderModelList {
+	if x != nil {
+		return x.ModelLists
 	}
 	return nil
 }
@@ -1441,10 +1450,12 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x1aListRequestRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.umg.v1.RequestRecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x15\n" +
-	"\x13ListChannelsRequest\"x\n" +
+	"\x13ListChannelsRequest\"\xb4\x01\n" +
 	"\x14ListChannelsResponse\x121\n" +
 	"\bchannels\x18\x01 \x03(\v2\x15.umg.v1.ChannelHealthR\bchannels\x12-\n" +
-	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models2\x8e\x06\n" +
+	"\x06models\x18\x02 \x03(\v2\x15.umg.v1.ModelChannelsR\x06models\x12:\n" +
+	"\vmodel_lists\x18\x03 \x03(\v2\x19.umg.v1.ProviderModelListR\n" +
+	"modelLists2\x8e\x06\n" +
 	"\fAdminService\x12@\n" +
 	"\tCreateKey\x12\x18.umg.v1.CreateKeyRequest\x1a\x19.umg.v1.CreateKeyResponse\x127\n" +
 	"\x06GetKey\x12\x15.umg.v1.GetKeyRequest\x1a\x16.umg.v1.GetKeyResponse\x12=\n" +
@@ -1506,6 +1517,7 @@ var file_umg_v1_admin_service_proto_goTypes = []any{
 	(*RequestRecord)(nil),              // 30: umg.v1.RequestRecord
 	(*ChannelHealth)(nil),              // 31: umg.v1.ChannelHealth
 	(*ModelChannels)(nil),              // 32: umg.v1.ModelChannels
+	(*ProviderModelList)(nil),          // 33: umg.v1.ProviderModelList
 }
 var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	22, // 0: umg.v1.CreateKeyRequest.settings:type_name -> umg.v1.KeySettings
@@ -1538,33 +1550,34 @@ var file_umg_v1_admin_service_proto_depIdxs = []int32{
 	30, // 27: umg.v1.ListRequestRecordsResponse.records:type_name -> umg.v1.RequestRecord
 	31, // 28: umg.v1.ListChannelsResponse.channels:type_name -> umg.v1.ChannelHealth
 	32, // 29: umg.v1.ListChannelsResponse.models:type_name -> umg.v1.ModelChannels
-	0,  // 30: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
-	2,  // 31: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
-	4,  // 32: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
-	6,  // 33: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
-	8,  // 34: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
-	10, // 35: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
-	12, // 36: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
-	14, // 37: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
-	16, // 38: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
-	18, // 39: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
-	20, // 40: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
-	1,  // 41: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
-	3,  // 42: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
-	5,  // 43: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
-	7,  // 44: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
-	9,  // 45: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
-	11, // 46: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
-	13, // 47: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
-	15, // 48: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
-	17, // 49: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
-	19, // 50: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
-	21, // 51: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
-	41, // [41:52] is the sub-list for method output_type
-	30, // [30:41] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	33, // 30: umg.v1.ListChannelsResponse.model_lists:type_name -> umg.v1.ProviderModelList
+	0,  // 31: umg.v1.AdminService.CreateKey:input_type -> umg.v1.CreateKeyRequest
+	2,  // 32: umg.v1.AdminService.GetKey:input_type -> umg.v1.GetKeyRequest
+	4,  // 33: umg.v1.AdminService.ListKeys:input_type -> umg.v1.ListKeysRequest
+	6,  // 34: umg.v1.AdminService.UpdateKey:input_type -> umg.v1.UpdateKeyRequest
+	8,  // 35: umg.v1.AdminService.RotateKey:input_type -> umg.v1.RotateKeyRequest
+	10, // 36: umg.v1.AdminService.RevokeKey:input_type -> umg.v1.RevokeKeyRequest
+	12, // 37: umg.v1.AdminService.GetUsage:input_type -> umg.v1.GetUsageRequest
+	14, // 38: umg.v1.AdminService.ListUsage:input_type -> umg.v1.ListUsageRequest
+	16, // 39: umg.v1.AdminService.GetRequestRecord:input_type -> umg.v1.GetRequestRecordRequest
+	18, // 40: umg.v1.AdminService.ListRequestRecords:input_type -> umg.v1.ListRequestRecordsRequest
+	20, // 41: umg.v1.AdminService.ListChannels:input_type -> umg.v1.ListChannelsRequest
+	1,  // 42: umg.v1.AdminService.CreateKey:output_type -> umg.v1.CreateKeyResponse
+	3,  // 43: umg.v1.AdminService.GetKey:output_type -> umg.v1.GetKeyResponse
+	5,  // 44: umg.v1.AdminService.ListKeys:output_type -> umg.v1.ListKeysResponse
+	7,  // 45: umg.v1.AdminService.UpdateKey:output_type -> umg.v1.UpdateKeyResponse
+	9,  // 46: umg.v1.AdminService.RotateKey:output_type -> umg.v1.RotateKeyResponse
+	11, // 47: umg.v1.AdminService.RevokeKey:output_type -> umg.v1.RevokeKeyResponse
+	13, // 48: umg.v1.AdminService.GetUsage:output_type -> umg.v1.GetUsageResponse
+	15, // 49: umg.v1.AdminService.ListUsage:output_type -> umg.v1.ListUsageResponse
+	17, // 50: umg.v1.AdminService.GetRequestRecord:output_type -> umg.v1.GetRequestRecordResponse
+	19, // 51: umg.v1.AdminService.ListRequestRecords:output_type -> umg.v1.ListRequestRecordsResponse
+	21, // 52: umg.v1.AdminService.ListChannels:output_type -> umg.v1.ListChannelsResponse
+	42, // [42:53] is the sub-list for method output_type
+	31, // [31:42] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_service_proto_init() }

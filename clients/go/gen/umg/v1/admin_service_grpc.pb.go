@@ -74,7 +74,8 @@ type AdminServiceClient interface {
 	// when the span ends before it begins, on a page size outside its range or an unknown page token.
 	ListRequestRecords(ctx context.Context, in *ListRequestRecordsRequest, opts ...grpc.CallOption) (*ListRequestRecordsResponse, error)
 	// Lists the channels with their health, as the process that answers sees them: each has circuit breakers of its own.
-	// The last failures are those of all processes with the same data directory.
+	// The last failures, and those of reading the providers' model lists, are those of all processes with the same data
+	// directory.
 	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
 }
 
@@ -238,7 +239,8 @@ type AdminServiceServer interface {
 	// when the span ends before it begins, on a page size outside its range or an unknown page token.
 	ListRequestRecords(context.Context, *ListRequestRecordsRequest) (*ListRequestRecordsResponse, error)
 	// Lists the channels with their health, as the process that answers sees them: each has circuit breakers of its own.
-	// The last failures are those of all processes with the same data directory.
+	// The last failures, and those of reading the providers' model lists, are those of all processes with the same data
+	// directory.
 	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
