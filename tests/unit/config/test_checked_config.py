@@ -41,6 +41,14 @@ def test_refused_values_are_removed_and_listed() -> None:
     }
 
 
+def test_a_model_of_several_channels_is_listed_with_its_channel() -> None:
+    made = ImportedConfig("another gateway")
+    for name, base in (("a", "https://a.example"), ("b", "ftp://b.example")):
+        made.new_channel(name, {"protocols": ["chat"], "base_url": base}).add("m", "m")
+    (note,) = checked(made).lost
+    assert note.startswith("model `m` of channel `b`: base_url: expected a URL")
+
+
 def test_the_rest_loads_where_each_variable_has_a_value_of_its_kind() -> None:
     made = checked(built())
     config = parse(made.text(), "umg.yaml", Variables(made))

@@ -47,7 +47,7 @@ CASES = [
     Case("the address of each call", {"type": 8, "base_url": f"{OWN}/x/chat/completions"}, {"protocols": ["chat"], "base_url": f"{OWN}/x", "api_key": "k"}),
     Case("Claude at another address", {"type": 14, "base_url": OWN, "models": "claude-opus-4-6"}, {"protocols": ["messages"], "base_url": f"{OWN}/v1", "api_key": "k"}, [{"id": "claude-opus-4-6"}]),
     Case("Azure before the dots", {"type": 3, "base_url": "https://r.openai.azure.com", "models": "gpt-4.1", "created_time": 1_700_000_000, "other": "2024-10-21"}, {"provider": "azure", "base_url": "https://r.openai.azure.com/openai/v1", "api_key": "k"}, [{"id": "gpt-4.1", "upstream": "gpt-41"}], ("other (2024-10-21) of channel `c`: the address `/openai/v1` needs no version of the API",)),
-    Case("AWS", {"type": 33, "key": "id|secret|eu-west-1", "models": "claude-sonnet-4-6,nova-pro-v1:0"}, {"provider": "bedrock-anthropic", "base_url": bedrock("eu-west-1"), "auth": {"kind": "access_key", "scheme": "aws"}, "api_key": "id:secret"}, [{"id": "claude-sonnet-4-6", "upstream": "eu.anthropic.claude-sonnet-4-6"}], ("model `nova-pro-v1:0` of channel `c`: Bedrock serves other models only by Converse and InvokeModel, which are not served",)),
+    Case("AWS", {"type": 33, "key": "id|secret|eu-west-1", "models": "claude-sonnet-4-6,claude-fable-9,nova-pro-v1:0,gpt-oss-120b"}, {"provider": "bedrock-anthropic", "base_url": bedrock("eu-west-1"), "auth": {"kind": "access_key", "scheme": "aws"}, "api_key": "id:secret"}, [{"id": "claude-sonnet-4-6", "upstream": "eu.anthropic.claude-sonnet-4-6"}, {"id": "claude-fable-9", "upstream": "eu.anthropic.claude-fable-9"}], ("model `gpt-oss-120b` of channel `c`: no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id", "model `nova-pro-v1:0` of channel `c`: Bedrock serves other models only by Converse and InvokeModel, which are not served",)),
     Case("AWS by an API key", {"type": 33, "key": "token|ca-central-1", "settings": '{"aws_key_type": "api_key"}', "models": "claude-sonnet-4-6"}, {"provider": "bedrock-anthropic", "base_url": bedrock("ca-central-1"), "api_key": "token"}, [{"id": "claude-sonnet-4-6", "upstream": "anthropic.claude-sonnet-4-6"}]),
     Case("Vertex AI", {"type": 41, "key": ACCOUNT, "other": "europe-west4", "models": "gemini-2.5-pro"}, {"provider": "vertex", "base_url": VERTEX.format("europe-west4")}, [{"id": "gemini-2.5-pro"}], ("key of channel `c`: a service account: write it to a file, and its name to GOOGLE_APPLICATION_CREDENTIALS or `auth: {kind: service_account}`",)),
     Case("Vertex AI by an API key", {"type": 41, "settings": {"vertex_key_type": "api_key"}, "models": "gemini-2.5-pro"}, {"provider": "vertex", "base_url": "https://aiplatform.googleapis.com/v1/publishers/google", "auth": {"kind": "query", "parameter": "key"}, "api_key": "k"}, [{"id": "gemini-2.5-pro"}]),
@@ -108,6 +108,12 @@ def test_an_export_without_keys_reads_them_from_variables_that_comments_name() -
         "the export has no key: set OWN_RELAY_API_KEY, or `api_key`",
         "the export has no key: set KLINGAI_ACCESS_KEY and KLINGAI_SECRET_KEY, or `api_key`",
     ]
+
+
+def test_a_channel_whose_keys_are_disabled_has_no_comment_on_a_missing_key() -> None:
+    off = {"is_multi_key": True, "multi_key_status_list": {"0": 3}, "multi_key_mode": "polling"}
+    made = imported({}, {"name": "off", "key": "k", "channel_info": off})
+    assert ([each.name for each in made.used_channels], made.channels[1].comments) == (["c"], [])
 
 
 def test_a_name_in_another_script_is_replaced_and_kept_in_a_comment() -> None:

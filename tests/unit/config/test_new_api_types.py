@@ -15,7 +15,7 @@ from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_new_api import from_new_api
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_types import (
-    bedrock_models,
+    bedrock_id,
     channel_types,
     model_rows,
     operations_of,
@@ -116,9 +116,11 @@ def test_rows_name_presets_and_protocols_of_this_gateway() -> None:
 
 
 def test_models_at_bedrock_are_those_of_its_presets() -> None:
-    patterns = [model.upstream.rstrip("*") for model in PROVIDERS["bedrock-anthropic"].models]
-    assert len(bedrock_models()) == len([m for kind in TYPES if kind["type"] == 33 for m in kind["models"]]) - 8
-    assert all(row.upstream.startswith(tuple(patterns)) for row in bedrock_models().values())
+    models = [model for kind in TYPES if kind["type"] == 33 for model in kind["models"]]
+    ids = {model: bedrock_id(model, "us") for model in models}
+    served = {model for model, named in ids.items() if PROVIDERS["bedrock-anthropic"].has_model(named)}
+    assert served == {model for model in models if model.startswith("claude-")}
+    assert all(named == f"amazon.{model}" for model, named in ids.items() if model not in served)
 
 
 def test_rows_of_models_have_operations_of_the_schema_or_a_reason() -> None:

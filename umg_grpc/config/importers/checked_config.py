@@ -79,17 +79,25 @@ def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
 def _list(made: ImportedConfig, place: Path, problem: Problem) -> None:
     match place:
         case ("channels", int(position), "models", int(index)):
-            made.lose(f"model `{made.channels[position].models[index]['id']}`", problem.expected)
+            made.lose(_model(made, position, made.channels[position].models[index]["id"]), problem.expected)
         case ("channels", int(position)):
             key = _joined(problem.keys[2:])
             for model in made.channels[position].models:
-                made.lose(f"model `{model['id']}`", f"{key}: {problem.expected}" if key else problem.expected)
+                reason = f"{key}: {problem.expected}" if key else problem.expected
+                made.lose(_model(made, position, model["id"]), reason)
         case ("channels", int(position), *path):
             made.lose(f"{_joined(path)} of channel `{made.channels[position].name}`", problem.expected)
         case (str(section), *_) if section in made.sections:
             made.lose(_joined(place), problem.expected)
         case _:  # no value of the result: the converter is at fault
             raise ValueError(f"expected a config that can be converted: {problem.path}: {problem.expected}")
+
+
+def _model(made: ImportedConfig, position: int, public: str) -> str:
+    """Return the words for a model of a channel, with the channel if others have the model, too."""
+    channel = made.channels[position]
+    others = (model for each in made.channels if each is not channel for model in each.models)
+    return f"model `{public}`" + (f" of channel `{channel.name}`" if any(m["id"] == public for m in others) else "")
 
 
 def _remove(made: ImportedConfig, place: Path) -> None:

@@ -13,3 +13,12 @@ PHRASES: Mapping[str, str] = {
 """Kind of a model -> plural noun of its results; "" for a pattern of models, which may be of any usual kind."""
 CONVERSE = "Bedrock serves other models only by Converse and InvokeModel, which are not served"
 VERTEX_MAKERS = "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"
+PROFILE = "an ARN does not show the maker of its model: of Claude, OpenAI or xAI, write the id of the model"
+NO_BEDROCK_ID = "no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id"
+
+
+def unserved_at_bedrock(model: str) -> str:
+    """Return the reason why a model is not called at Amazon Bedrock. `model`: its id there, an ARN, or another name."""
+    if model.startswith("arn:"):
+        return PROFILE
+    return CONVERSE if "." in model or "*" in model else NO_BEDROCK_ID

@@ -59,7 +59,8 @@ def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> N
             channel.disabled = disabled
             if channel.name.replace("-", " ") not in f"{row.name} {found.label}".replace("-", " "):
                 channel.comments.append(f"named {row.name} in new-api")
-            channel.comments += _comments(source, found)
+            if not source.keys.are_disabled:
+                channel.comments += _comments(source, found)
             channels.append(channel)
         channel.add(public, found.model, found.family)
     row.list_rest()

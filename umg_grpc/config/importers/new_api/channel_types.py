@@ -69,7 +69,9 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Id of a model at Amazon Bedrock for an id of its maker, as new-api replaces it."""
 
     model: str
+    """Regular expression of the whole id of the maker; the first row that matches applies."""
     upstream: str
+    """Id there; a `*` stands for the id of the maker."""
     regions: tuple[str, ...]
     """Beginnings of regions in which the id has a prefix for all regions of the continent."""
     source: str
@@ -88,10 +90,25 @@ def model_rows() -> tuple[ModelRow, ...]:
     return tuple(read_rows("new_api_models", ModelRow))
 
 
+CONTINENTS: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
+"""Beginning of a region -> prefix of the ids of models at Amazon Bedrock for all regions of the continent."""
+
+
 @cache
-def bedrock_models() -> Mapping[str, BedrockModel]:
-    """Return the models at Amazon Bedrock by the id of their maker."""
-    return {row.model: row for row in read_rows("new_api_bedrock", BedrockModel)}
+def bedrock_models() -> tuple[BedrockModel, ...]:
+    """Return the rows about models at Amazon Bedrock; the last one is about newer ones."""
+    return tuple(read_rows("new_api_bedrock", BedrockModel))
+
+
+def bedrock_id(model: str, continent: str) -> str:
+    """Return the id at Amazon Bedrock of a model by the id of its maker; any other id unchanged. `continent`: prefix of
+    ids for all regions of a continent, as in the rows.
+    """
+    row = next((row for row in bedrock_models() if re.fullmatch(row.model, model)), None)
+    if row is None:
+        return model
+    upstream = row.upstream.replace("*", model)
+    return f"{CONTINENTS[continent]}.{upstream}" if continent in row.regions and continent in CONTINENTS else upstream
 
 
 def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueType] | str":

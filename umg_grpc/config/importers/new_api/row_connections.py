@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from umg_grpc.config.importers.imported_config import literal, mapping
-from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_models
+from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_id
 from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
 from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
-from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS
+from umg_grpc.config.importers.unserved_models import PHRASES, VERTEX_MAKERS, unserved_at_bedrock
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations import OPERATIONS, SCOPES, ModelOperation
 from umg_grpc.operations.provider_call_paths import call_path
@@ -19,8 +18,6 @@ OWN_FORMATS = frozenset(
     name for scope in ("images", "videos") for value in SCOPES[scope] for name in OPERATIONS[value].protocols
 ).difference(ANY_MODEL_FORMATS)
 """Formats of images and videos of one vendor each."""
-CONTINENTS: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
-"""Beginning of a region -> prefix of the ids of models at Amazon Bedrock for all regions of the continent."""
 DEFAULT_LOCATION = "global"
 """Location at Vertex AI of a channel that states none."""
 DOTLESS_UNTIL = 1_746_835_200
@@ -166,10 +163,7 @@ def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) ->
 
 def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
     region = source.keys.region
-    if (known := bedrock_models().get(model)) is not None:
-        continent = region.partition("-")[0]
-        prefix = f"{CONTINENTS[continent]}." if continent in known.regions and continent in CONTINENTS else ""
-        model = f"{prefix}{known.upstream}"
+    model = bedrock_id(model, region.partition("-")[0])
     for preset in (PROVIDERS[name] for name in source.type.presets):
         if preset.has_model(model) and _serves(preset.protocols, (preset,), model, operations):
             keys: dict[str, object] = {
@@ -177,7 +171,7 @@ def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -
                 "base_url": preset.address(literal(region) or "${AWS_REGION}"),
             }
             return Connection(preset.name, keys, model, preset=preset)
-    return CONVERSE
+    return unserved_at_bedrock(model)
 
 
 def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
