@@ -93,6 +93,10 @@ SPELLINGS = [
     Spelling("a preset that is no provider of LiteLLM", "siliconflow/a/b", "a/b", "https://api.siliconflow.cn/v1", {"api_base": "https://api.siliconflow.cn/v1"}),
     Spelling("an alias of the newest model", "claude-opus-latest", "claude-opus-5-5", "https://api.anthropic.com/v1"),
     Spelling("an alias at a provider", "together_ai/kimi-latest", "moonshotai/Kimi-K3", PROVIDERS["together"].base_url),
+    Spelling("an endpoint of an account at Hugging Face", "huggingface/a/b", "a/b", "https://e.endpoints.example/v1", {"api_base": "https://e.endpoints.example"}),
+    Spelling("another proxy of LiteLLM", "litellm_proxy/gpt-5", "gpt-5", "http://proxy.example:4000/v1", {"api_base": "http://proxy.example:4000"}),
+    Spelling("another endpoint of Bedrock", "bedrock/us.anthropic.claude-opus-4-8", "us.anthropic.claude-opus-4-8", "https://vpce-1.bedrock.example/anthropic/v1", {"aws_bedrock_runtime_endpoint": "https://vpce-1.bedrock.example/"}),
+    Spelling("an address of IPv6", "openai/m", "m", "http://[2001:db8::1]:8000/v1", {"api_base": "http://[2001:db8::1]:8000/v1"}),
     Spelling("a list of compatible providers", "xiaomi_mimo/mimo-v2", "mimo-v2", "https://api.xiaomimimo.com/v1"),
 ]  # fmt: skip
 
@@ -119,6 +123,11 @@ REFUSED = [
     Unconverted("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
     Unconverted("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
     Unconverted("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"),
+    Unconverted("a tuned model at Vertex AI", {"model": "vertex_ai/gemini/4965075652664360960"}, "endpoints of an account at Vertex AI have an address of their own, which is not called"),
+    Unconverted("a profile at Bedrock", {"model": "bedrock/arn:aws:bedrock:us-east-1:1:application-inference-profile/x"}, "an ARN does not show the maker of its model: of Claude, OpenAI or xAI, write the id of the model"),
+    Unconverted("no id of Bedrock", {"model": "bedrock/gpt-oss-120b"}, "no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id"),
+    Unconverted("Meta's former API", {"model": "meta_llama/Llama-4-Scout"}, "Meta has shut the Llama API down on 2026-07-06"),
+    Unconverted("Lambda's former API", {"model": "lambda_ai/x"}, "Lambda has shut its Inference API down on 2025-09-25"),
     Unconverted("rankings at Foundry", {"model": "azure_ai/cohere-rerank-v4.0-pro", "api_base": "https://r.services.ai.azure.com"}, "the address of rankings at Foundry is not served: it has another path than those of other providers"),
     Unconverted("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
     Unconverted("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
@@ -147,20 +156,19 @@ def test_foundry_has_two_addresses_and_its_own_header_of_keys() -> None:
     params = {"api_base": "https://r.services.ai.azure.com", "api_key": "k"}
     claude, other = channel(model="azure_ai/claude-opus-4-5", **params), channel(model="azure_ai/grok-4", **params)
     assert (claude.protocols, claude.base_url) == (("messages",), "https://r.services.ai.azure.com/anthropic/v1")
-    assert (other.protocols, other.base_url) == (CHAT, "https://r.services.ai.azure.com/models")
-    assert dict(other.query) == {"api-version": "2024-05-01-preview"}
+    assert (other.protocols, other.base_url) == (CHAT, "https://r.services.ai.azure.com/openai/v1")
+    assert not other.query
     assert claude.auth == other.auth == HeaderAuth(header="api-key")
     elsewhere = channel(model="azure_ai/m", api_base="https://m.eastus2.models.ai.azure.com", api_key="k")
     assert (elsewhere.base_url, elsewhere.auth) == ("https://m.eastus2.models.ai.azure.com", BearerAuth())
 
 
-def test_the_version_of_foundry_is_kept() -> None:
+def test_models_of_foundry_leave_the_address_that_has_been_shut_down() -> None:
     base = "https://r.services.ai.azure.com/models/chat/completions?api-version=2025-01-01"
-    found = channel(model="azure_ai/grok-4", api_base=base, api_key="k")
-    assert (found.base_url, dict(found.query)) == (
-        "https://r.services.ai.azure.com/models",
-        {"api-version": "2025-01-01"},
-    )
+    made, config = imported({"model": "azure_ai/grok-4", "api_base": base, "api_key": "k", "api_version": "2025-01-01"})
+    (found,) = config.channels
+    assert (found.base_url, dict(found.query)) == ("https://r.services.ai.azure.com/openai/v1", {})
+    assert made.lost == ["litellm_params.api_version of `m`: the address needs no version"]
 
 
 def test_a_token_of_entra_is_a_credential() -> None:
@@ -209,6 +217,52 @@ def test_a_model_without_a_mode_has_that_of_its_id_or_provider(case: Kind) -> No
     assert channel(**case.params).protocols == case.protocols
 
 
+@dataclass(frozen=True)
+class Pattern:
+    """Pattern of models, with the patterns of the channels that it becomes by their provider, and the listed rest."""
+
+    id: str
+    model: str
+    channels: dict[str, list[tuple[str, str]]]
+    lost: list[str] = field(default_factory=list)
+
+
+PATTERNS = [
+    Pattern(
+        "rankings at another address",
+        "cohere/*",
+        {
+            "cohere": [("cohere/*", "*")],
+            "cohere-rerank": [(f"cohere/{each.id}", each.id) for each in PROVIDERS["cohere-rerank"].models],
+        },
+    ),
+    Pattern(
+        "videos in another format",
+        "minimax/*",
+        {
+            "minimax": [("minimax/*", "*")],
+            "minimax-video": [(f"minimax/{each.id}", each.id) for each in PROVIDERS["minimax-video"].models],
+        },
+    ),
+    Pattern("a part of the models", "cohere/command-*", {"cohere": [("cohere/command-*", "command-*")]}),
+    Pattern(
+        "any provider",
+        "*",
+        {"openai": [("*", "*")]},
+        ["further models of `*`: LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.id)
+def test_a_pattern_becomes_a_channel_for_each_address_of_its_provider(case: Pattern) -> None:
+    entry = {"model_name": case.model, "litellm_params": {"model": case.model}}
+    made = from_litellm(yaml.safe_dump({"model_list": [entry]}))
+    config = parse(made.text(), "umg.yaml", Variables(made))
+    found = {each.provider: [(model.id, model.upstream) for model in each.models] for each in config.channels}
+    assert (found, made.lost) == (case.channels, case.lost)
+
+
 def test_the_variable_of_the_key_is_that_which_litellm_reads() -> None:
     made, _ = imported({"model": "volcengine/doubao-seed-1-6"})
     assert made.channels[0].keys == {"provider": "ark", "api_key": "${VOLCENGINE_API_KEY}"}
@@ -233,6 +287,12 @@ EXPLAINED = [
     Unconverted("max_retries", {"max_retries": 3}, "set `retries`"),
     Unconverted("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are not assumed here"),
     Unconverted("max_budget", {"max_budget": 1}, "budgets are those of keys"),
+    Unconverted("guardrails", {"guardrails": ["a"]}, "guardrails are not in this file"),
+    Unconverted(
+        "model_id",
+        {"model_id": "arn:aws:x"},
+        "the model is called by its own id, not by a profile or provisioned model",
+    ),
     Unconverted("temperature", {"temperature": 0}, "callers send it in their requests"),
     Unconverted("extra_body", {"extra_body": {"a": 1}}, "callers send these fields in their requests"),
     Unconverted("weight", {"weight": "heavy"}, "expected a number"),

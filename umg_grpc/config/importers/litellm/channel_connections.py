@@ -1,10 +1,11 @@
 """Connections of LiteLLM's deployments: the keys of a channel with the address and credentials of a provider."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.imported_config import mapping
 from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel, protocols_of
 from umg_grpc.config.importers.litellm.source_facts import SourceProvider
@@ -37,11 +38,47 @@ class Connection:
     """Reason why a pattern of models does not cover all of the provider's models; "" if it does."""
 
 
-def connection(model: SourceModel, params: SourceMapping) -> Connection | str:
-    """Return the connection of a deployment with the parameters `params` to its provider, unless that is a cloud, or
-    the reason (a text) why there is none.
+def connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+    """Return the connections of a deployment with the parameters `params` to its provider, unless that is a cloud, or
+    the reason (a text) why there are none.
+
+    `public`: its public id. A pattern of models needs a channel for each address of the provider.
     """
-    row, base = model.provider, base_of(params)
+    base = base_of(params)
+    found = _connection(model, base, params)
+    if isinstance(found, str):
+        return found
+    others = model.provider.known_presets[1:] if "*" in model.model and not base else []
+    return [found, *(each for preset in others for each in _of_pattern(model, preset, public, params))]
+
+
+def _of_pattern(model: SourceModel, preset: Provider, public: str, params: SourceMapping) -> Iterator[Connection]:
+    """Yield a connection to another preset of a provider for each pattern of the preset that a pattern covers."""
+    for pattern, shown in served_ids(preset, model.model, public):
+        keys = with_credentials({"provider": preset.name}, model.provider, preset, params)
+        yield Connection(preset.name, keys, pattern, shown)
+
+
+def served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
+    """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
+    if "*" not in model:
+        return [(model, "")] if preset.has_model(model) else []
+    covers = matcher([model]).match
+    covered = [each.upstream for each in preset.models if covers(each.upstream.replace("*", "x"))]
+    return [(pattern, _renamed(public, model, pattern)) for pattern in covered if pattern != "*"]
+
+
+def _renamed(public: str, model: str, pattern: str) -> str:
+    """Return the public pattern for a narrower pattern of the provider's ids."""
+    head, _, tail = model.partition("*")
+    return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
+
+
+def _connection(model: SourceModel, base: str, params: SourceMapping) -> Connection | str:
+    """Return the connection of a deployment at its configured address, "" for none, to the preset or compatible server
+    for its operation, or the reason (a text) why there is none.
+    """
+    row = model.provider
     preset = _preset_at(base, row, model.operation) if base else None
     if preset is not None:
         return _of_preset(model, row, preset, "", params)

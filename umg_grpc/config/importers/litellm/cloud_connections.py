@@ -4,25 +4,26 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
-from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.litellm.channel_connections import (
     Connection,
     base_of,
     named_protocols,
     preset_for,
+    served_ids,
     with_credentials,
     with_headers,
 )
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
 from umg_grpc.config.importers.source_config import SourceMapping
-from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS
+from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS, unserved_at_bedrock
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
-FOUNDRY_VERSION = "2024-05-01-preview"
-"""Version of the API of Foundry's models (https://learn.microsoft.com/azure/ai-foundry), if none is configured."""
+ENDPOINT = re.compile(r"(?:.*/)?[0-9]{5,}")
+"""Id of an endpoint of an account at Vertex AI, in place of a model."""
+VERTEX_ENDPOINTS = "endpoints of an account at Vertex AI have an address of their own, which is not called"
 VERTEX_COMMENT = (
     "GOOGLE_APPLICATION_CREDENTIALS names the file of a service account; for another login set"
     " `auth: {kind: command, command: [gcloud, auth, print-access-token]}`"
@@ -79,7 +80,6 @@ def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[Co
 
 def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude: bool) -> list[Connection] | str:
     parts = urlsplit(base)
-    version = dict(parse_qsl(parts.query)).get("api-version") or params.text("api_version") or FOUNDRY_VERSION
     plain = base.partition("?")[0].rstrip("/")
     is_foundry = (parts.hostname or "").endswith(FOUNDRY_HOSTS) or "$" in base or not base
     keys: dict[str, object]
@@ -93,11 +93,9 @@ def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude:
         if not protocols:
             return f"`azure_ai` serves no {PHRASES[model.operation]} here"
         plain = re.sub(r"/(?:chat/completions|embeddings)$", "", plain)
-        if is_foundry and not plain.endswith(("/models", "/openai/v1")):
-            plain = _resource(plain, "AZURE_AI_API_BASE", "/models")
+        if is_foundry:  # also in place of /models, an API that Microsoft shut down in August 2026
+            plain = _resource(plain, "AZURE_AI_API_BASE", "/openai/v1")
         keys = {"protocols": protocols, "base_url": plain}
-        if plain.endswith("/models"):
-            keys["query"] = {"api-version": version}
     keys, comments = _with_azure_key(keys, model, None, params)
     if "auth" not in keys and (is_claude or is_foundry or (parts.hostname or "").endswith(AZURE_HEADER_HOSTS)):
         keys["auth"] = API_KEY_HEADER
@@ -135,7 +133,8 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         return "`bedrock/` names no model"
     if model.operation not in {"generate", ""}:
         return f"Bedrock serves {PHRASES[model.operation]} by InvokeModel, which is not served"
-    base, region = base_of(params), params.text("aws_region_name") or model.region or "${AWS_REGION}"
+    base = base_of(params) or params.text("aws_bedrock_runtime_endpoint").rstrip("/")
+    region = params.text("aws_region_name") or model.region or "${AWS_REGION}"
     pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
     found = []
     for preset in (PROVIDERS["bedrock-anthropic"], PROVIDERS["bedrock"]):
@@ -150,26 +149,11 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         role = "" if "$" in url else region
         found += [
             Connection(preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE)
-            for upstream, shown in _served_ids(preset, model.model, public)
+            for upstream, shown in served_ids(preset, model.model, public)
         ]
         if found and "*" not in model.model:
             return found
-    return found or CONVERSE
-
-
-def _served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
-    """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
-    if "*" not in model:
-        return [(model, "")] if preset.has_model(model) else []
-    covers = matcher([model]).match
-    covered = [each.upstream for each in preset.models if covers(each.upstream.replace("*", "x"))]
-    return [(pattern, _renamed(public, model, pattern)) for pattern in covered if pattern != "*"]
-
-
-def _renamed(public: str, model: str, pattern: str) -> str:
-    """Return the public pattern for a narrower pattern of the provider's ids."""
-    head, _, tail = model.partition("*")
-    return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
+    return found or unserved_at_bedrock(model.model)
 
 
 def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
@@ -187,9 +171,9 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     preset = PROVIDERS["vertex"]
     if model.operation and not named_protocols(preset.protocols, model.operation):
         return f"Vertex AI serves {PHRASES[model.operation]} by methods that are not served"
-    ids = _served_ids(preset, model.model, public)
+    ids = served_ids(preset, model.model, public)
     if not ids:
-        return VERTEX_MAKERS
+        return VERTEX_ENDPOINTS if ENDPOINT.fullmatch(model.model) else VERTEX_MAKERS
     project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
     region = params.text("vertex_location") or "us-central1"
     keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}

@@ -6,7 +6,7 @@ from decimal import Decimal
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact, model_entry
-from umg_grpc.config.importers.litellm.channel_connections import Connection, connection
+from umg_grpc.config.importers.litellm.channel_connections import Connection, connections
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
 from umg_grpc.config.importers.litellm.model_providers import source_model
@@ -34,6 +34,9 @@ PRICES: Mapping[str, str] = {
 DETAILS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weight": "weight", "order": "priority"}
 """Parameter of a deployment -> key of a channel."""
 RATES = ("rpm", "tpm")
+ANY_PROVIDER = "*"
+"""Pattern of the models of all providers."""
+PREFIXES = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
 
 
 @dataclass
@@ -142,8 +145,9 @@ class Models:
             return cloud_connections(model, deployment.public, params)
         if not model.model:
             return f"`{written}` names no model"
-        found = connection(model, params)
-        return found if isinstance(found, str) else [found]
+        if written == ANY_PROVIDER:
+            self.made.lose(f"further models of `{deployment.public}`", PREFIXES)
+        return connections(model, deployment.public, params)
 
     def _details(self, params: SourceMapping) -> dict[str, object]:
         """Take the parameters of a deployment that are properties of its channel."""
@@ -209,7 +213,7 @@ class Models:
 def _is_address(base: str) -> bool:
     """Return whether a configured address can be taken apart."""
     try:
-        return urlsplit(base).hostname != "" and "[" not in base
+        return urlsplit(base).hostname != ""
     except ValueError:
         return False
 
