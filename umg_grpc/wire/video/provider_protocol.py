@@ -72,6 +72,8 @@ class VideoProtocol:
     """
     rules_model: Callable[[Submission], str] | None = None
     """Submission -> id by which the rules of the vendor are found; None for the id of the model alone."""
+    takes_open_length: bool = False
+    """Whether models may select the length (`duration` -1 of the additional fields)."""
     takes_drafts: bool = False
     """Whether a video can be made of the draft of a finished task."""
     max_batch: int = 1

@@ -50,6 +50,8 @@ class JsonText:
 
 
 Fields: TypeAlias = Mapping[str, Member]
+LENGTH, MODEL_DECIDES = "duration", b"-1"
+"""Member, and its value by which a vendor's model selects the length."""
 
 
 class CreateBody:
@@ -146,6 +148,11 @@ class CreateBody:
         object that contains them, "" for the top level.
         """
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
+
+    def keep_open_length(self, members: Members) -> None:
+        """Keep the length -1, by which some vendors' models select one, for the provider: the parameter lacks it."""
+        if (chosen := members.get(LENGTH)) is not None and bytes(chosen) == MODEL_DECIDES:
+            self.keep({LENGTH: members.pop(LENGTH)})
 
     def _value(self, kind: type, raw: Raw, path: str) -> str | float | None:
         if self._is_form and kind not in (str, Seconds) and begins(raw, b'"'):

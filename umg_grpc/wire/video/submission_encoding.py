@@ -13,6 +13,7 @@ from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Vide
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral
+from umg_grpc.wire.video.submission_body_reader import LENGTH, MODEL_DECIDES
 
 MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
@@ -47,7 +48,9 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
         submission, left_out = _without_unknown(submission, row, _unfit(submission, row, implied))
     if submission.request.parameters.HasField("draft_task_id") and not protocol.takes_drafts:
         raise untranslatable("parameters.draft_task_id", "this model's provider has no drafts; leave it out")
-    submission, foreign = _without_foreign(submission, protocol.name)
+    if not protocol.takes_open_length and has_open_length(submission):
+        raise _invalid("duration_seconds", "this model's provider does not select the length; send the seconds")
+    submission, foreign = _without_foreign(submission, protocol)
     request = protocol.encode_create(submission)
     for name in (*left_out, *foreign):
         request.report.drop(f"parameters.{name}")
@@ -126,17 +129,26 @@ def _invalid(name: str, problem: str) -> UmgError:
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{path}`: {problem}", field=path)
 
 
-def _without_foreign(submission: Submission, protocol: str) -> tuple[Submission, list[str]]:
+def has_open_length(submission: Submission) -> bool:
+    """Return whether the model is to select the length, by the additional field that some vendors have for it."""
+    if f'"{LENGTH}"' not in submission.request.parameters.extra_json:
+        return False
+    return bytes(extra_fields(submission, Report()).get(LENGTH, b"")) == MODEL_DECIDES
+
+
+def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[Submission, list[str]]:
     """Return the submission without the additional fields of another vendor's API, and their names. The fields without
-    a name in the schema that a vendor's own entry has are those of its vendor.
+    a name in the schema that a vendor's own entry has are those of its vendor; a length that the model selects is kept.
     """
     text, own = submission.request.parameters.extra_json, VENDORS.get(submission.request.entry, ())
-    if not text or not own or protocol in own:
+    if not text or not own or protocol.name in own:
         return submission, []
     request = pb.CreateVideoTaskRequest()
     request.CopyFrom(submission.request)
-    request.parameters.extra_json = ""
-    return replace(submission, request=request), [f"extra_json.{name}" for name in extra_fields(submission, Report())]
+    is_open = has_open_length(submission)
+    request.parameters.extra_json = f'{{"{LENGTH}":-1}}' if is_open else ""
+    lost = [name for name in extra_fields(submission, Report()) if name != LENGTH or not is_open]
+    return replace(submission, request=request), [f"extra_json.{name}" for name in lost]
 
 
 def _without_unknown(submission: Submission, row: MediaModel, unfit: Collection[str]) -> tuple[Submission, list[str]]:

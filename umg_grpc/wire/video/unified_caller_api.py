@@ -47,7 +47,7 @@ FIELDS = {
 extension and for the audio of family `vidC`; their names are those of the vendor's API.
 """
 IMAGE_FIELDS = ("image", "images", "input_reference")
-AUDIO_FIELD = "audio_url"
+AUDIO_FIELD, VIDEO_FIELD = "audio_url", "video_url"
 STATES = states("queued", "in_progress", "succeeded", "failed")
 _NO_VIDEO = {name: kind for name, kind in KINDS.items() if name == "image_url"}
 
@@ -97,8 +97,12 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
     elif family == "vidD" and (model in RULES[pb.VIDEO_ENTRY_UNIFIED] or model not in DOCUMENTED):
         raise missing("metadata.content")
     for members, at in ((body.members, ""), (metadata, "metadata.")):
+        if not family:
+            body.keep_open_length(members)
         body.read(FIELDS, members, at.rstrip("."))
         _read_media(body, members, at)
+        if not family:
+            _read_medium(body, members, at, VIDEO_FIELD, pb.VIDEO_MEDIA_KIND_VIDEO)
         body.callback(members.pop("callback_url", None), f"{at}callback_url")
         body.external_id(members.pop("external_task_id", None), f"{at}external_task_id")
     body.keep(metadata)
@@ -115,11 +119,16 @@ def _read_media(body: CreateBody, members: Members, at: str) -> None:
         if len(media) == 1:
             media[0].role = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME
         body.images(last, f"{at}lastFrame", pb.VIDEO_MEDIA_ROLE_LAST_FRAME)
-    if (audio := members.pop(AUDIO_FIELD, None)) is not None:
-        text = msgspec.json.decode(audio)
-        if not isinstance(text, str):
-            raise invalid(f"{at}{AUDIO_FIELD}", "expected a string; correct its type")
-        body.medium(text, f"{at}{AUDIO_FIELD}", pb.VIDEO_MEDIA_KIND_AUDIO)
+    _read_medium(body, members, at, AUDIO_FIELD, pb.VIDEO_MEDIA_KIND_AUDIO)
+
+
+def _read_medium(body: CreateBody, members: Members, at: str, name: str, kind: "pb.VideoMediaKind.ValueType") -> None:
+    if (raw := members.pop(name, None)) is None:
+        return
+    text = msgspec.json.decode(raw)
+    if not isinstance(text, str):
+        raise invalid(f"{at}{name}", "expected a string; correct its type")
+    body.medium(text, f"{at}{name}", kind)
 
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:

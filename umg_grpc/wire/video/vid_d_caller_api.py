@@ -34,8 +34,6 @@ FIELDS = {
     "camera_fixed": Member("camera_fixed", bool),
     "frames": Member("frames", WholeNumber),
 }
-MODEL_DECIDES = b"-1"
-"""Duration by which a vendor's model selects the length; the documented models have none."""
 STATES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
@@ -57,8 +55,8 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
     if model is None or not is_present(model) or not parse(str, model, "model").strip():
         raise UmgError(pb.ERROR_REASON_MISSING_FIELD, "model is required", field="model")
     is_neutral = video_family(given.model()) != ""
-    if not is_neutral and (chosen := given.members.get("duration")) is not None and bytes(chosen) == MODEL_DECIDES:
-        given.keep({"duration": given.members.pop("duration")})
+    if not is_neutral:
+        given.keep_open_length(given.members)
     if (content := given.take("content")) is not None:
         read_content(given, content, "content", ROLES_D, takes_draft=not is_neutral)
     given.read(FIELDS if is_neutral else FIELDS | {"size": Member("size", str)})

@@ -65,7 +65,7 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
     checked.CopyFrom(request)
     checked.entry = request.entry or UNIFIED
     rules = _rules(checked, family, upstream_model)
-    _check_entry(checked)
+    _check_entry(checked, needs_text=rules is not None or not checked.parameters.media)
     if rules is not None:
         _check_media(checked, rules)
         _check_parameters(checked.parameters, rules, checked.model)
@@ -116,8 +116,10 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 # --- rules of the entries
 
 
-def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
-    """Raise UmgError if the request breaks a rule that its HTTP API has for all models."""
+def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> None:
+    """Raise UmgError if the request breaks a rule that its HTTP API has for all models. `needs_text`: whether an API
+    whose models need a text applies this rule, since vendors' models make videos of media alone.
+    """
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
@@ -129,7 +131,7 @@ def _check_entry(request: pb.CreateVideoTaskRequest) -> None:
         problem = "external_task_id must be 1 to 191 ASCII letters, digits, `-`, `_` or `.`"
         raise _invalid("external_task_id", problem)
     is_draft = request.parameters.HasField("draft_task_id")
-    if request.entry == D and not is_draft and not request.parameters.prompt.strip():
+    if request.entry == D and needs_text and not is_draft and not request.parameters.prompt.strip():
         raise _missing("parameters.prompt", "text content is required")
     if request.parameters.extra_json:
         try:

@@ -90,6 +90,15 @@ def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str
         report.drop(f"parameters.{name}")
 
 
+def report_sound(submission: Submission, report: Report) -> None:
+    """Record in `report` that the caller requested silence of a provider that always makes sound. The silence of
+    neutral models, a default, is not recorded.
+    """
+    parameters = submission.request.parameters
+    if parameters.HasField("generate_audio") and not parameters.generate_audio and not is_neutral(submission):
+        report.drop("parameters.generate_audio")
+
+
 def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
     """Return the caller's additional fields for the provider. Fields that only the gateway may set are left out and
     recorded in `report`. Raise UmgError(INVALID_FIELD) if `extra_json` is not one JSON object.

@@ -309,6 +309,7 @@ UMG_VIDEO = VideoProtocol(
     name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
+    takes_open_length=True,
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,

@@ -29,6 +29,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     pixels,
     prompt_of,
     refuse_media,
+    report_sound,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
@@ -67,6 +68,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
         return json_request(f"{PATH}/{path_id(submission.source.id)}/remix", body, report)
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
+    report_sound(submission, report)
     fields: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
     if is_sent(submission, "duration_seconds"):
         fields["seconds"] = str(parameters.duration_seconds or DEFAULT_SECONDS)

@@ -25,12 +25,12 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
-    is_neutral,
     is_sent,
     json_request,
     pixels,
     prompt_of,
     refuse_media,
+    report_sound,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read_or, succeeded, unknown_task
@@ -85,8 +85,8 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS if is_vertex else FIELDS - ONLY_VERTEX, report)
-    if not is_vertex and parameters.HasField("generate_audio") and not is_neutral(submission):
-        report.drop("parameters.generate_audio")  # the API always makes sound, and silence is a neutral default
+    if not is_vertex:
+        report_sound(submission, report)
     options: JsonObject = {}
     if is_sent(submission, "sample_count"):
         options["sampleCount"] = parameters.sample_count or 1

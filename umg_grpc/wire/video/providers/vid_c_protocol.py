@@ -167,6 +167,7 @@ VID_C = VideoProtocol(
     name=NAME,
     encode_create=encode_create,
     decode_created=decode_created,
+    takes_open_length=True,
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
+import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
@@ -69,8 +70,8 @@ def encode_new(submission: Submission) -> ProviderRequest:
         refuse_media(list(enumerate(parameters.media)), "no media for a video of a text")
         body["prompt"] = prompt_of(submission)
     else:
-        contents = _contents(submission, inputs, operation)
-        body["contents"] = extra.pop("contents", None) or contents
+        callers = extra.pop("contents", None)
+        body["contents"] = _contents(submission, inputs, operation) if callers is None else _stated(callers, submission)
     settings = _motion_settings(submission) if operation == MOTION else _settings(submission, inputs, operation, report)
     if operation == MOTION and ORIENTATION in extra:
         settings[ORIENTATION] = extra.pop(ORIENTATION)
@@ -90,6 +91,18 @@ def _operation(submission: Submission) -> str:
         return OMNI
     default = IMAGE if has_media(submission) else TEXT
     return OPERATIONS.get(submission.request.kind, default)
+
+
+def _stated(contents: Raw, submission: Submission) -> list[Raw]:
+    """Return the caller's member `contents`, with the prompt if the caller stated it beside the member alone. Raise
+    UmgError for media beside it, which the member would hide, and for a member that is no list.
+    """
+    parameters = submission.request.parameters
+    refuse_media(list(enumerate(parameters.media)), "the media in `contents` beside it")
+    items = parse(list[Raw], contents, "parameters.extra_json.contents")
+    if parameters.prompt.strip() and not any(bytes(members_of(item).get("type", b"")) == b'"prompt"' for item in items):
+        items.insert(0, Raw(msgspec.json.encode({"type": "prompt", "text": parameters.prompt})))
+    return items
 
 
 def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[JsonObject]:

@@ -33,6 +33,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     prompt_of,
     ratio_of,
     refuse_media,
+    report_sound,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
@@ -90,6 +91,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS, report)
+    report_sound(submission, report)
     body: JsonObject = {
         "model": submission.model,
         "content": content_items(submission, schemes=HTTP, only_urls={}),
@@ -105,6 +107,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["aigc_watermark"] = parameters.watermark
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)
     if not parameters.media and (ratio == ADAPTIVE or (ratio is None and is_neutral(submission))):
+        if ratio is not None and not is_neutral(submission):
+            report.drop("parameters.aspect_ratio", DEFAULT_RATIO)
         ratio = DEFAULT_RATIO  # there is no image to adapt to
     if ratio is not None:
         body["ratio"] = ratio

@@ -28,6 +28,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     prompt_of,
     ratio_of,
     refuse_media,
+    report_sound,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, number, read_or, text, unknown_task
@@ -58,6 +59,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     others = [*present(inputs.last), *inputs.masks, *inputs.audio, *inputs.videos[1:]]
     refuse_media(others, "images without a last frame, or one video")
     parameters = submission.request.parameters
+    report_sound(submission, report)
     body: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
     if inputs.videos:
         refuse_media([*present(inputs.first), *inputs.references], "one video alone")
