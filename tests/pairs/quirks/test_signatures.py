@@ -220,6 +220,6 @@ def test_a_call_of_a_chat_body_gets_the_placeholder_where_the_vendor_rejects_its
     body, report = encoded("chat", "chat", Quirks(signatures=True), **chat(""))
     placed = chat(NO_SIGNATURE)["messages"]
     assert (body["messages"], report) == (placed, "state=placeholder")
-    earlier = chat("")["messages"] + [{"role": "assistant", "content": "x"}, {"role": "user", "content": "Go."}]
-    untouched, report = encoded("chat", "chat", Quirks(signatures=True), messages=earlier)
-    assert (untouched["messages"], report) == (earlier, "")
+    later = [{"role": "assistant", "content": "x"}, {"role": "user", "content": "Go."}]
+    next_body, report = encoded("chat", "chat", Quirks(signatures=True), messages=chat("")["messages"] + later)
+    assert (next_body["messages"], report) == ([*placed, *later], "state=placeholder")

@@ -32,16 +32,15 @@ def encode_signature(state: pb.ReasoningState) -> JsonObject:
 
 
 def with_placeholder_signatures(raw: Raw) -> Raw:
-    """Return `messages` of a caller's body with a placeholder signature on the first tool call of each message of the
-    assistant since the user's last one, unless the call has a signature; `raw` itself if none is missing. Vendor G
-    rejects calls without one, and most chat clients do not return them.
+    """Return `messages` of a caller's body with a placeholder signature on the first tool call of each message, unless
+    the call has a signature; `raw` itself if none is missing. Vendor G rejects calls without one since the user's last
+    message, and most chat clients do not return them. Earlier messages keep theirs, so that the beginning of a
+    conversation stays the same for prompt caches.
     """
     if b'"tool_calls"' not in bytes(raw):
         return raw
     messages, changes = parse(list[dict[str, Raw]], raw, "messages"), False
-    for message in reversed(messages):
-        if bytes(message.get("role", Raw())) == b'"user"':
-            break
+    for message in messages:
         if not is_present(message.get("tool_calls", Raw())):
             continue
         calls = parse(list[dict[str, Raw]], message["tool_calls"], "messages.tool_calls")

@@ -1,6 +1,6 @@
 """Encoding of canonical messages as `system` and `messages` of a messages request to a provider."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 import msgspec
@@ -66,13 +66,15 @@ class MessageEncoder:
         self._answer_calls()
         self._begin_with_user()
         self._end_with_user()
-        sent = [*tools, *self._system, *(block for _, blocks in self._turns for block in blocks)]
-        self._limit_marks([block for block in sent if isinstance(block, dict) and "cache_control" in block])
+        marked = _marked_blocks(block for _, blocks in self._turns for block in blocks)
+        self._limit_marks([*_marked_blocks([*tools, *self._system]), *marked])
+        # a mark moves on with the next request, in which its turn keeps its form
+        content_of = list if marked else _compact
         fields: JsonObject = {}
         if self._system:
             fields["system"] = _compact(list(self._system))
         fields["messages"] = [
-            {"role": role, "content": _compact(blocks)} if role else blocks[0] for role, blocks in self._turns
+            {"role": role, "content": content_of(blocks)} if role else blocks[0] for role, blocks in self._turns
         ]
         return fields
 
@@ -459,6 +461,10 @@ def _result_blocks(block: JsonObject) -> list[object]:
     """
     content = block.get("content", "")
     return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
+
+
+def _marked_blocks(blocks: Iterable[object]) -> list[JsonObject]:
+    return [block for block in blocks if isinstance(block, dict) and "cache_control" in block]
 
 
 def _has_type(block: object, kind: str) -> bool:

@@ -1,6 +1,7 @@
 """Signatures in the `contents` of a native body that is passed through to a native provider: marks that the gateway
-made of the reasoning states of other providers are removed, and calls of the current turn without a signature get a
-placeholder, since the provider rejects both.
+made of the reasoning states of other providers are removed, and calls without a signature get a placeholder, since the
+provider rejects both. Calls of earlier turns keep their placeholder, so that the beginning of the conversation stays
+the same for prompt caches.
 """
 
 import msgspec
@@ -16,7 +17,6 @@ GATEWAY_MARK = b'"dW1nL'
 """Beginning of the base64 of every state that the gateway wrapped (`umg.`), as a JSON string."""
 SIGNATURES = ("thoughtSignature", "thought_signature")
 CALLS = ("functionCall", "function_call")
-RESULTS = ("functionResponse", "function_response")
 SIGNED_SINCE = 3  # generation of the models that reject calls without a signature
 
 
@@ -31,33 +31,33 @@ def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: 
     known = generation(model) or generation(request.model)
     if not has_marks and known < SIGNED_SINCE:
         return
-    contents = parse(list[dict[str, Raw]], raw, "contents")
-    changes = False
+    contents, unmarked = parse(list[dict[str, Raw]], raw, "contents"), list[dict[str, Raw]]()
     if has_marks:
-        contents, changes = _without_marks(contents, report)
-    if known >= SIGNED_SINCE or (changes and not known):
-        signed = _with_placeholders(contents)
-        if signed and not changes:
+        contents, unmarked = _without_marks(contents, report)
+    signed = False
+    if known >= SIGNED_SINCE or not known:
+        # a model of unknown rules gets placeholders only where the calls had signatures, which were other providers'
+        signed = _with_placeholders(contents if known else unmarked)
+        if signed and not unmarked:
             report.drop("state", "placeholder")
-        changes = changes or signed
-    if changes:
+    if unmarked or signed:
         fields["contents"] = Raw(msgspec.json.encode(contents))
 
 
-def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list[dict[str, Raw]], bool]:
-    """Return (the contents without the gateway's marks, whether there were any). A state of the native format is sent
-    as its provider made it; a part that held nothing but a mark is left out.
+def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list[dict[str, Raw]], list[dict[str, Raw]]]:
+    """Return (the contents without the gateway's marks, those of them that had any). A state of the native format is
+    sent as its provider made it; a part that held nothing but a mark is left out.
     """
-    kept, changes = list[dict[str, Raw]](), False
+    kept, unmarked = list[dict[str, Raw]](), list[dict[str, Raw]]()
     for content in contents:
         if GATEWAY_MARK not in bytes(content.get("parts", ABSENT)):
             kept.append(content)
             continue
         parts = [edited for part in _parts(content) if (edited := _without_mark(part, report)) is not None]
-        changes = True
+        unmarked.append(content | {"parts": Raw(msgspec.json.encode(parts))})
         if parts:
-            kept.append(content | {"parts": Raw(msgspec.json.encode(parts))})
-    return kept, changes
+            kept.append(unmarked[-1])
+    return kept, unmarked
 
 
 def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None:
@@ -76,16 +76,14 @@ def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None
 
 
 def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
-    """Add a placeholder to the first call of each turn of the model since the user's last turn, in place, unless it has
-    a signature. Return whether one was added.
+    """Add a placeholder to the first call of each turn of the model, in place, unless it has a signature. Return
+    whether one was added.
     """
     added = False
-    for content in reversed(contents):
-        parts = _parts(content)
+    for content in contents:
         if bytes(content.get("role", ABSENT)) != b'"model"':
-            if any(part.keys().isdisjoint(RESULTS) for part in parts):
-                return added
             continue
+        parts = _parts(content)
         call = next((part for part in parts if not part.keys().isdisjoint(CALLS)), None)
         if call is not None and call.keys().isdisjoint(SIGNATURES):
             call[SIGNATURES[0]] = Raw(msgspec.json.encode(NO_SIGNATURE))
