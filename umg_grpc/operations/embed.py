@@ -26,7 +26,7 @@ EMBEDDING = UnaryOperation(
             key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True
         ),
     },
-    listed_as=("embed", "embedding", "embeddings", "embedContent"),
+    listed_as=("embed", "embedding", "embeddings", "embedContent", "TextEmbedding", "EMBEDDING_MODEL"),
     id_part="embed",
     model_field="embedding",
     units=frozenset({REQUEST, INPUT}),

@@ -5,7 +5,10 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-LISTED_AS = ("chat", "completion_chat", "language", "llm", "text", "vlm", "generateContent")
+LISTED_AS = (
+    *("chat", "completion_chat", "language", "llm", "text", "vlm", "generateContent", "supports_chat"),
+    *("TextGeneration", "VisualQuestionAnswering"),
+)
 
 GENERATION = Operation(
     value=pb.MODEL_OPERATION_GENERATE,

@@ -51,7 +51,7 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     protocols: Mapping[str, ProviderProtocol]
     """Providers' protocols in which channels are called for it, by name."""
     listed_as: tuple[str, ...]
-    """Words for it in the model lists of providers: the `type` of a model, or a method by which a model is called."""
+    """Words for it in the model lists of providers: kinds of models, or methods by which a model is called."""
     id_part: str
     """Part of the ids of its models, in lower case, where a list has no types; "" for an operation without one."""
     model_field: str

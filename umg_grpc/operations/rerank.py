@@ -32,7 +32,7 @@ RERANKING = UnaryOperation(
     protocols={
         "rerank": ProviderProtocol(other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST)
     },
-    listed_as=("rerank", "reranker"),
+    listed_as=("rerank", "reranker", "reranking"),
     id_part="rerank",
     model_field="",
     units=frozenset({REQUEST, INPUT, SEARCH}),

@@ -27,7 +27,10 @@ VIDEO_CREATION = Operation(
     service="VideoService",
     methods=("CreateVideoTask",),
     protocols=PROTOCOLS,
-    listed_as=("video", "predictLongRunning"),
+    listed_as=(
+        *("video", "video-gen", "predictLongRunning", "TextToVideo", "ImageToVideo", "MultimodalToVideo"),
+        *("VideoEditing", "VideoExtension", "VideoGeneration"),
+    ),
     id_part="",
     model_field="",
     units=UNITS,

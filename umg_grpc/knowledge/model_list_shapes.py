@@ -1,0 +1,50 @@
+"""Shapes of providers' model lists: the members of an entry that state the kind, limits, prices and capabilities of its
+model.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class ListedCapabilities(Struct, frozen=True, forbid_unknown_fields=True):
+    """Members with the capabilities of a model. They are read only from an entry that has all of them."""
+
+    inputs: str
+    outputs: str
+    tools: str
+    structured_output: str
+    reasoning: str
+
+
+class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Members of an entry in the model list of a provider, by their paths, for example `token_limits.context_window`; a
+    part after a list is a word of it. Other providers may have the same members: the first shape with a fact counts.
+    """
+
+    provider: str
+    kinds: tuple[str, ...] = ()
+    """Members with words for the kind of a model. The first one with a known word counts."""
+    unserved: tuple[str, ...] = ()
+    """Words for kinds whose operations the gateway does not serve."""
+    input_tokens: tuple[str, ...] = ()
+    output_tokens: tuple[str, ...] = ()
+    prices: Mapping[str, str] = {}
+    """Member with a price of tokens in US dollars -> name of the billable unit in `umg.v1`, in lower case."""
+    lifecycles: Mapping[str, Mapping[str, Literal["deprecated", "retired"]]] = {}
+    """Member with the state of a model -> word -> lifecycle."""
+    capabilities: ListedCapabilities | None = None
+    source: str
+    as_of: str
+
+
+@cache
+def list_shapes() -> tuple[ListShape, ...]:
+    """Return the shapes, in the order of their precedence."""
+    return tuple(read_rows("model_list_shapes", ListShape))
