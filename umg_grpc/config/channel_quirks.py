@@ -30,6 +30,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
 
     min_user_characters: Characters | None = None
     max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
+    plain_user: bool | None = None
     web_search: bool | None = None
     search_with_functions: SearchWithFunctions | None = None
     reasoning: bool | None = None

@@ -137,7 +137,7 @@ def quirks_of(facts: ModelFacts, protocol: str) -> Quirks:
         max_stop_sequences=0 if "stop" in refused else None,
         max_candidates=1 if "n" in refused else None,
         chat_tools=facts.chat_tools if is_chat else None,
-        chat="chat" in facts.endpoints if is_chat and facts.endpoints is not None else None,
+        served="chat" in facts.endpoints if is_chat and facts.endpoints is not None else None,
         inputs=facts.inputs,
         max_output_tokens=facts.output_tokens,
     )

@@ -34,9 +34,9 @@ ReasoningForm = Literal["effort", "thinking", "enable_thinking", "reasoning"]
 """Member of a chat body that controls reasoning: `reasoning_effort` alone; `thinking: {type}`, beside an effort for a
 model with efforts; `enable_thinking`; or the object `reasoning` of routers.
 """
-ToolChoices = Literal["all", "without_reasoning", "named", "required", "none"]
+ToolChoices = Literal["all", "without_reasoning", "named_without_reasoning", "named", "required", "none"]
 """Forced tools that are accepted: every form; every form, but not while the model reasons; a named function, but not
-`required`; `required`, but no named function; or no form.
+while the model reasons; a named function, but not `required`; `required`, but no named function; or no form.
 """
 SystemPlace = Literal["anywhere", "first"]
 """Places of instructions in a conversation: `first`: one message before all others."""
@@ -90,8 +90,8 @@ class Quirks:
     """Forms of a forced tool that are accepted."""
     chat_tools: ChatTools | None = None
     """Efforts beside which functions are accepted in chat."""
-    chat: bool | None = None
-    """Whether the model is served by the chat format at all."""
+    served: bool | None = None
+    """Whether the provider serves the model in the format at all."""
     schema_dialect: SchemaDialect | None = None
     """Rules of the JSON schemas of answers that are accepted."""
     json_word: bool | None = None
@@ -126,6 +126,8 @@ class Quirks:
     """Minimum of characters of the end user's id (`user`, `metadata.user_id`); a shorter id is hashed."""
     max_user_characters: int | None = None
     """Maximum of characters of the end user's id; a longer id is hashed."""
+    plain_user: bool | None = None
+    """Whether the end user's id may only have letters, digits, `_` and `-`; another id is hashed."""
     web_search: bool | None = None
     """Whether the provider can search the web; if false, a needed search is refused, another one is left out."""
     search_with_functions: SearchWithFunctions | None = None
@@ -139,7 +141,9 @@ class Quirks:
     reasoning_content: bool | None = None
     """Whether chat messages of earlier turns may contain `reasoning_content`."""
     reasoning_required: bool | None = None
-    """Whether each chat message with tool calls needs `reasoning_content`; one without gets a blank."""
+    """Whether each message with tool calls needs reasoning (`reasoning_content` in chat, a block in the messages
+    format); one without gets a blank.
+    """
     top_k: bool | None = None
     """Whether chat has `top_k`."""
     custom_tools: bool | None = None

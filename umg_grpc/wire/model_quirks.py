@@ -3,6 +3,7 @@ codec encodes the request. Each change is recorded in the `report` of dropped fi
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
@@ -30,13 +31,18 @@ INPUT_KINDS: Mapping[int, str] = {
     pb.MEDIA_KIND_VIDEO: "video",
 }
 """Kind of media -> its name in `Quirks.inputs`."""
+NAMED_ALONE = ("named", "named_without_reasoning")
+"""Values of `Quirks.tool_choices` by which a forced tool must be named."""
+WITHOUT_REASONING = ("without_reasoning", "named_without_reasoning")
+"""Values of `Quirks.tool_choices` by which the model must not reason beside a forced tool."""
+_PLAIN_USER = re.compile(r"[a-zA-Z0-9_-]+")
 THOUGHTS = "messages.parts.reasoning"
 """Name in `RequestNotes.edited` for the reasoning in the messages of a chat body."""
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id as the provider accepts it, "" if there is none. An id of a length that the provider
-    rejects is replaced by a hash, which is the same in each call.
+    """Return the end user's id as the provider accepts it, "" if there is none. An id of a length or with
+    characters that the provider rejects is replaced by a hash, which is the same in each call.
     """
     if _fits(request.user, quirks):
         return request.user
@@ -192,34 +198,38 @@ def _fit_tool_choice(
     model does not accept while it reasons; where that is not possible, the model chooses (`auto`), and the change is
     recorded.
     """
-    choice = request.tool_choice
-    callable_tools = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
-    is_named = len(choice.names) == 1 and not choice.allowed_tools
-    if quirks.tool_choices == ("named" if is_named else "required"):
+    form = quirks.tool_choices
+    only_named, only_calm = form in NAMED_ALONE, form in WITHOUT_REASONING
+    is_named = len(request.tool_choice.names) == 1 and not request.tool_choice.allowed_tools
+    must_stop = only_calm and may_reason(request.reasoning, quirks)
+    is_formed = is_named if only_named else form == "without_reasoning" or (form == "required" and not is_named)
+    if is_formed and not must_stop:
         return DecodedRequest(request, notes)
-    can_stop = quirks.thinking != "always"
-    if quirks.tool_choices == "without_reasoning" and not may_reason(request.reasoning, quirks):
-        return DecodedRequest(request, notes)
-    fitted = pb.GenerateRequest()
+    fitted, edited = pb.GenerateRequest(), list[str]()
     fitted.CopyFrom(request)
-    if quirks.tool_choices == "without_reasoning" and can_stop:
+    tools = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
+    if only_named and not is_named and len(tools) == 1:
+        is_named = True
+        fitted.tool_choice.names[:] = [tools[0].function.name or tools[0].custom.name]
+        edited.append("tool_choice")
+    elif form == "required":
+        fitted.tool_choice.ClearField("names")
+        if len(tools) > 1:
+            report.drop("tool_choice", "required")
+        edited.append("tool_choice")
+    is_formed = is_named if only_named else form != "none"
+    if not is_formed or (must_stop and quirks.thinking == "always"):
+        fitted.tool_choice.Clear()
+        fitted.tool_choice.mode = pb.TOOL_CHOICE_MODE_AUTO
+        report.drop("tool_choice", "auto")
+        edited = ["tool_choice"]
+    elif must_stop:
         fitted.reasoning.Clear()
         fitted.reasoning.mode = pb.REASONING_MODE_DISABLED
         if request.HasField("reasoning"):
             report.drop("reasoning", "disabled")
-        return DecodedRequest(fitted, notes.with_edited("reasoning"))
-    if quirks.tool_choices == "named" and len(callable_tools) == 1:
-        tool = callable_tools[0]
-        fitted.tool_choice.names[:] = [tool.function.name if tool.HasField("function") else tool.custom.name]
-    elif quirks.tool_choices == "required":
-        fitted.tool_choice.ClearField("names")
-        if len(callable_tools) > 1:
-            report.drop("tool_choice", "required")
-    else:
-        fitted.tool_choice.Clear()
-        fitted.tool_choice.mode = pb.TOOL_CHOICE_MODE_AUTO
-        report.drop("tool_choice", "auto")
-    return DecodedRequest(fitted, notes.with_edited("tool_choice"))
+        edited.append("reasoning")
+    return DecodedRequest(fitted, notes.with_edited(*edited))
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
@@ -289,6 +299,8 @@ def _rejects_search(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 def _fits(user: str, quirks: Quirks) -> bool:
     if not user:
         return True
+    if quirks.plain_user and _PLAIN_USER.fullmatch(user) is None:
+        return False
     maximum, minimum = quirks.max_user_characters, quirks.min_user_characters
     return (maximum is None or len(user) <= maximum) and (minimum is None or len(user) >= minimum)
 

@@ -8,12 +8,12 @@ from umg_grpc.wire.model_quirks import has_functions
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 
-def refusal_of(request: pb.GenerateRequest, quirks: Quirks) -> str:
+def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> str:
     """Return the reason for which a provider refuses the request in one protocol, as a phrase for operators; "" if none
-    is known. `quirks`: restrictions of the provider's model in this protocol.
+    is known. `quirks`: restrictions of the provider's model in `protocol`.
     """
-    if quirks.chat is False:
-        return "the model has no chat"
+    if quirks.served is False:
+        return f"the model has no {protocol}"
     if quirks.chat_tools in {None, "always"} or not has_functions(request):
         return ""
     reasoning = request.reasoning
@@ -35,7 +35,7 @@ def fit_effort_to_functions(
     """Return a chat request with an effort beside which the model accepts its functions, for a channel without another
     protocol for them. `report`: collects the change of the effort.
     """
-    if quirks.chat_tools not in {"without_effort", "effort_none"} or not refusal_of(request, quirks):
+    if quirks.chat_tools not in {"without_effort", "effort_none"} or not refusal_of(request, quirks, "chat"):
         return DecodedRequest(request, notes)
     if quirks.chat_tools == "effort_none" and "none" not in (quirks.efforts or ("none",)):
         return DecodedRequest(request, notes)  # the model cannot stop reasoning, and its provider refuses the call

@@ -67,6 +67,8 @@ class Way:
 
     fragment: Mapping[str, Any] = field(default_factory=dict)
     vendors: frozenset[str] | None = None
+    not_at: frozenset[str] = frozenset()
+    """Vendors that take the fragment without effect."""
     text: str = ""
     last: bool = False
     demanded: bool = True
@@ -186,7 +188,10 @@ TOOLS = [
         {
             # there is one tool, so that any forced call is a call of it
             "chat": [Way({"tool_choice": CHOSEN}), Way({"tool_choice": "required"}, demanded=False)],
-            "responses": [Way({"tool_choice": {"type": "function", "name": "get_weather"}})],
+            "responses": [
+                Way({"tool_choice": {"type": "function", "name": "get_weather"}}),
+                Way({"tool_choice": "required"}, demanded=False),
+            ],
             "messages": [
                 Way({"tool_choice": {"type": "tool", "name": "get_weather"}}),
                 Way({"tool_choice": {"type": "any"}}),
@@ -313,7 +318,10 @@ def _schema_ways(root: Mapping[str, Any]) -> dict[str, list[Way]]:
             Way({"response_format": {"type": "json_object"}}, NO_SCHEMAS, text=f'"{first}'),
         ],
         "responses": [Way({"text": {"format": {"schema": {"properties": made}}}})],
-        "messages": [Way({"output_config": {"format": {"schema": {"properties": made}}}})],
+        "messages": [
+            Way({"output_config": {"format": {"schema": {"properties": made}}}}, not_at=NO_FORMAT),
+            Way(vendors=NO_FORMAT, text=f'"{first}'),
+        ],
         "native": [
             Way({"generationConfig": {"responseJsonSchema": {"properties": made}}}),
             Way({"generationConfig": {"responseSchema": {"properties": made}}}),
@@ -322,6 +330,8 @@ def _schema_ways(root: Mapping[str, Any]) -> dict[str, list[Way]]:
 
 
 NO_SCHEMAS = frozenset({"deepseek", "zai", "dashscope", "moonshot", "minimax", "ark", "groq"})
+NO_FORMAT = frozenset({"deepseek"})
+"""Vendors whose messages have no format of the answer."""
 SCHEMA_NAMES = ("response_format", "text.format", "output_config.format", "Schema", "schema")
 JSON_WAYS: dict[str, list[Way]] = {
     "chat": [Way({"response_format": {"type": "json_object"}})],
@@ -582,7 +592,10 @@ OFF_WAYS: dict[str, list[Way]] = {
         Way({"enable_thinking": False}, frozenset({"dashscope"})),
         Way({"chat_template_kwargs": {"enable_thinking": False}}, frozenset({"vllm"})),
     ],
-    "responses": [Way({"reasoning": {"effort": "none"}})],
+    "responses": [
+        Way({"reasoning": {"effort": "none"}}),
+        Way({"reasoning": {"effort": "minimal"}}, frozenset({"ark"}), demanded=False),  # its word for no reasoning
+    ],
     "messages": [Way({"thinking": {"type": "disabled"}})],
     "native": [Way({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}})],
 }

@@ -29,8 +29,6 @@ BASE_URLS = {
     "vertex": "https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/google",
 }
 """Preset -> address, if it differs for each account."""
-CHAT_ALONE = frozenset({"moonshot", "groq", "zai", "deepseek", "ark", "dashscope", "minimax"})
-"""Presets of whose formats the judges know chat alone: their sources do not describe the others."""
 CONFIG = """\
 channels:
   - name: {preset}
@@ -118,15 +116,16 @@ def protocols(vendor: str) -> tuple[str, ...]:
     return tuple(name for name in channel.protocols if name in known)
 
 
-def judged_formats(vendor: str) -> str:
-    """Return the line of a channel with the formats that a vendor is judged in; "" for those of its preset."""
-    return "    protocols: [chat]\n" if vendor in CHAT_ALONE else ""
-
-
 def base_url(vendor: str) -> str:
     """Return the address of a vendor's preset."""
     (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
     return channel.base_url
+
+
+def base_urls(vendor: str) -> Mapping[str, str]:
+    """Return the addresses of the formats that a vendor's preset serves elsewhere."""
+    (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
+    return channel.base_urls
 
 
 @cache
@@ -160,10 +159,9 @@ def _config(vendor: str) -> str:
     config = CONFIG.format(preset=vendor)
     if vendor in BASE_URLS:
         config += f"    base_url: {BASE_URLS[vendor]}\n"
-    config += judged_formats(vendor)
     if vendor == "vertex":
         config += "    auth: {kind: bearer}\n"
     return config
 
 
-__all__ = ["Model", "Sent", "UmgError", "base_url", "embed", "judged_formats", "protocols", "send"]
+__all__ = ["Model", "Sent", "UmgError", "base_url", "base_urls", "embed", "protocols", "send"]

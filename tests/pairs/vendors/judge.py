@@ -4,7 +4,15 @@ import json
 from collections.abc import Callable, Mapping
 
 from tests.pairs.vendors.refusal import Refusal, Rules, VendorCall
-from tests.pairs.vendors.rules import anthropic, chat_vendors, gemini, mistral, openai
+from tests.pairs.vendors.rules import (
+    anthropic,
+    chat_vendors,
+    gemini,
+    messages_vendors,
+    mistral,
+    openai,
+    responses_vendors,
+)
 
 RULES: Mapping[tuple[str, str], Callable[[VendorCall], Rules]] = {
     **{(vendor, "chat"): rules for vendor, rules in chat_vendors.CHAT.items()},
@@ -14,7 +22,8 @@ RULES: Mapping[tuple[str, str], Callable[[VendorCall], Rules]] = {
     **{(vendor, "native"): gemini.native for vendor in ("gemini", "vertex")},
     ("mistral", "chat"): mistral.chat,
     ("mistral", "embeddings"): mistral.embeddings,
-    ("xai", "responses"): chat_vendors.xai_responses,
+    **{(vendor, "messages"): rules for vendor, rules in messages_vendors.MESSAGES.items()},
+    **{(vendor, "responses"): rules for vendor, rules in responses_vendors.RESPONSES.items()},
     **{(vendor, "embeddings"): openai.embeddings for vendor in ("openai", "azure")},
     ("jina", "embeddings"): chat_vendors.jina,
     ("voyage", "embeddings"): chat_vendors.voyage,

@@ -172,7 +172,7 @@ def _example(value: Any, request: Any, name: str) -> Any:
 
 def _has_effect(model: Model, feature: Feature, protocol: str, way: Way) -> bool:
     """Return whether the vendor acts on a way to express a feature."""
-    if way.vendors is not None and model.vendor not in way.vendors:
+    if model.vendor in way.not_at or (way.vendors is not None and model.vendor not in way.vendors):
         return False
     fact = sources.fact(model.vendor, model.own_id)
     if feature.id in OFF:
@@ -186,7 +186,7 @@ def _is_known(model: Model, feature: Feature, protocol: str, way: Way) -> bool:
     """Return whether the sources have the vendor act on a way to express a feature, so that the feature must be kept."""
     call = VendorCall(model.vendor, model.own_id, protocol, {})
     flags = call.flags
-    if feature.id in call.fact.no_effect:
+    if feature.id in (*call.fact.no_effect, *call.fact.no_effect_in.get(protocol, ())):
         return False
     match feature.id:
         case "temperature" | "top_p" | "top_k" if protocol == "native":
@@ -210,6 +210,8 @@ def _reasons(model: Model) -> bool:
 
 
 def _switches_off(fact: sources.Fact, way: Way, protocol: str) -> bool:
+    if protocol != "chat" and fact.default == "always":
+        return False
     if protocol != "chat" or not fact.vendor:
         return True
     if fact.default == "off" and not fact.efforts:

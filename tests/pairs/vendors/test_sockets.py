@@ -1,5 +1,6 @@
 """Calls over HTTP through a running gateway to the judged vendors have the outcomes of the runner without sockets."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -41,12 +42,13 @@ async def setting(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Se
     urls = {vendor: gateway.base_url(vendor) for vendor in dict.fromkeys(model.vendor for model in models())}
     urls = {vendor: url for vendor, url in urls.items() if vendor not in LEFT_OUT}
     async with AsyncExitStack() as stack:
-        hosts = {urlsplit(url).netloc: vendor for vendor, url in urls.items()}
+        addresses = {vendor: [url, *gateway.base_urls(vendor).values()] for vendor, url in urls.items()}
+        hosts = {urlsplit(url).netloc: vendor for vendor, listed in addresses.items() for url in listed}
         vendors = await stack.enter_async_context(serve_provider(Vendors(hosts=hosts)))
         config = "channels:\n" + "".join(
             f"  - name: {vendor}\n    provider: {vendor}\n    api_key: sk-vendor\n"
-            f"    base_url: {url.replace('https:', 'http:')}\n    proxy: {vendors.url}\n"
-            f"    discover: false\n{gateway.judged_formats(vendor)}"
+            f"    base_url: {_plain(url)}\n    proxy: {vendors.url}\n    discover: false\n"
+            f"    base_urls: {json.dumps({name: _plain(at) for name, at in gateway.base_urls(vendor).items()})}\n"
             for vendor, url in urls.items()
         )
         running_gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("vendors")))
@@ -63,6 +65,10 @@ def sample() -> list[Result]:
     table = list(cells(chosen))
     starts = range(0, len(table), len(table) // CALLS)[:CALLS]
     return [next(filter(is_right, (run(*cell) for cell in table[start:]))) for start in starts]
+
+
+def _plain(url: str) -> str:
+    return url.replace("https:", "http:")
 
 
 def is_right(result: Result) -> bool:

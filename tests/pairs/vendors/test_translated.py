@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.pairs.vendors.features import CITY, tools
+from tests.pairs.vendors.features import CALLING, CITY, tools
 from tests.pairs.vendors.gateway import Model, send
 from tests.pairs.vendors.refusal import Json
 
 QWEN = Model("dashscope", "qwen3.8-max")
-ANY_TOOL = {"tool_choice": {"type": "any"}}
 
 
 @dataclass(frozen=True)
@@ -26,32 +25,32 @@ class Case:
     dropped: dict[str, str | None] = field(default_factory=dict)
 
 
-def request(**members: object) -> Json:
-    return {"max_tokens": 100, "messages": [{"role": "user", "content": "x"}], **members}
+def request(**config: object) -> Json:
+    return {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": config}
 
 
 CASES = [
-    Case("top_k at a vendor that has it", QWEN, "messages", request(top_k=40), {"top_k": 40}),
+    Case("top_k at a vendor that has it", QWEN, "native", request(topK=40), {"top_k": 40}),
     Case(
         "top_k at another",
         Model("deepseek", "deepseek-v4-pro"),
-        "messages",
-        request(top_k=40),
+        "native",
+        request(topK=40),
         {"top_k": None},
-        {"top_k": None},
+        {"generationConfig.topK": None},
     ),
     Case(
         "reasoning that is off",
         QWEN,
-        "messages",
-        request(thinking={"type": "disabled"}),
+        "native",
+        request(thinkingConfig={"thinkingBudget": 0}),
         {"enable_thinking": False, "reasoning_effort": None},
     ),
     Case(
         "a forced tool",
         QWEN,
-        "messages",
-        tools(CITY, messages=ANY_TOOL)["messages"] | {"max_tokens": 9},
+        "native",
+        tools(CITY, native=CALLING)["native"],
         {"tool_choice": "required", "enable_thinking": False},
     ),
     Case(
@@ -72,10 +71,10 @@ CASES = [
     Case(
         "a value that the vendor has not",
         Model("ark", "doubao-seed-2-1-pro-260915"),
-        "responses",
-        {"input": "x", "service_tier": "priority"},
+        "native",
+        request() | {"serviceTier": "priority"},
         {"service_tier": None},
-        {"service_tier": None},
+        {"serviceTier": None},
     ),
 ]
 

@@ -98,7 +98,7 @@ class HttpText:
         first, *others = self._orders.get(source_format, self._preferred)
 
         def refused(each: TextFormat) -> str:
-            return refusal_of(request, quirks.by_protocol.get(each.name, NO_QUIRKS))
+            return refusal_of(request, quirks.by_protocol.get(each.name, NO_QUIRKS), each.name)
 
         def encode(each: TextFormat) -> UpstreamRequest:
             return each.encode_request(request, model, stream, quirks.of(each.name, source_format), notes)

@@ -25,6 +25,7 @@ WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
     "parallel_tool_calls": (True,),
     "service_tier": ("auto", "default"),
     "tool_choice": ("auto", "none"),
+    "tools.type": ("custom",),
     "truncation": ("disabled",),
     "stream_options": ({"include_usage": True}, {}),
     "generationConfig.presencePenalty": (0,),
@@ -49,9 +50,7 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, protocol: str, report
                 fields.setdefault(own_name, fields.pop(name))  # the provider's own name has precedence
     for entry in _refused(fields, quirks):
         path, _, refused_value = entry.partition("=")
-        if refused_value and _value_at(fields, path) != refused_value:
-            continue
-        value = _removed(fields, path)
+        value = _removed(fields, path, refused_value)
         plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
         if value is not None and not is_without_effect(path, plain):
             name = MEMBERS[protocol].get(path, path)
@@ -67,47 +66,42 @@ def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
         yield from quirks.nested_rejects
 
 
-def _value_at(fields: Mapping[str, object], path: str) -> object:
-    """Return the value at a dotted path; None if there is none."""
-    value: object = fields
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-        if isinstance(value, Raw):
-            value = msgspec.json.decode(value)
-    return value
-
-
-def _removed(fields: dict[str, Member], path: str) -> object:
+def _removed(fields: dict[str, Member], path: str, refused: str) -> object:
     """Remove the member at a dotted path, in either spelling of native bodies and in each element of a list on the way,
-    and return its value; None if there is none.
+    and return its value; None if there is none. `refused`: the only value that is removed; "" for any.
     """
     name, _, rest = path.partition(".")
     name = name if name in fields else _WORD.sub(lambda word: f"_{word[0].lower()}", name)
     if name not in fields:
         return None
-    if not rest:
-        return fields.pop(name)
     value = fields[name]
+    if not rest:
+        plain = msgspec.json.decode(value) if refused and isinstance(value, Raw) else value
+        return None if refused and plain != refused else fields.pop(name)
     if isinstance(value, Raw):
-        edited, found = _without(value, rest)
+        edited, found = _without(value, rest, refused)
         if found is not None:
             fields[name] = edited
         return found
     elements = value if isinstance(value, list) else [value]
-    removed = [_removed(element, rest) for element in elements if isinstance(element, dict)]
+    removed = [_removed(element, rest, refused) for element in elements if isinstance(element, dict)]
     return next((each for each in removed if each is not None), None)
 
 
-def _without(raw: Raw, path: str) -> tuple[Raw, object]:
-    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none."""
+def _without(raw: Raw, path: str, refused: str) -> tuple[Raw, object]:
+    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none.
+    `refused`: the only value that is removed; "" for any.
+    """
+    if refused.encode() not in bytes(raw):
+        return raw, None
     if bytes(raw).startswith(b"["):
-        elements = [_without(element, path) for element in msgspec.json.decode(raw, type=list[Raw])]
+        elements = [_without(element, path, refused) for element in msgspec.json.decode(raw, type=list[Raw])]
         edited = Raw(msgspec.json.encode([element for element, _ in elements]))
         return edited, next((found for _, found in elements if found is not None), None)
     if not bytes(raw).startswith(b"{"):
         return raw, None
     members = msgspec.json.decode(raw, type=dict[str, Raw])
-    found = _removed(members, path)
+    found = _removed(members, path, refused)
     return (raw if found is None else Raw(msgspec.json.encode(members))), found
 
 

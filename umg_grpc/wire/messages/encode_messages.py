@@ -26,6 +26,10 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may be between them
 MAX_CACHE_MARKS = 4
 
+REASONING = ("thinking", "redacted_thinking")
+"""Types of blocks with reasoning."""
+BLANK_REASONING: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
+"""Block in front of tool calls whose reasoning is missing, for providers that require some."""
 NO_RESULT = "(no result)"
 FILLER = "."  # text of a user's turn that is added because providers want one first; they reject blank text
 
@@ -66,6 +70,8 @@ class MessageEncoder:
         self._answer_calls()
         self._begin_with_user()
         self._end_with_user()
+        if self._quirks.reasoning_required:
+            self._complete_reasoning()
         marked = _marked_blocks(block for _, blocks in self._turns for block in blocks)
         self._limit_marks([*_marked_blocks([*tools, *self._system]), *marked])
         # a mark moves on with the next request, in which its turn keeps its form
@@ -248,6 +254,13 @@ class MessageEncoder:
         if not any(_has_type(block, "tool_use") for block in self._turns[-1][1]):
             self._report.drop("messages", "a user's turn last")
             self._turns.append(("user", [{"type": "text", "text": CONTINUE}]))
+
+    def _complete_reasoning(self) -> None:
+        """Add blank reasoning in front of the calls of each turn without any."""
+        for role, blocks in self._turns:
+            has_calls = role == "assistant" and any(_has_type(block, "tool_use") for block in blocks)
+            if has_calls and not any(_has_type(block, kind) for block in blocks for kind in REASONING):
+                blocks.insert(0, dict(BLANK_REASONING))
 
     # --- parts
 

@@ -9,6 +9,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.added_turns import CONTINUE, marked
 from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.messages.encode_messages import BLANK_REASONING, REASONING
 
 
 class _Block(Struct):
@@ -28,19 +29,31 @@ class _Turn(Struct):
 
     @property
     def has_calls(self) -> bool:
-        return isinstance(self.content, list) and any(block.type == "tool_use" for block in self.content)
+        return self.has("tool_use")
+
+    def has(self, *types: str) -> bool:
+        """Return whether the turn has a block of one of these types."""
+        return isinstance(self.content, list) and any(block.type in types for block in self.content)
+
+
+class _Blocks(Struct):
+    content: list[Raw]
 
 
 def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
     """Change the member `messages` of a body, in place: instructions become marked turns of the user where the model
-    takes none between turns, and a turn of the user follows an assistant's last turn that the model does not continue.
+    takes none between turns, a turn with tool calls gets blank reasoning where the provider requires some, and a turn
+    of the user follows an assistant's last turn that the model does not continue.
     `report`: collects the changes.
     """
     raw = fields.get("messages", ABSENT)
-    if not is_present(raw) or (quirks.system_place != "first" and quirks.prefill is not False):
+    has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required
+    if not has_rules or not is_present(raw):
         return
     turns = parse(list[Raw], raw, "messages")
     edited = [_without_instructions(turn, report) for turn in turns] if quirks.system_place == "first" else [*turns]
+    if quirks.reasoning_required:
+        edited = [_with_reasoning(turn, report) for turn in edited]
     if quirks.prefill is False and edited:
         last = parse(_Turn, edited[-1], "messages")
         if last.role == "assistant" and not last.has_calls:
@@ -56,3 +69,16 @@ def _without_instructions(raw: Raw, report: Report) -> Raw:
         return raw
     report.drop("messages.role", "user")
     return Raw(msgspec.json.encode({"role": "user", "content": marked(turn.text)}))
+
+
+def _with_reasoning(raw: Raw, report: Report) -> Raw:
+    """Return a turn; one with tool calls and without reasoning with a blank block of it in front."""
+    if b'"tool_use"' not in bytes(raw):
+        return raw
+    turn = parse(_Turn, raw, "messages")
+    if not turn.has_calls or turn.has(*REASONING):
+        return raw
+    report.drop("messages.reasoning", "blank")
+    members, blocks = parse(dict[str, Raw], raw, "messages"), parse(_Blocks, raw, "messages").content
+    members["content"] = Raw(msgspec.json.encode([BLANK_REASONING, *blocks]))
+    return Raw(msgspec.json.encode(members))

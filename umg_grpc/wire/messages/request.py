@@ -23,7 +23,7 @@ from umg_grpc.wire.messages.known_raw_members import HARMLESS
 from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
-from umg_grpc.wire.model_quirks import fit_request
+from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
@@ -177,6 +177,7 @@ def encode_request(
     report = Report()
     headers = {VERSION_HEADER: VERSION}
     request, notes = fit_request(request, notes, quirks, report)
+    quirks = with_state(request, quirks)
     request, sendable = _without_blank_stops(request)
     quirks = with_stop_limit(request, quirks, "stop_sequences", sendable)
     stops = local_stops(request, quirks, report)

@@ -30,7 +30,7 @@ def deepseek(call: VendorCall) -> Rules:
         yield call.refuse("deepseek.tool-choice")
     if (body.get("response_format") or {}).get("type") == "json_schema":
         yield call.refuse("deepseek.schema")
-    yield from _judge_limit(call, "deepseek.limit", call.limit)
+    yield from judge_limit(call, "deepseek.limit", call.limit)
 
 
 def xai_chat(call: VendorCall) -> Rules:
@@ -38,15 +38,11 @@ def xai_chat(call: VendorCall) -> Rules:
     for name, member in XAI_ARGUMENTS.items():
         if call.body.get(name) is not None:
             yield call.refuse("xai.arguments", at=name, member=member)
-    yield from _judge_xai_effort(call, call.body.get("reasoning_effort"))
+    yield from judge_xai_effort(call, call.body.get("reasoning_effort"))
 
 
-def xai_responses(call: VendorCall) -> Rules:
-    """Yield the refusals of xAI's responses."""
-    yield from _judge_xai_effort(call, (call.body.get("reasoning") or {}).get("effort"))
-
-
-def _judge_xai_effort(call: VendorCall, effort: Any) -> Rules:
+def judge_xai_effort(call: VendorCall, effort: Any) -> Rules:
+    """Yield the refusals of an effort by xAI, in any of its formats."""
     if effort is None:
         return
     if not call.efforts:
@@ -55,14 +51,19 @@ def _judge_xai_effort(call: VendorCall, effort: Any) -> Rules:
         yield call.refuse("xai.effort", value=effort)
 
 
+def judge_sampling(call: VendorCall) -> Rules:
+    """Yield the refusals of sampling options by Moonshot, in any of its formats."""
+    if call.body.get("temperature") not in (None, 1):
+        yield call.refuse("moonshot.temperature")
+    for name, only in KIMI_FIXED.items():
+        if call.body.get(name) not in (None, only):
+            yield call.refuse("moonshot.fixed", at=name, value=f"{only:g}")
+
+
 def moonshot(call: VendorCall) -> Rules:
     """Yield the refusals of Moonshot's chat."""
     body = call.body
-    if body.get("temperature") not in (None, 1):
-        yield call.refuse("moonshot.temperature")
-    for name, only in KIMI_FIXED.items():
-        if body.get(name) not in (None, only):
-            yield call.refuse("moonshot.fixed", at=name, value=f"{only:g}")
+    yield from judge_sampling(call)
     effort = body.get("reasoning_effort")
     if effort is not None and call.efforts and effort not in call.efforts:
         yield call.refuse("moonshot.effort", value=effort, values=", ".join(call.efforts))
@@ -88,7 +89,7 @@ def zai(call: VendorCall) -> Rules:
             yield call.refuse("zai.content")
     if is_forced(call.body):
         yield call.refuse("zai.tool-choice")
-    yield from _judge_limit(call, "zai.limit", ZAI_OLD_LIMIT if call.limit == ZAI_OLD_LIMIT else ZAI_LIMIT)
+    yield from judge_limit(call, "zai.limit", ZAI_OLD_LIMIT if call.limit == ZAI_OLD_LIMIT else ZAI_LIMIT)
     yield from _judge_user(call, "zai.user", "user_id")
 
 
@@ -99,7 +100,7 @@ def dashscope(call: VendorCall) -> Rules:
             yield call.refuse("dashscope.role", at=index, value=message.get("role"))
     if is_forced(call.body) and is_thinking(call):
         yield call.refuse("dashscope.tool-choice")
-    yield from _judge_limit(call, "dashscope.limit", call.limit)
+    yield from judge_limit(call, "dashscope.limit", call.limit)
 
 
 def ark(call: VendorCall) -> Rules:
@@ -118,7 +119,7 @@ def groq(call: VendorCall) -> Rules:
         yield call.refuse("groq.effort", value=effort, values=" or ".join(f"`{each}`" for each in call.efforts))
     if body.get("service_tier") not in (None, *GROQ_TIERS):
         yield call.refuse("groq.tier")
-    yield from _judge_limit(call, "groq.limit", call.limit)
+    yield from judge_limit(call, "groq.limit", call.limit)
     if (body.get("n") or 1) > 1:
         yield call.refuse("groq.n")
     if body.get("logprobs") or body.get("top_logprobs"):
@@ -186,7 +187,8 @@ def _has_part(message: Json, kind: str) -> bool:
     return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") == kind for part in content)
 
 
-def _judge_limit(call: VendorCall, rule: str, limit: int | None) -> Rules:
+def judge_limit(call: VendorCall, rule: str, limit: int | None) -> Rules:
+    """Yield the refusal of an output limit above that of the model."""
     value = call.body.get("max_tokens") or call.body.get("max_completion_tokens")
     if value is not None and limit is not None and value > limit:
         yield call.refuse(rule, limit=limit)

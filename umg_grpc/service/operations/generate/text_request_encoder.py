@@ -244,7 +244,7 @@ def _same_format(request: pb.GenerateRequest, target: Target) -> str | None:
     name = request.source.format
     if name not in target.channel.protocols:
         return None
-    return None if refusal_of(request, target.quirks.by_protocol.get(name, NO_QUIRKS)) else name
+    return None if refusal_of(request, target.quirks.by_protocol.get(name, NO_QUIRKS), name) else name
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
