@@ -54,7 +54,7 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     no_effect: tuple[str, ...] = ()
     """Features that are taken without effect."""
     no_effect_in: Mapping[str, tuple[str, ...]] = {}
-    """Protocol -> features that are taken without effect there, or of which no source says that they have one."""
+    """Protocol -> features that are taken without effect there, or without a source for one."""
     off_below: str = ""
     """Lowest effort beside which reasoning cannot be off."""
     source: str

@@ -1,5 +1,5 @@
 """Bodies in the messages and the responses of vendors that have them beside their chat: each reaches its vendor in the
-format in which it came, with what the vendor refuses there left out or moved and named, and all else as it came.
+format in which it came, with the members that the vendor refuses left out or moved, and named.
 """
 
 import json
