@@ -130,22 +130,34 @@ async def _gateways(
         provider = await stack.enter_async_context(serving)
         urls = []
         for number, database in enumerate(databases):
-            config = config_of(upstream, provider.base_url, database)
+            config = head_of(database) + channel_of(upstream, provider.base_url) + prices_of([upstream])
             gateway = await stack.enter_async_context(running(config, data / str(number)))
             urls.append(gateway.url)
         yield cached, urls
 
 
-def config_of(upstream: Upstream, base_url: str, database: str) -> str:
-    """Return the config of a gateway with one channel."""
-    keys = ", ".join(upstream.keys)
-    model = MODEL_OF[upstream.model]
-    prices = f"{{input: {model.input}, output: {model.output}, cache_read: {model.read}}}"
-    priced = f"models: {{{model.model}: {{price: {prices}}}}}\n" if model.vendor in UNPRICED else ""
+def head_of(database: str) -> str:
+    """Return the beginning of a config."""
+    return f"database: {database}\nsecret: {SECRET}\nchannels:\n"
+
+
+def channel_of(upstream: Upstream, base_url: str) -> str:
+    """Return the config of the channel to a provider."""
     return (
-        f"database: {database}\nsecret: {SECRET}\nchannels:\n  - name: main\n    protocols: [{upstream.format}]\n"
-        f"    base_url: {base_url}\n    api_key: [{keys}]\n    models: [{model.model}]\n{priced}"
+        f"  - name: {upstream.model}\n    protocols: [{upstream.format}]\n    base_url: {base_url}\n"
+        f"    api_key: [{', '.join(upstream.keys)}]\n    models: [{upstream.model}]\n"
     )
+
+
+def prices_of(upstreams: Sequence[Upstream]) -> str:
+    """Return the config of the prices of open models."""
+    models = [MODEL_OF[upstream.model] for upstream in upstreams]
+    lines = [
+        f"  {each.model}: {{price: {{input: {each.input}, output: {each.output}, cache_read: {each.read}}}}}\n"
+        for each in models
+        if each.vendor in UNPRICED
+    ]
+    return "models:\n" + "".join(lines) if lines else ""
 
 
 async def ledger_of(database: str, data: Path) -> Ledger:

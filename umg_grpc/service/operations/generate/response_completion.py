@@ -20,6 +20,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.cache_lifetimes import selects_long_lifetime
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_whole_response
@@ -126,10 +127,19 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         call, facts = self.admitted.call, self.admitted.call.facts
         call.list_dropped(response)  # with the parts that `_report_unsupported` found
         if response.HasField("usage"):
-            facts.usage = response.usage
+            self.note_usage(response.usage)
         if response.candidates and (word := response.candidates[0].provider_reason):
             facts.finish_reason = unknown_word(word)
         return self._estimate_whole(response) if facts.usage is None or facts.usage.estimated else None
+
+    def note_usage(self, usage: pb.Usage) -> None:
+        """Take the usage that the provider reported. Cache writes get their lifetime from the request that was sent
+        where the provider counts all of them together.
+        """
+        if usage.cache_write_tokens and selects_long_lifetime(self._attempt.call.body):
+            usage.long_cache_write_tokens += usage.cache_write_tokens
+            usage.cache_write_tokens = 0
+        self.admitted.call.facts.usage = usage
 
     async def _estimate_whole(self, response: pb.GenerateResponse) -> None:
         """Estimate the usage that the provider did not report, also of a response that a guard refuses afterwards."""

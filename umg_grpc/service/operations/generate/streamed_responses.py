@@ -71,7 +71,7 @@ class StreamedText(msgspec.Struct, eq=False):
         for event in message.events or ():  # cheaper than a loop over no events
             admitted, kind = completion.admitted, event.WhichOneof("kind")
             if kind == "usage":
-                admitted.call.facts.usage = event.usage
+                completion.note_usage(event.usage)
             elif kind == "finished":
                 self._unfinished -= 1
                 if word := event.finished.provider_reason:

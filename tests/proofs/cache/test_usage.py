@@ -1,0 +1,184 @@
+"""Tokens of prompt caches in the usage that callers of each format get, and in the ledger, for each provider."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tests.pairs.table import ROOTS
+from tests.proofs.cache import task
+from tests.proofs.cache.cached_provider import Bill, CachedFormat, cached_provider
+from tests.proofs.cache.measurements import UPSTREAMS
+from tests.proofs.cache.replay import Upstream, channel_of, head_of, ledger_of, prices_of
+from tests.support.gateways import KEY, Running, running
+from tests.support.providers.server import Json
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+LONG = "word " * 2000
+CONTROL = {"type": "ephemeral", "ttl": "1h"}
+
+
+@dataclass(frozen=True)
+class Face:
+    """Face with the body of a question, and the way in which its usage states tokens."""
+
+    name: str
+    body: Json
+    path: str = ""
+
+    def url(self, model: str, *, stream: bool) -> str:
+        if self.name == "native":
+            return f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+        return self.path
+
+
+FACES = (
+    Face("chat", {"messages": [{"role": "user", "content": LONG}]}, "/chat/completions"),
+    Face("responses", {"input": [{"role": "user", "content": LONG}], "store": False}, "/responses"),
+    Face(
+        "messages",
+        {
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": [{"type": "text", "text": LONG, "cache_control": CONTROL}]}],
+        },
+        "/messages",
+    ),
+    Face("native", {"contents": [{"role": "user", "parts": [{"text": LONG}]}]}),
+)
+
+
+def stated(face: str, usage: Json) -> Json:
+    """Return the tokens that the usage of a face states."""
+    match face:
+        case "chat":
+            details = usage["prompt_tokens_details"]
+            found = usage["prompt_tokens"], details["cached_tokens"], details.get("cache_write_tokens", 0)
+        case "responses":
+            details = usage["input_tokens_details"]
+            found = usage["input_tokens"], details["cached_tokens"], details["cache_write_tokens"]
+        case "messages":
+            names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+            plain, read, written = (usage[name] for name in names)
+            parts = usage.get("cache_creation")
+            assert parts is None or sum(parts.values()) == written
+            found = plain + read + written, read, written
+        case _:
+            return {"prompt": usage["promptTokenCount"], "read": usage.get("cachedContentTokenCount", 0)}
+    return dict(zip(("prompt", "read", "written"), found, strict=True))
+
+
+def expected(face: str, bill: Bill) -> Json:
+    """Return the tokens that a bill states, as far as the face has fields for them."""
+    use = bill.use
+    found = {"prompt": use.prompt, "read": use.read, "written": use.written + use.written_long}
+    return found if face != "native" else {name: found[name] for name in ("prompt", "read")}
+
+
+@dataclass(frozen=True)
+class World:
+    """Gateway with a channel for each provider."""
+
+    gateway: Running
+    providers: dict[str, CachedFormat]
+
+    async def usage(self, face: Face, model: str, *, stream: bool, more: Json | None = None) -> Json:
+        """Return the usage of one call."""
+        body = {**face.body, **(more or {})}
+        if face.name != "native":
+            body |= {"model": model, "stream": stream}
+        if face.name == "chat" and stream:
+            body["stream_options"] = {"include_usage": True}
+        url = self.gateway.url + ROOTS[face.name] + face.url(model, stream=stream)
+        headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
+        async with aiohttp.ClientSession(headers=headers) as session, session.post(url, json=body) as response:
+            text = await response.text()
+            assert response.status == 200, text
+        return _usage_of([json.loads(line) for line in _values(text)] if stream else [json.loads(text)])
+
+
+def _values(text: str) -> list[str]:
+    lines = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
+    return [line for line in lines if line != "[DONE]"]
+
+
+def _usage_of(values: list[Json]) -> Json:
+    """Return the last usage of an answer or of the events of a stream, with the members of the ones before."""
+    found: Json = {}
+    for value in values:
+        for holder in (value, value.get("message") or {}, value.get("response") or {}):
+            found |= holder.get("usage") or holder.get("usageMetadata") or {}
+    return found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
+    providers: dict[str, CachedFormat] = {}
+    async with AsyncExitStack() as stack:
+        channels = ""
+        for upstream in UPSTREAMS:
+            cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
+            provider = await stack.enter_async_context(serving)
+            providers[upstream.model] = cached
+            channels += channel_of(upstream, provider.base_url)
+        config = head_of("sqlite") + channels + prices_of(UPSTREAMS)
+        yield World(await stack.enter_async_context(running(config, tmp_path_factory.mktemp("gateway"))), providers)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.model)
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
+async def test_the_callers_usage_states_the_tokens_that_the_provider_billed(
+    world: World, face: Face, upstream: Upstream, stream: bool
+) -> None:
+    for _ in range(2):
+        usage = await world.usage(face, upstream.model, stream=stream)
+        assert stated(face.name, usage) == expected(face.name, world.providers[upstream.model].bills[-1])
+    assert world.providers[upstream.model].bills[-1].use.read
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Call that selects a lifetime, with the tokens that are written for the longer time."""
+
+    id: str
+    face: Face
+    model: str
+    more: Json
+    is_long: bool
+
+
+CHAT, RESPONSES, MESSAGES, _ = FACES
+LIFETIMES = [
+    Lifetime("half an hour in chat", CHAT, "gpt-5.6-sol", {"prompt_cache_options": {"ttl": "30m"}}, is_long=False),
+    Lifetime("twelve hours in chat", CHAT, "gpt-5.6-sol", {"prompt_cache_options": {"ttl": "12h"}}, is_long=True),
+    Lifetime("twelve hours", RESPONSES, "gpt-5.6-sol", {"prompt_cache_options": {"ttl": "12h"}}, is_long=True),
+    Lifetime("an hour in messages", MESSAGES, "claude-sonnet-5", {}, is_long=True),
+    Lifetime(
+        "five minutes in messages", MESSAGES, "claude-sonnet-5", {"messages": [{"role": "user", "content": LONG}],
+        "cache_control": {"type": "ephemeral"}}, is_long=False,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("case", LIFETIMES, ids=lambda case: case.id)
+async def test_the_ledger_has_cache_writes_by_lifetime_at_the_vendors_price(
+    case: Lifetime, stream: bool, tmp_path: Path
+) -> None:
+    [upstream] = [each for each in UPSTREAMS if each.model == case.model]
+    cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
+    async with serving as provider:
+        config = head_of("sqlite") + channel_of(upstream, provider.base_url)
+        async with running(config, tmp_path) as gateway:
+            world = World(gateway, {upstream.model: cached})
+            usage = await world.usage(case.face, case.model, stream=stream, more=case.more)
+    [bill], ledger = cached.bills, await ledger_of("sqlite", tmp_path)
+    assert stated(case.face.name, usage) == expected(case.face.name, bill)
+    assert (bill.use.written > 0, bill.use.written_long > 0) == (not case.is_long, case.is_long)
+    assert (ledger.written, ledger.written_long) == (bill.use.written, bill.use.written_long)
+    assert ledger.micro_credits == -(-bill.cost // 1_000_000)
