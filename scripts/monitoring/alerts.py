@@ -27,6 +27,12 @@ def _grows(selector: str, window: str, labels: str) -> str:
     return f"sum by ({labels}) (increase({selector}[{window}]) > 0 or ({new})) > 0"
 
 
+def _cached_share(window: str) -> str:
+    """Return the PromQL expression of the share of each model's input tokens that came from prompt caches."""
+    read = f'sum by (model) (increase(umg_prompt_cache_tokens_total{{kind="read"}}[{window}))'
+    return f'{read} / sum by (model) (increase(umg_tokens_total{{direction="input"}}[{window}))'
+
+
 FAULTS = 'outcome=~"UPSTREAM_FAILED|UPSTREAM_UNREACHABLE|UPSTREAM_CUT|UPSTREAM_TIMEOUT|UNAVAILABLE|INTERNAL"'
 ALERTS = [
     Alert(
@@ -196,6 +202,15 @@ ALERTS = [
         TICKET,
         "one stream in twenty begins after more than half a minute",
         "compare the channels of the model; `hedge` and `timeout.first_byte` bound the wait",
+    ),
+    Alert(
+        "UmgCachedShareFalls",
+        f"{_cached_share('1h]')} < 0.7 * {_cached_share('1d] offset 1h')}"
+        ' and sum by (model) (increase(umg_tokens_total{direction="input"}[1h])) > 1e6',
+        "15m",
+        TICKET,
+        "the share of a model's input tokens from prompt caches is below 70 % of the day before",
+        "look for another order of channels and for prompts whose beginning changes (`umg usage --by model,key`)",
     ),
     Alert(
         "UmgTasksGrow",

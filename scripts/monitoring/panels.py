@@ -84,6 +84,12 @@ PANELS = [
     ),
     Panel(
         "Usage",
+        "Input tokens read from and written to prompt caches",
+        "short",
+        (("sum by (model, kind) (rate(umg_prompt_cache_tokens_total[$__rate_interval]))", "{{model}} {{kind}}"),),
+    ),
+    Panel(
+        "Usage",
         "Cost by model (credits an hour)",
         "short",
         (("3600 * sum by (model) (rate(umg_cost_credits_total[$__rate_interval]))", "{{model}}"),),

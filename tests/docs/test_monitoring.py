@@ -36,7 +36,10 @@ def expressions() -> Iterator[str]:
 def labels_of_metrics() -> dict[str, set[str]]:
     """Return the labels of each series that `/metrics` has or may have."""
     made = metrics.Metrics()
-    call = ended_call(method="/umg.v1.GenerationService/Generate", model="", channel="", first_output_seconds=0.1)
+    usage = pb.Usage(input_tokens=1)
+    call = ended_call(
+        method="/umg.v1.GenerationService/Generate", model="", channel="", usage=usage, first_output_seconds=0.1
+    )
     made.finished(call, "OK", 0.1)
     end_attempt(made, "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
@@ -124,6 +127,7 @@ EXAMPLES = {
     "UmgLagging": Example({'umg_gate_lag_seconds{clock="processor"}': "0.15x20", 'umg_gate_lag_seconds{clock="wall"}': "9x20"}, 10),
     "UmgChannelQueue": Example({'umg_channel_queue{channel="a"}': "1x20"}, 5),
     "UmgFirstOutputSlow": Example({'umg_first_output_seconds_bucket{channel="a",model="m",le="30"}': "0+1x60", 'umg_first_output_seconds_bucket{channel="a",model="m",le="60"}': "0+10x60", 'umg_first_output_seconds_bucket{channel="a",model="m",le="+Inf"}': "0+10x60"}, 40),
+    "UmgCachedShareFalls": Example({'umg_tokens_total{direction="input",model="m"}': "0+30000x180", 'umg_prompt_cache_tokens_total{kind="read",model="m"}': "0+27000x120 3240000+9000x60"}, 175),
     "UmgTasksGrow": Example({'umg_tasks{instance="a"}': "0+10x240", 'umg_gate_calls{instance="a"}': "3x240"}, 200),
     "UmgVersionsDiffer": Example({BUILD: "1x120", BUILD.replace('"1"', '"2"').replace('"a"', '"b"'): "1x120"}, 100),
 }  # fmt: skip
@@ -152,6 +156,10 @@ QUIET = {
     'umg_channel_queue{channel="a"}': "0x240",
     'umg_tasks{instance="a"}': "10 20 10 20 10x240",
     'umg_gate_calls{instance="a"}': "1 2 1 2 1x240",
+    'umg_tokens_total{direction="input",model="m"}': "0+30000x240",
+    'umg_prompt_cache_tokens_total{kind="read",model="m"}': "0+27000x240",
+    'umg_tokens_total{direction="input",model="small"}': "0+100x240",
+    'umg_prompt_cache_tokens_total{kind="read",model="small"}': "0+90x120 10800x120",
     BUILD: "1x240",
 }
 

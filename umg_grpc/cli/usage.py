@@ -227,7 +227,7 @@ def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str
 
     `names`: key names by id; `has_bars`: whether bars show the cost, or the number of calls if nothing had a cost.
     """
-    columns = [*by, "requests", "failed", "input", "cached", "output", "reasoning", "credits"]
+    columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", "credits"]
     cells = [[*_cells(row, names), *_figures([row])] for row in rows]
     if has_bars:
         costs = [row.micro_credits for row in rows]
@@ -246,11 +246,13 @@ def _cells(row: Row, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _figures(rows: Sequence[Row]) -> list[str]:
+    tokens, cached = sum(row.sum(INPUTS) for row in rows), sum(row.counts["cache_read_tokens"] for row in rows)
     figures = (
         sum(row.requests for row in rows),
         sum(row.failed for row in rows),
-        sum(row.sum(INPUTS) for row in rows),
-        sum(row.counts["cache_read_tokens"] for row in rows),
+        tokens,
+        cached,
+        f"{cached / tokens:.1%}" if tokens else "-",
         sum(row.sum(OUTPUTS) for row in rows),
         sum(row.counts["reasoning_tokens"] for row in rows),
     )

@@ -73,6 +73,8 @@ class Row(Observations):
     first_outputs: Observations = field(default_factory=Observations)
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_written_tokens: int = 0
     micro_credits: int = 0
 
 
@@ -103,6 +105,10 @@ class Metrics:
             "umg_first_output_seconds", "From request to the first output.", labels, registry=registry, buckets=SECONDS
         )
         self._tokens = self._counter("umg_tokens", "Tokens used.", "channel", "model", "direction", *key)
+        self._prompt_cache = self._counter(
+            *("umg_prompt_cache_tokens", "Input tokens that providers read from or wrote to their prompt caches."),
+            *("channel", "model", "kind", *key),
+        )
         self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
         self._failures = self._counter(
@@ -150,6 +156,8 @@ class Metrics:
         if (usage := facts.usage) is not None and not facts.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
+            row.cache_read_tokens += usage.cache_read_tokens
+            row.cache_written_tokens += usage.cache_write_tokens + usage.long_cache_write_tokens
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
@@ -296,6 +304,9 @@ class Metrics:
                 self._first_seconds.labels(method, channel, model).add(row.first_outputs)
             counts[self._tokens, (channel, model, "input", *key)] += row.input_tokens
             counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
+            if row.input_tokens:
+                counts[self._prompt_cache, (channel, model, "read", *key)] += row.cache_read_tokens
+                counts[self._prompt_cache, (channel, model, "written", *key)] += row.cache_written_tokens
             self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
         for (counter, labels), amount in counts.items():
             (counter.labels(*labels) if labels else counter).inc(amount)

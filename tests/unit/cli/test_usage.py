@@ -97,6 +97,7 @@ async def test_usage_is_printed_as_json_lines_csv_and_a_table(source: Source) ->
         "failed",
         "input",
         "cached",
+        "share",
         "output",
         "reasoning",
         "credits",

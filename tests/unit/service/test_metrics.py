@@ -128,6 +128,20 @@ def test_the_first_outputs_and_the_cost_of_calls_are_counted() -> None:
     }
 
 
+def test_tokens_of_prompt_caches_are_counted() -> None:
+    metrics = Metrics()
+    for read, written, long in ((0, 70, 20), (90, 5, 0)):
+        usage = pb.Usage(
+            input_tokens=100, cache_read_tokens=read, cache_write_tokens=written, long_cache_write_tokens=long
+        )
+        metrics.finished(ended_call(usage=usage), "OK", 0.1)
+    assert lines(metrics) >= {
+        'umg_tokens_total{channel="main",direction="input",model="m"} 200.0',
+        'umg_prompt_cache_tokens_total{channel="main",kind="read",model="m"} 90.0',
+        'umg_prompt_cache_tokens_total{channel="main",kind="written",model="m"} 95.0',
+    }
+
+
 def test_a_cached_answer_counts_no_tokens() -> None:
     metrics = Metrics()
     for is_cached in (False, True):
