@@ -36,6 +36,31 @@ class Condition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Value that the other one has at the vendor if it is left out; None for a value that the vendor accepts."""
 
 
+class Pixels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rule about a size `<width>x<height>` that is not one of the accepted values."""
+
+    step: int
+    """Number of which both sides are multiples."""
+    ratio: int
+    """The largest quotient of the longer side and the shorter one."""
+    side: int
+    """The largest side."""
+    least: int
+    """The least number of pixels."""
+    most: int
+
+    def problem(self, width: int, height: int) -> str:
+        """Return the limit that a size exceeds, as an instruction; "" for a size within all limits."""
+        longer, shorter = max(width, height), min(width, height)
+        if width % self.step or height % self.step:
+            return f"both sides must be multiples of {self.step}"
+        if longer > self.ratio * shorter:
+            return f"the longer side may be at most {self.ratio} times the shorter one"
+        if longer > self.side:
+            return f"a side may have at most {self.side} pixels"
+        return "" if self.least <= width * height <= self.most else f"expected {self.least} to {self.most} pixels"
+
+
 class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Row of the table: rules of a vendor for some of its models. Parameters have their canonical names."""
 
@@ -52,6 +77,8 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Parameter -> its accepted values, of texts in any case."""
     ranges: Mapping[str, tuple[int, int]] = {}
     """Parameter -> the least and the largest accepted number."""
+    pixels: Pixels | None = None
+    """Rule about sizes beside those of `values`; None if only these are accepted, or any."""
     conditions: tuple[Condition, ...] = ()
     most_media: Mapping[Medium, int] = {}
     """Kind of input media -> the largest number of them."""

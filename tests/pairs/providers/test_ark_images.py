@@ -29,7 +29,7 @@ def sent(model: str, body: dict[str, Any]) -> tuple[dict[str, Any], Report]:
     decoded = decode_request("images", pb.IMAGE_OPERATION_GENERATE, raw, {})
     row = family_row(model, "imgA")
     check(decoded.canonical, row, decoded.notes.family)
-    check_values(ARK_IMAGES.name, model, decoded.canonical)
+    check_values(ARK_IMAGES.name, model, decoded.canonical, decoded.notes)
     notes = msgspec.structs.replace(decoded.notes, model_family="imgA")
     request = ARK_IMAGES.encode_request(decoded.canonical, model, False, notes)
     made = msgspec.json.decode(request.body)
@@ -124,7 +124,7 @@ def test_the_first_generation_has_a_seed_and_a_guidance() -> None:
     ("body", "field"),
     [
         pytest.param({"image": [PICTURE] * 15}, "inputs[14]", id="15 images"),
-        pytest.param({"output_format": "webp"}, "output_mime_type", id="WebP"),
+        pytest.param({"output_format": "webp"}, "output_format", id="WebP"),
         pytest.param({"optimize_prompt_options": {"mode": "slow"}}, "optimize_prompt_mode", id="a mode"),
     ],
 )

@@ -71,7 +71,7 @@ class HttpImages:
         again with the images when it is sent. Raise UmgError for a request that the channel cannot express.
         """
         parts, protocol = self._parts, self._parts.protocol
-        check_values(protocol.name, model, request)
+        check_values(protocol.name, model, request, notes)
         urls = list(addresses(request))
         for place in urls:
             parts.fetcher.check(place.image.url, field=place.path)

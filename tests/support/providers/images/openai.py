@@ -26,14 +26,14 @@ USAGE = {
 
 
 def takes_size(model: str, size: str) -> bool:
-    """Return whether a model makes images of a size: any one of 16 pixels' steps from the second generation on."""
+    """Return whether a model makes images of a size: from the second generation on any one in steps of 16 pixels."""
     if size in SIZES or not model.startswith("gpt-image-2"):
         return size in SIZES
     width, _, height = size.partition("x")
     if not (width.isdecimal() and height.isdecimal()):
         return False
     long, short = max(int(width), int(height)), min(int(width), int(height))
-    return long % 16 == short % 16 == 0 and long <= 3 * short and long <= 3840 and short <= 2160
+    return long % 16 == short % 16 == 0 and long <= min(3 * short, 3840) and 655_360 <= long * short <= 8_294_400
 
 
 @dataclass(kw_only=True)

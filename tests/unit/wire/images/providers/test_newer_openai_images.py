@@ -13,6 +13,7 @@ from tests.support.providers.images.image_file_texts import form_of, png
 from tests.support.providers.images.openai import takes_size
 from tests.support.providers.server import ReceivedRequest
 from tests.support.providers.typed_dict_validation import Leniency, check
+from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
@@ -21,7 +22,8 @@ from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.providers.images_protocol import IMAGES
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.response_decoding import SVG
-from umg_grpc.wire.images.request import decode_request
+from umg_grpc.wire.images.request import decode_request, wire_path
+from umg_grpc.wire.images.vendor_values import check_values
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import UpstreamRequest
 
@@ -142,3 +144,54 @@ def form(encoded: UpstreamRequest) -> dict[str, Any]:
     for part in form_of(received):
         found[part.name] = part.data.decode() if part.file_name is None else found.get(part.name, 0) + 1
     return found
+
+
+@dataclass(frozen=True)
+class Wrong:
+    id: str
+    body: dict[str, Any]
+    field: str
+    message: str
+    model: str = MODEL
+
+
+WRONG = [
+    Wrong("no step of 16", {"size": "1500x864"}, "size", "both sides must be multiples of 16; correct it"),
+    Wrong("a ratio above 3:1", {"size": "3216x1024"}, "size", "may be at most 3 times the shorter one"),
+    Wrong("a long side", {"size": "3856x1600"}, "size", "at most 3840 pixels"),
+    Wrong("too many pixels", {"size": "3200x3200"}, "size", "expected 655360 to 8294400 pixels"),
+    Wrong("too few pixels", {"size": "512x512"}, "size", "expected 655360 to 8294400 pixels"),
+    Wrong("no size", {"size": "large"}, "size", "expected `auto`, or pixels such as `1536x864`"),
+    Wrong("a size of a newer model", {"size": "1536x864"}, "size", "expected `auto`, `1024x1024`", "gpt-image-1.5"),
+    Wrong("a quality of a newer model", {"quality": "max"}, "quality", "expected `low`", "gpt-image-2"),
+    Wrong("a quality of a retired model", {"quality": "hd"}, "quality", "`xhigh`"),
+    Wrong("eleven images", {"n": 11}, "n", "expected 1 to 10"),
+    Wrong(
+        "a transparent photo",
+        {"background": "transparent", "output_format": "jpeg"},
+        "output_format",
+        "expected `png` or `webp` with `background` `transparent`",
+    ),
+    Wrong("two drawings", {"output_format": "svg", "n": 2}, "n", "expected `1` with `output_format` `svg`"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
+def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(case: Wrong) -> None:
+    given = decoded(case.body)
+    with pytest.raises(UmgError) as caught:
+        check_values(IMAGES.name, case.model, given.canonical, given.notes)
+    assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD
+    assert wire_path(caught.value.metadata["field"]) == case.field
+    assert case.message in caught.value.message
+    assert not takes_size(case.model, case.body.get("size", ""))
+
+
+@pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
+def test_a_value_that_the_vendor_takes_is_not_refused(case: Full) -> None:
+    for model in (MODEL, "gpt-image-3", "gpt-image-2.5-flare-2026-09-08"):
+        check_values(IMAGES.name, model, decoded(case.body).canonical)
+
+
+def test_a_relays_own_model_has_no_rules() -> None:
+    check_values(IMAGES.name, "gpt-image-2-all", decoded({"size": "1500x864"}).canonical)
