@@ -1,6 +1,6 @@
 """Rules of the fake providers of DashScope, and the product's words and paths, against the vendor's SDK."""
 
-from tests.pairs.vendors.dashscope_sdk import arguments, constants, text_of
+from tests.pairs.vendors.wheel_modules import DASHSCOPE as SDK
 from tests.support.providers.images import dashscope as images
 from tests.support.providers.video_c_rules import INPUTS, PARAMETERS, SERIES, VIDEO_PATH, VOICE
 from umg_grpc.knowledge.task_words import WORDS
@@ -16,18 +16,18 @@ OF_RELAYS = {"ref_images_url"}
 
 
 def test_members_and_types_of_the_rules_are_in_the_sdk() -> None:
-    known = arguments(VIDEOS, "call") | arguments(VIDEOS, "_get_input")
+    known = set(SDK.arguments(VIDEOS, "call")) | set(SDK.arguments(VIDEOS, "_get_input"))
     assert set(INPUTS) <= known
     assert set(PARAMETERS) - ONLY_IN_EXAMPLES <= known
-    kinds = constants(VIDEOS, "MediaType")
+    kinds = SDK.constants(VIDEOS, "MediaType")
     assert {kind for row in SERIES for kind in row.media} | {VOICE} == kinds
     assert {place.removeprefix(ITEM) for row in ROWS for place in row.media.values() if ITEM in place} <= kinds
     assert known >= INPUT_FIELDS - OF_RELAYS
-    assert f"/api/v1/services/{text_of('v2/resources/videos.py', 'SERVICE')}" == VIDEO_PATH
+    assert f"/api/v1/services/{SDK.text_of('v2/resources/videos.py', 'SERVICE')}" == VIDEO_PATH
 
 
 def test_every_state_of_the_sdk_has_a_meaning_and_no_other_is_of_the_vendor() -> None:
-    states = {state.lower() for state in constants(CONSTANTS, "TaskStatus")}
+    states = {state.lower() for state in SDK.constants(CONSTANTS, "TaskStatus")}
     assert set(WORDS["vidC"]) == set(WORDS["dashscope_images"]) == states
     assert WORDS["vidC"]["unknown"] == "expired"
 
@@ -39,6 +39,6 @@ def test_the_paths_of_images_are_those_of_the_sdk() -> None:
         "TASK_SERVICE": dashscope_images.TASK_GENERATION,
     }
     for name, path in services.items():
-        assert path == f"/api/v1/services/{text_of(IMAGES, name)}"
+        assert path == f"/api/v1/services/{SDK.text_of(IMAGES, name)}"
     assert {images.SYNC, images.ASYNC, images.ASYNC_MESSAGES} == set(services.values())
-    assert set(images.PARAMETERS) <= arguments(IMAGES, "_build_multimodal_parameters")
+    assert set(images.PARAMETERS) <= set(SDK.arguments(IMAGES, "_build_multimodal_parameters"))

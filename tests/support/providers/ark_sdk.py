@@ -1,7 +1,7 @@
 """Rules of the Ark API as its SDK has them: members of bodies, and refusals of all others.
 
-Members and types: volcengine_ark_runtime 5.0.54, `Tasks.create`, `CreateTaskContentParam` and `Images.generate`; values:
-@ai-sdk/bytedance 1.0.29, zod schemas and maps; both read on 2026-11-28. The product's tables have no part in them.
+`tests/pairs/vendors/test_ark.py` compares the members and their types with the wheel of the SDK. Values:
+@ai-sdk/bytedance 1.0.29, zod schemas and maps, read on 2026-11-28. The product's tables have no part in them.
 """
 
 import re
@@ -24,6 +24,16 @@ MEDIA_ROLES = {
     "video_url": {"reference_video"},
     "audio_url": {"reference_audio"},
 }
+ITEMS: Mapping[str, set[str]] = {
+    **{kind: {kind} for kind in ("text", "draft_task")},
+    **{kind: {kind, "role"} for kind in MEDIA_ROLES},
+}
+"""Type of an item of `content` -> its members beside `type`."""
+VALUES: Mapping[str, set[str]] = {"draft_task": {"id"}, **{kind: {"url"} for kind in MEDIA_ROLES}}
+"""Type of an item -> members of the object in it."""
+OPTIONS = {"sequential_image_generation_options": {"max_images"}, "optimize_prompt_options": {"thinking", "mode"}}
+"""Member of a body for images with an object -> its members."""
+TOOL = {"type"}
 TIERS = {"default", "flex"}
 RESOLUTIONS = {"480p", "720p", "1080p", "4k"}
 RATIOS = {"16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "adaptive"}
@@ -56,25 +66,27 @@ def task_problem(path: str, body: Json) -> str:
         return "value of priority"
     if "-2-0" in body["model"] and not (4 <= body.get("duration", 5) <= 15 or body["duration"] == -1):
         return "value of duration"
-    if any(set(tool) != {"type"} for tool in body.get("tools", [])):
+    if any(set(tool) != TOOL for tool in body.get("tools", [])):
         return "tools"
     return next((problem for item in body["content"] if (problem := _item_problem(item))), "")
 
 
 def _item_problem(item: Json) -> str:
-    kind = item.get("type")
-    if kind == "text":
-        return "" if set(item) == {"type", "text"} and item["text"].strip() else "text"
-    if kind == "draft_task":
-        return "" if set(item) == {"type", kind} and set(item[kind]) == {"id"} else "draft_task"
-    if kind not in MEDIA_ROLES or not {"type", kind} <= set(item) <= {"type", kind, "role"}:
+    kind = str(item.get("type"))
+    if kind not in ITEMS or not {"type", kind} <= set(item) <= {"type", *ITEMS[kind]}:
         return f"item {sorted(item)}"
+    if kind == "text":
+        return "" if item["text"].strip() else "text"
+    if set(item[kind]) != VALUES[kind]:
+        return f"members of {kind}"
+    if kind == "draft_task":
+        return ""
     if kind != "image_url" and "role" not in item:
         return f"role of {kind}"
     if "role" in item and item["role"] not in MEDIA_ROLES[kind]:
         return f"role {item['role']}"
     schemes = ("https://", "http://", "asset://") + (() if kind == "video_url" else ("data:",))
-    return "" if set(item[kind]) == {"url"} and item[kind]["url"].startswith(schemes) else "url"
+    return "" if item[kind]["url"].startswith(schemes) else "url"
 
 
 def image_problem(path: str, body: Json) -> str:
@@ -94,10 +106,8 @@ def image_problem(path: str, body: Json) -> str:
         return "output_format"
     if body.get("sequential_image_generation", "auto") not in {"auto", "disabled"}:
         return "sequential_image_generation"
-    if not set(body.get("sequential_image_generation_options", {})) <= {"max_images"}:
-        return "sequential_image_generation_options"
-    if not set(body.get("optimize_prompt_options", {})) <= {"thinking", "mode"}:
-        return "optimize_prompt_options"
+    if wrong := [name for name, members in OPTIONS.items() if not set(body.get(name, {})) <= members]:
+        return f"members of {wrong}"
     if (
         "seedream-" in body["model"]
         and "seedream-3" not in body["model"]
