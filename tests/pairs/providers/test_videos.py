@@ -15,6 +15,7 @@ from tests.support.providers.video_b import FILTERED, GEMINI, VERTEX, OperationP
 from tests.support.providers.video_d import ContentTaskProvider
 from tests.support.providers.video_e import FamilyEProvider
 from tests.support.providers.video_server import FILE, GONE, Accepted, VideoProvider, page
+from tests.support.providers.video_xai import RequestProvider
 from tests.support.videos import TASK_ID, image, opened_videos, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.signing import Signer
@@ -26,6 +27,7 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B_GEMINI
+from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
 
 SECONDS = 60.0
 QUEUED, RUNNING = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
@@ -60,6 +62,8 @@ class Case:
 
     codec: VideoProtocol | None = None
     """Codec in place of that of the protocol, for an address with other paths."""
+    simulation: type[VideoProvider] | None = None
+    """Provider in place of that of the row."""
 
     @property
     def protocol(self) -> VideoProtocol:
@@ -67,7 +71,7 @@ class Case:
 
     @property
     def provider(self) -> Callable[..., VideoProvider]:
-        return strict_fake(self.name)
+        return self.simulation or strict_fake(self.name)
 
     def submission(self, **more: Any) -> Submission:
         return submission(self.model, **{**self.parameters, **more})
@@ -76,6 +80,12 @@ class Case:
 B = {"duration_seconds": 8, "aspect_ratio": "16:9", "resolution": "1080p", "generate_audio": False}
 CASES = [
     Case("vidA", "vidA", "sora-2", "/v1", {}, moderation="moderation_blocked"),
+    Case(
+        *("vidA at xAI", "vidA", "grok-imagine-video-1.5", "/v1"),
+        parameters={"duration_seconds": 5, "aspect_ratio": "16:9", "resolution": "720p"},
+        codec=VID_A_XAI,
+        simulation=RequestProvider,
+    ),
     Case("vidB on Vertex", "vidB", "veo-3.1", VERTEX, B),
     Case("vidB on Gemini", "vidB", "veo-3.1", GEMINI, B, codec=VID_B_GEMINI),
     Case("vidC", "vidC", "wan2.5-i2v", moderation="DataInspectionFailed"),

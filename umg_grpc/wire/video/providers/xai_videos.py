@@ -41,6 +41,14 @@ EDIT_FIELDS = frozenset({"prompt"})
 """Parameters of a change of a video, which keeps the length and the size of the video."""
 HIGHEST, WITH_REFERENCES = "1080p", "720p"
 """The highest resolution, and the highest one of a video by reference images."""
+RESULT_SECONDS = 3600
+"""Time for which a file is assumed to be at its address: the vendor calls it temporary without a time, so that the
+gateway copies the file.
+"""
+WORDS = {"pending": "in_progress"}
+"""Word for all of a task's time until its end -> the word of `vidA`: to be queued after an answer without a body, which
+means running, would be a step back.
+"""
 ACCEPTED = 202
 """HTTP status of a query while the task runs, with or without a body."""
 
@@ -124,7 +132,7 @@ class Created(Struct):
 class File(Struct):
     """Member `video` of a task that is done."""
 
-    url: str = ""
+    url: str | None = None
     duration: Text = None
     respect_moderation: bool | None = None
 
@@ -177,7 +185,7 @@ def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
         return failed(message, kind=CONTENT_POLICY_VIOLATION)
     results = [ProviderResult(url=video.url, duration_seconds=number(video.duration))] if video.url else []
     own = OwnTask(
-        word=found.status or "",
+        word=WORDS.get(found.status or "", found.status or ""),
         results=results,
         message=error.message or "",
         code=text(error.code),
@@ -194,6 +202,7 @@ VID_A_XAI = replace(
     decode_status=decode_status,
     takes_media_urls=True,
     implied=implied,
+    result_seconds=RESULT_SECONDS,
     encode_cancel=None,
     provider_name="x_ai",
 )

@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.videos import image, submission
+from tests.support.providers.server import serve_provider
+from tests.support.providers.video_xai import RequestProvider
+from tests.support.videos import VIDEO, image, opened_videos, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import video_protocol
@@ -17,6 +19,7 @@ from umg_grpc.wire.video.submission_encoding import encode_submission
 
 MODEL = "grok-imagine-video-1.5"
 TASK = ProviderTask(id="req-1", model=MODEL)
+FILM = pb.VideoMedia(kind=VIDEO, url="https://example.com/v.mp4")
 GENERATION = {
     "model": str,
     "prompt": str,
@@ -110,7 +113,7 @@ def test_the_id_of_a_task_is_that_of_its_request() -> None:
 
 def test_a_task_runs_until_it_has_a_file() -> None:
     assert status(202).state == pb.VIDEO_TASK_STATE_RUNNING
-    assert status(202, status="pending", progress=40).state == pb.VIDEO_TASK_STATE_QUEUED
+    assert status(202, status="pending", progress=40).state == pb.VIDEO_TASK_STATE_RUNNING
     video = {"url": "https://vidgen.x.ai/a.mp4", "duration": 6, "respect_moderation": True}
     for task in ({"status": "done", "video": video}, {"video": video}):
         done = status(**task)
@@ -138,3 +141,16 @@ def test_a_refusal_has_the_text_of_both_forms_of_errors() -> None:
     for body in (b'{"code":"invalid-argument","error":"bad prompt"}', b'{"error":{"message":"bad prompt"}}'):
         with pytest.raises(UmgError, match="bad prompt"):
             VID_A_XAI.decode_created(400, {}, body, submission(MODEL))
+
+
+async def test_a_video_that_the_content_filter_removed_is_a_failure() -> None:
+    async with (
+        serve_provider(RequestProvider(filters=True, plan=["succeeded"])) as xai,
+        opened_videos(f"{xai.url}/v1", VID_A_XAI) as videos,
+    ):
+        task, _ = await videos.submit(submission(MODEL, FILM, public=MODEL), 10)
+        found = (await videos.poll([task], 10))[task.id]
+    assert isinstance(found, ProviderStatus)
+    assert found.error is not None
+    assert found.error.code == "content_policy_violation"
+    assert xai.received[0].path == "/v1/videos/edits"
