@@ -5,6 +5,7 @@ documented header and in no other place, and for a model of its own.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     calls: Mapping[str, str]
     """Protocol -> URL of its call, with `my-` and the name in place of the parts of an account."""
     header: str
-    """Header with the key, whose place is `{key}`."""
+    """Header with the key, whose place is `{key}`; or with `{access}`, the id of an access key, and `*` for a signature."""
     headers: Mapping[str, str] = {}
     """Protocol -> header in place of `header`."""
     litellm: tuple[tuple[str, str], ...] = ()
@@ -40,7 +41,12 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def key(self) -> str:
         """API key of the account in the tests."""
-        return f"key-of-{self.preset}"
+        return f"{self.access}:c2VjcmV0LW9mLWEta2V5" if "{access}" in self.header else f"key-of-{self.preset}"
+
+    @property
+    def access(self) -> str:
+        """Id of the access key of an account whose calls are signed."""
+        return f"AK-{self.preset}"
 
     @property
     def list_urls(self) -> tuple[str, ...]:
@@ -54,9 +60,15 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.models.get(protocol) or self.models[""]
 
     def sent_header(self, protocol: str) -> tuple[str, str]:
-        """Return the name and the value of the header with the key."""
+        """Return the name of the header with the key, and the pattern of its value."""
         name, _, value = self.headers.get(protocol, self.header).partition(": ")
-        return name, value.format(key=self.key)
+        return name, value.format(key=self.key, access=self.access)
+
+    def is_sent(self, protocol: str, headers: Mapping[str, str]) -> bool:
+        """Return whether the key is in its header and in no other one."""
+        name, value = self.sent_header(protocol)
+        sent = [header for header in CREDENTIALS if header in headers]
+        return sent == [name] and fnmatchcase(headers[name], value)
 
 
 @cache
@@ -112,9 +124,8 @@ class StrictVendors(FakeProvider):
             if url == re.sub(r"^http:", "https:", documented_url)
         ]
         for row, protocol in rows:
-            name, value = row.sent_header(protocol)
-            sent = {header: received.headers[header] for header in CREDENTIALS if header in received.headers}
-            if sent == {name: value} and received.json.get("model", row.model(protocol)[1]) == row.model(protocol)[1]:
+            model = row.model(protocol)[1]
+            if row.is_sent(protocol, received.headers) and received.json.get("model", model) == model:
                 return self._accept(row, protocol, received)
         self.mistakes.append(f"{url} {received.headers.get('authorization', '')} {received.json.get('model')}")
         status = 401 if rows else 404
