@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from umg_grpc.knowledge.prices import PRICED_UNITS, Hours, Rate, Unit, Variant
+from umg_grpc.knowledge.prices import PRICED_UNITS, Hours, Rate, Unit, Variant, variant_of
 from umg_grpc.v1 import pb
 
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
@@ -40,7 +40,18 @@ class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """Credits of one unit of search."""
 
 
-class RateRow(TokenPrices, frozen=True, kw_only=True):
+class MediaPrices(TokenPrices, frozen=True, kw_only=True):
+    """Prices of tokens, and of images and videos."""
+
+    image: Mapping[str, str] = NO_SIZES
+    """Credits of one image by `size`, `size/quality` or `/quality`; "" for any other."""
+    video: Mapping[str, str] = NO_SIZES
+    """Credits of one video, likewise; the quality is a mode, or `audio` for a video with sound."""
+    video_second: Mapping[str, str] = NO_SIZES
+    """Credits of one second of video, likewise."""
+
+
+class RateRow(MediaPrices, frozen=True, kw_only=True):
     """Prices of a model that apply if all stated conditions hold, as `umg_grpc.knowledge.prices.Rate`."""
 
     above: int = 0
@@ -59,7 +70,10 @@ class RateRow(TokenPrices, frozen=True, kw_only=True):
     def rate(self) -> Rate:
         """Return the rate."""
         return Rate(
-            {price.unit: price.micro_credits_per_million for price in unit_prices(self)},
+            {
+                variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million
+                for price in messages_of(self)
+            },
             percent=ceil(Decimal(self.times) * 100),
             above_tokens=self.above,
             tier=self.tier,
@@ -70,7 +84,7 @@ class RateRow(TokenPrices, frozen=True, kw_only=True):
         )
 
 
-class UnitPrices(TokenPrices, frozen=True, kw_only=True):
+class UnitPrices(MediaPrices, frozen=True, kw_only=True):
     """Prices of one model."""
 
     model: str
@@ -78,12 +92,6 @@ class UnitPrices(TokenPrices, frozen=True, kw_only=True):
     """Vendor that sells the model at these prices; "" for all that have no row of their own."""
     rates: tuple[RateRow, ...] = ()
     """Prices under conditions, in the order in which they are applied."""
-    image: Mapping[str, str] = NO_SIZES
-    """Credits of one image by `size`, `size/quality` or `/quality`; "" for any other."""
-    video: Mapping[str, str] = NO_SIZES
-    """Credits of one video, likewise; the quality is a mode, or `audio` for a video with sound."""
-    video_second: Mapping[str, str] = NO_SIZES
-    """Credits of one second of video, likewise."""
     retired: str = ""
     """Date from which the vendor no longer serves the model; "" if none is known."""
     package: str = ""
@@ -122,8 +130,8 @@ def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
     ]
 
 
-def messages_of(row: UnitPrices) -> Iterator[pb.Price]:
-    """Yield the price messages of a row, without its rates."""
+def messages_of(row: MediaPrices) -> Iterator[pb.Price]:
+    """Yield the price messages of a row or a rate, without the rates of a row."""
     yield from unit_prices(row)
     media = {
         pb.BILLABLE_UNIT_IMAGE: row.image,
@@ -136,7 +144,7 @@ def messages_of(row: UnitPrices) -> Iterator[pb.Price]:
 
 
 def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
-    """Yield the price messages of the units that models and their rates have in common."""
+    """Yield the price messages of the units without sizes."""
     tokens = {
         pb.BILLABLE_UNIT_INPUT_TOKEN: row.input,
         pb.BILLABLE_UNIT_OUTPUT_TOKEN: row.output,

@@ -9,7 +9,7 @@ from scripts.knowledge import packages
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT
+from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, VIDEO_SECOND, variant_of
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
 from umg_grpc.knowledge.vendors import region_of, vendor_of
 
@@ -25,6 +25,9 @@ UNITS = {
     "cache_read_input_token_cost": CACHE_READ,
     "cache_creation_input_token_cost": CACHE_WRITE,
 }
+SECOND = re.compile(r"output_cost_per_second(?:_([0-9]+p))?")
+SINGAPORE = "qwencloud/"
+"""Beginning of the keys of Alibaba's international platform."""
 PRICE = re.compile(f"({'|'.join(UNITS)})(?:_above_([0-9]+)k_tokens)?")
 EXCEPTIONS: Mapping[str, str] = {}
 """Key of the cost map -> reason for a lower price."""
@@ -75,3 +78,18 @@ def test_a_call_through_a_region_is_charged_at_least_the_price_of_the_cost_map()
     assert len(calls) > 300
     found = {key: problems for key, call in calls.items() if (problems := list(too_low(call, listed[key])))}
     assert found.keys() == EXCEPTIONS.keys(), "\n".join(f"{key}: {', '.join(each)}" for key, each in found.items())
+
+
+def test_a_video_of_singapore_is_charged_the_price_of_the_cost_map() -> None:
+    folder = installed_or_skipped(packages.installed)
+    package = PACKAGES["generated_models"]
+    listed = json.loads((folder / package.name / package.member.rpartition("/")[2]).read_text())
+    url = "https://dashscope-intl.aliyuncs.com"
+    videos = [(key, entry) for key, entry in listed.items() if key.startswith(SINGAPORE) and "video" in entry["mode"]]
+    assert len(videos) > 10
+    for key, entry in videos:
+        model = key.removeprefix(SINGAPORE)
+        prices, _ = prices_at(shipped_price_list(model, vendor_of(url), region_of(url, model)), Terms())
+        for name, value in entry.items():
+            if match := SECOND.fullmatch(name):
+                assert prices.price_of(variant_of(VIDEO_SECOND, match[1] or "")) == round(value * 1e12), (key, name)

@@ -61,6 +61,7 @@ VENDORS = MODEL_VENDORS | {
     "novita": "novita",
     "nvidia_nim": "nvidia",
     "perplexity": "perplexity",
+    "qwencloud": "dashscope",
     "sambanova": "sambanova",
     "scaleway": "scaleway",
     "tencent": "tencent",

@@ -16,7 +16,11 @@ CONDITIONS = ("above", "tier", "hours", "weekdays", "start")
 """Members with conditions of a rate other than its region."""
 FACTOR = frozenset({"region", "times"})
 """Members of a rate that is a factor."""
+MEDIA = ("image", "video", "video_second")
+"""Members with prices by size."""
 DIGITS = Decimal("1e-6")
+QWENCLOUD, SINGAPORE = "qwencloud/", "ap-southeast-1"
+"""Beginning of the keys with the prices of Alibaba's international platform, and its region."""
 REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 """Vendors whose keys may have a region."""
 
@@ -24,6 +28,8 @@ REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 def key_region(key: str, vendor: str) -> str:
     """Return the region for which a key of the cost map has prices; "" for none."""
     patterns = {"azure": (AZURE,), "bedrock": (BEDROCK, PROFILE), "bedrock-anthropic": (BEDROCK, PROFILE)}
+    if key.startswith(QWENCLOUD):
+        return SINGAPORE
     found = (pattern.fullmatch(key) for pattern in patterns.get(vendor, ()))
     return next((match[1] for match in found if match is not None), "")
 
@@ -45,6 +51,9 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
     under a condition, has the highest factor of the others.
     """
     for region, row in sorted(rows.items()):
+        changed = [unit for unit in MEDIA if unit in row and row[unit] != base.get(unit)]
+        if changed:
+            yield {"region": region} | {unit: _sizes(base.get(unit, {}), row[unit]) for unit in changed}
         ratios = {Decimal(row[unit]) / Decimal(base[unit]) for unit in UNITS if unit in row and _has(base, unit)}
         factor = max(ratios, default=Decimal(1))
         if len(ratios) <= 1 and factor * 100 == int(factor * 100) and not row.keys() & set(UNITS) - base.keys():
@@ -57,6 +66,18 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
         terms = {_term(rate) for rate in own}
         lacking = [_scaled(rate, factor) for rate in _conditional(base) if _term(rate) not in terms]
         yield from ({"region": region} | rate for rate in (*own, *lacking))
+
+
+def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]:
+    """Return the prices by size of a region, with those of the sizes that only the row of all regions has, times the
+    highest factor of the others.
+    """
+    common = base.keys() & prices.keys()
+    factor = max((Decimal(prices[size]) / Decimal(base[size]) for size in common), default=Decimal(1))
+    lacking = {
+        size: text((Decimal(base[size]) * factor).quantize(DIGITS, ROUND_UP)) for size in base.keys() - prices.keys()
+    }
+    return {**prices, **dict(sorted(lacking.items()))}
 
 
 def absolute(base: Row) -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """Cost of a video task: its maximum before the submission, and the actual cost after its success."""
 
 from umg_grpc.knowledge.media_models import default_seconds
+from umg_grpc.knowledge.price_rates import Terms, prices_at
 from umg_grpc.knowledge.prices import (
     INPUT,
     OUTPUT,
@@ -19,8 +20,10 @@ MAX_SECONDS = 60
 """Seconds of video counted for a request without a length: the longest that a request may state."""
 USUAL_SECONDS = 5
 """Seconds of a video charged if neither the request nor the provider states its length, so that it is not free."""
-AUDIO = "audio"
-"""Quality in a price that applies to a video with sound."""
+AUDIO, MOTION = "audio", "motion"
+"""Qualities in a price that apply to a video with sound, and to motion control, with any sound."""
+ORIENTATION = "character_orientation"
+"""Member of a submission for motion control alone."""
 DEFAULT_FRAMES_PER_SECOND = 24
 TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
 """Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: the pixels of
@@ -28,12 +31,12 @@ all frames, divided by 1024.
 """
 
 
-def stored_prices(prices: Prices) -> bytes:
+def stored_prices(prices: Prices, seconds: float) -> bytes:
     """Return the prices of a channel's model as they are stored with a task, whose cost is computed from them at its
-    end; b"" without prices.
+    end; b"" without prices. `seconds`: Unix time of the submission, whose rates apply.
     """
-    stored = pb.Model()
-    for item, micro_credits in prices.micro_credits.items():
+    stored, (submitted, _) = pb.Model(), prices_at(prices, Terms(seconds=seconds))
+    for item, micro_credits in submitted.micro_credits.items():
         unit, size, quality = item if isinstance(item, Variant) else (item, "", "")
         stored.prices.add(unit=unit, size=size, quality=quality, micro_credits_per_million=micro_credits)
     return stored.SerializeToString()
@@ -88,7 +91,8 @@ def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
     """Return (size, quality) of the requested videos, on which a price may depend; "" for one that the request leaves
     open.
     """
-    quality = "+".join(part for part in (parameters.mode, AUDIO if parameters.generate_audio else "") if part)
+    kind = MOTION if ORIENTATION in parameters.extra_json else AUDIO if parameters.generate_audio else ""
+    quality = "+".join(part for part in (parameters.mode, kind) if part)
     return parameters.resolution or parameters.size, quality
 
 

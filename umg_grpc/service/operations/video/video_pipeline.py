@@ -1,5 +1,6 @@
 """Pipelines of the operations that submit video tasks: a new video, and the change of a finished one (remix)."""
 
+import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
@@ -8,6 +9,7 @@ from typing import Generic, TypeVar
 from umg_grpc.access.key_limits import TokenEstimate
 from umg_grpc.access.limit_errors import model_unpriced
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.price_rates import Terms, highest_prices
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_priced
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
@@ -100,7 +102,9 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         has_price = any(has_costs(target.prices) for target in new.targets)
         if new.access.caller.budget_micro_credits is None or not has_price:
             return None
-        most = max(max_cost(new.request.parameters, target.prices, target.model) for target in new.targets)
+        parameters, terms = new.request.parameters, Terms(seconds=time.time())
+        highest = [(highest_prices(target.prices, terms), target.model) for target in new.targets]
+        most = max(max_cost(parameters, prices, model) for prices, model in highest)
         return reserve_budget(new.call, self._context.usage, most)
 
 

@@ -142,7 +142,7 @@ class Submissions:
     def _pin(self, row: MediaTask, target: Target) -> None:
         upstream = self._context.channels.videos[target.channel.name]
         row.channel, row.upstream_model = target.channel.name, target.model
-        row.prices = stored_prices(target.prices)
+        row.prices = stored_prices(target.prices, row.create_micros / 1e6)
         row.deadline_micros = row.create_micros + int(upstream.deadline_seconds * 1e6)
 
     async def _send(self, new: NewTask) -> MediaTask:
