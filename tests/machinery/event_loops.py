@@ -43,10 +43,13 @@ class StrictLoop(asyncio.SelectorEventLoop):
             raise AssertionError("\n".join(["the test leaves connections open:", *peers]))
 
 
-def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Choose the event loop of a test."""
-    if item.path.parent.name in ON_UVLOOP:
-        return {"uvloop": uvloop.new_event_loop}
-    if item.path.name == LEAVES_CONNECTIONS:
-        return {"asyncio": ClosingLoop}
-    return {"asyncio": StrictLoop}
+@pytest.fixture(scope="module", name="_asyncio_loop_factory")
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return the event loop of the tests and fixtures of a module, in place of the fixture of pytest-asyncio.
+
+    Its hook `pytest_asyncio_loop_factories` would make the loop a parameter that ends with each test, and with it the
+    asynchronous fixtures of the module, which the next test would set up again.
+    """
+    if request.path.parent.name in ON_UVLOOP:
+        return uvloop.new_event_loop
+    return ClosingLoop if request.path.name == LEAVES_CONNECTIONS else StrictLoop

@@ -4,8 +4,10 @@ import asyncio
 import gc
 import socket
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
+import pytest_asyncio
 
 from tests.machinery.event_loops import ClosingLoop, StrictLoop
 
@@ -19,6 +21,19 @@ def near() -> Iterator[socket.socket]:
 
 async def test_tests_run_on_it() -> None:
     assert isinstance(asyncio.get_running_loop(), StrictLoop)
+
+
+SET_UP = count(1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def times_set_up() -> int:
+    return next(SET_UP)
+
+
+@pytest.mark.parametrize("number", range(2))
+async def test_tests_with_loops_of_their_own_share_a_fixture_of_the_module(number: int, times_set_up: int) -> None:
+    assert times_set_up == 1
 
 
 @pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")

@@ -216,7 +216,7 @@ async def test_weights_that_cannot_be_read_are_logged_with_the_reason_and_tried_
         await local.close()
         logs.configure()
     assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
-    assert all("broken.gguf" in word for word in words)
+    assert all("broken.gguf" in word for word in words), words
     gaps = [later - earlier for earlier, later in pairwise(times)]
     shortest = [0.75 * FIRST_DELAY_SECONDS * 2**attempt for attempt in range(3)]  # a quarter less or more at random
     assert [gap > least for gap, least in zip(gaps, shortest, strict=True)] == [True] * 3
