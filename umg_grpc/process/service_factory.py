@@ -135,7 +135,7 @@ class Service:
         self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
-        self._models = ModelServicer(channels)
+        self._models = ModelServicer(channels, process.failures.read_unknown_models)
         report = ChannelReport(
             *(channels, shared.health.snapshot, process.failures.read),
             lambda: list_states(self._config, process.model_lists),

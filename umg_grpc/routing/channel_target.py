@@ -43,6 +43,8 @@ class Target:
     """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
     retirement: Retirement | None = None
     """Retirement of the model by the vendor of the channel; None if none is known."""
+    is_listed: bool = False
+    """Whether the model is of the provider's list, or known of the preset, and not of the config."""
 
     def supports(self, operation: ModelOperation) -> bool:
         """Return whether the channel can be called for the operation. To make images, a model that only edits them
@@ -66,6 +68,7 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
         _quirks(config, channel, model, family),
         target_prices(config, channel, model.id, model.upstream),
         retirement_of(model.upstream, vendor_of(channel.base_url)),
+        model.listed is not None,
     )
 
 

@@ -7,7 +7,7 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +27,10 @@ GATHER_SECONDS = 0.2
 CLOSE_SECONDS = 2.0
 
 
+Key = tuple[str, str]
+"""Channel and the provider's model id."""
+
+
 class LastFailure(Struct, frozen=True):
     """Last failure of a channel for one model of its provider, and the time of the failure."""
 
@@ -36,8 +40,8 @@ class LastFailure(Struct, frozen=True):
     facts: ProviderFailure
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Pair of channel and the provider's model id, which is unique in the file."""
+    def key(self) -> Key:
+        """Channel and model, which are unique in the file."""
         return self.channel, self.facts.model
 
 
@@ -54,7 +58,11 @@ class ChannelFailures:
         self._data = data
         self._path = data / FILE_NAME
         self._now = now
-        self._pending: dict[tuple[str, str], LastFailure] = {}
+        self._pending: dict[Key, LastFailure | None] = {}
+        """Failures to be written, None for one to be removed."""
+        self._written_at = 0.0
+        self.unknown_models: dict[Key, float] = {}
+        """Channels and models that the providers have refused as unknown, as far as this process knows -> Unix time."""
 
     def start(self) -> None:
         """Start the background task that writes recorded failures to the file."""
@@ -81,8 +89,31 @@ class ChannelFailures:
         if facts.kind is FailureKind.REQUEST:
             return
         failure = LastFailure(channel, self._now(), facts)
-        if failure.key in self._pending or len(self._pending) < MAX_FAILURES:
-            self._pending[failure.key] = failure
+        if facts.kind is FailureKind.WRONG_MODEL and len(self.unknown_models) < MAX_FAILURES:
+            self.unknown_models[failure.key] = failure.time
+        self._queue(failure.key, failure)
+
+    def forget_unknown(self, channel: str, model: str) -> None:
+        """Remove the failure of a model that a provider has refused as unknown, and that has answered since."""
+        key = channel, model
+        self.unknown_models.pop(key, None)
+        self._queue(key, None)
+
+    async def read_unknown_models(self) -> frozenset[Key]:
+        """Return the channels and models that providers have refused as unknown in the last day, to any process."""
+        with suppress(OSError):
+            if (written_at := _written_at(self._path)) != self._written_at:
+                stored = {each.key: each for each in await asyncio.to_thread(self.read)}
+                self._written_at = written_at
+                found = [each for each in (stored | self._pending).values() if each is not None]
+                unknown = (each for each in found if each.facts.kind is FailureKind.WRONG_MODEL)
+                self.unknown_models = {each.key: each.time for each in unknown}
+        oldest = self._now() - KEEP_SECONDS
+        return frozenset(key for key, moment in self.unknown_models.items() if moment >= oldest)
+
+    def _queue(self, key: Key, failure: LastFailure | None) -> None:
+        if key in self._pending or len(self._pending) < MAX_FAILURES:
+            self._pending[key] = failure
             self._background.wake()
 
     async def _gather_and_write(self) -> None:
@@ -94,14 +125,14 @@ class ChannelFailures:
         if pending:
             await asyncio.to_thread(self._merge, pending)
 
-    def _merge(self, pending: dict[tuple[str, str], LastFailure]) -> None:
+    def _merge(self, pending: Mapping[Key, LastFailure | None]) -> None:
         with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            merged = {failure.key: failure for failure in _decoded(file)} | pending
+            merged: dict[Key, LastFailure | None] = {failure.key: failure for failure in _decoded(file)}
+            merged.update(pending)
             oldest = self._now() - KEEP_SECONDS
-            recent = sorted(
-                (each for each in merged.values() if each.time >= oldest), key=lambda each: each.time, reverse=True
-            )
+            kept = (each for each in merged.values() if each is not None and each.time >= oldest)
+            recent = sorted(kept, key=lambda each: each.time, reverse=True)
             file.seek(0)
             file.truncate()
             file.write(msgspec.json.encode(recent[:MAX_FAILURES]))
@@ -117,6 +148,14 @@ def read_failures(data: Path) -> list[LastFailure]:
             return _decoded(file)
     except FileNotFoundError:
         return []
+
+
+def _written_at(path: Path) -> float:
+    """Return the Unix time of the last change of a file; 0 if there is none."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _decoded(file: BinaryIO) -> list[LastFailure]:

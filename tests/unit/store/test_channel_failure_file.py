@@ -67,3 +67,25 @@ async def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
         assert read_failures(tmp_path) == []
         await write(tmp_path, (1.0, "main", facts()))
         assert len(read_failures(tmp_path)) == 1
+
+
+async def test_models_that_were_refused_as_unknown_are_known_to_all_processes_for_a_day(tmp_path: Path) -> None:
+    moment = 1.0
+    reader = ChannelFailures(tmp_path, now=lambda: moment)
+    assert await reader.read_unknown_models() == frozenset()
+    await write(tmp_path, (1.0, "main", facts(FailureKind.WRONG_MODEL)), (1.0, "main", facts(model="n")))
+    assert await reader.read_unknown_models() == {("main", "m")}
+    moment += KEEP_SECONDS + 1
+    assert await reader.read_unknown_models() == frozenset()
+
+
+async def test_a_model_that_answers_again_is_unknown_to_no_process(tmp_path: Path) -> None:
+    await write(tmp_path, (1.0, "main", facts(FailureKind.WRONG_MODEL)), (1.0, "spare", facts()))
+    first, second = (ChannelFailures(tmp_path, now=lambda: 2.0) for _ in range(2))
+    first.start()
+    assert await first.read_unknown_models() == await second.read_unknown_models() == {("main", "m")}
+    first.forget_unknown("main", "m")
+    assert await first.read_unknown_models() == frozenset()
+    await first.aclose()
+    assert await second.read_unknown_models() == frozenset()
+    assert [failure.channel for failure in read_failures(tmp_path)] == ["spare"]

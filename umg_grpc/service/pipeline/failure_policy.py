@@ -90,14 +90,18 @@ def facts_of(error: UmgError) -> ProviderFailure:
 
 def with_channel(error: UmgError, target: Target, model: PublicModel, requested_model: str) -> UmgError:
     """Return the error of an attempt at a channel with facts for the operators, which `error` gets too. An unknown
-    model is an error of the caller if the channel serves it by a pattern, whose names callers choose.
+    model is one for the caller, too, unless the config names it. It is an error of the caller if the channel serves it
+    by a pattern, whose names callers choose.
     `model`: the model of the call. `requested_model`: its id or alias in the request.
     """
     missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
-    unknown = missing and all(served.id != model.id for served in target.channel.models)
+    is_chosen = missing and all(served.id != model.id for served in target.channel.models)
+    unknown = is_chosen
     if error.failure is not None:
         facts = error.facts or facts_of(error)  # errors of upstreams in the gateway have none
-        is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
+        is_wrong_model = facts.kind is FailureKind.WRONG_MODEL
+        unknown = is_chosen or (missing and target.is_listed and is_wrong_model)
+        is_callers = is_chosen and is_wrong_model
         error.facts = facts._replace(model=target.model, kind=FailureKind.REQUEST if is_callers else facts.kind)
     if not unknown:
         return error

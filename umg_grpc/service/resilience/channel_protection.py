@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedRequest
+from umg_grpc.service.pipeline.attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
@@ -98,6 +98,8 @@ class Resilience:
         if error is not None and error.failure is not None and error.facts is not None:
             self._failures.record(attempt.channel, error.facts)
         target = attempt.target
+        if outcome == ATTEMPT_SUCCEEDED and (attempt.channel, target.model) in self._failures.unknown_models:
+            self._failures.forget_unknown(attempt.channel, target.model)
         if outcome == CALLER_LEFT or (error is not None and target.channel.is_simulated):
             self.health.cancelled(attempt.channel, target.model, attempt.generation)
         else:

@@ -1,6 +1,7 @@
 """Servicer of the list of models that the calling key may use."""
 
 from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Collection
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.inprocess_channel import Context
@@ -16,14 +17,18 @@ from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_tok
 class ModelServicer(rpc.ModelServiceServicer):
     """Servicer of `umg.v1.ModelService`: the models that the calling key may use."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, unknown: Callable[[], Awaitable[Collection[tuple[str, str]]]]) -> None:
+        """Create a servicer. `unknown`: returns the channels and models that providers have refused as unknown."""
         self._channels = channels
+        self._unknown = unknown
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        """Return one page of the models that the calling key may use, sorted by id."""
+        """Return one page of the models that the calling key may use, sorted by id, without models of a provider's list
+        that it has refused as unknown.
+        """
         check(request)
         boundary, caller = decode_token(request.page_token), current().caller
-        models = _models(self._channels.router, caller)
+        models = _models(self._channels.router, caller, await self._unknown())
         ids = sorted(models)
         start, end = _page(boundary, ids, request.page_size if request.HasField("page_size") else len(ids))
         response = pb.ListModelsResponse(models=[under_name(models[name], name) for name in ids[start:end]])
@@ -43,13 +48,22 @@ class ModelServicer(rpc.ModelServiceServicer):
         return pb.GetModelResponse(model=under_name(found.model, request.model))
 
 
-def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
-    """Return id or alias -> model, for all models that the caller's key may use."""
+def _models(router: Router, caller: Caller, unknown: Collection[tuple[str, str]]) -> dict[str, PublicModel]:
+    """Return id or alias -> model, for all models that the caller's key may use. `unknown`: channels and models that
+    providers have refused as unknown.
+    """
+    gone = {model.id for model in router.models() if _is_gone(router, model, unknown)} if unknown else set[str]()
     models = {model.id: model for model in router.models() if may_use(router, caller, model)}
     for alias, resolved in router.aliases().items():
         if may_use(router, caller, resolved.model, alias):
             models[alias] = resolved.model
-    return models
+    return {name: model for name, model in models.items() if model.id not in gone} if gone else models
+
+
+def _is_gone(router: Router, model: PublicModel, unknown: Collection[tuple[str, str]]) -> bool:
+    """Return whether all channels of a model have it of their providers' lists, and were refused it as unknown."""
+    targets = router.targets(model.id)
+    return all(target.is_listed and (target.channel.name, target.model) in unknown for target in targets)
 
 
 def _page(boundary: PageBoundary, ids: list[str], size: int) -> tuple[int, int]:
