@@ -3,38 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
+from tests.pairs.providers.video_bodies import sent
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES, video_protocol
-from umg_grpc.wire.video.provider_protocol import ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
-from umg_grpc.wire.video.submission_encoding import encode_submission
-from umg_grpc.wire.video.video_request_checks import check
 
 UNIFIED, D, E_3, G = pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_3, pb.VIDEO_ENTRY_G
-XAI = "https://api.x.ai/v1"
 PICTURE, FILM = "https://example.com/a.png", "https://example.com/a.mp4"
 CONTENTS = [{"type": "prompt", "text": "a boat"}, {"type": "first_frame", "url": PICTURE}]
 FIRST = {"type": "image_url", "image_url": {"url": PICTURE}, "role": "first_frame"}
-
-
-def sent(
-    protocol: str, model: str, entry: "pb.VideoEntry.ValueType", body: dict[str, Any], kind: str = ""
-) -> tuple[dict[str, Any], ProviderRequest]:
-    """Return the body that the vendor of a model gets for a caller's body, and the whole request."""
-    path = {"model": model, "kind": kind}
-    given = ENTRIES[entry].decode_create(msgspec.json.encode({"model": model, **body}), path)
-    schema_validation.check(given)
-    checked = check(given, protocol, model)
-    url = XAI if model.startswith("grok-") else "https://vendor.example"
-    submission = Submission(task_id="task_1", model=model, request=checked)
-    request = encode_submission(video_protocol(protocol, url), submission)
-    decoded: dict[str, Any] = msgspec.json.decode(request.body)
-    return decoded, request
 
 
 @dataclass(frozen=True)

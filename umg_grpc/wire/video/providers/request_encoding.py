@@ -1,5 +1,6 @@
 """Steps that several protocols share when they encode the submission of a video task."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import quote
 
@@ -141,6 +142,8 @@ def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> 
         )
 
 
+SIDES = {"480p": 480, "720p": 720, "768p": 768, "1080p": 1080, "2k": 1440, "4k": 2160}
+"""Resolution in lower case -> shorter side of its frames of 16:9, in pixels."""
 RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}
 
 
@@ -152,12 +155,34 @@ def pixels(size: str) -> tuple[int, int] | None:
     return (int(width), int(height)) if int(width) and int(height) else None
 
 
-def ratio_of(size: str) -> str | None:
-    """Return the usual aspect ratio nearest to a size in pixels, for example `16:9`; None for a text that is no
-    size.
+def ratio_of(size: str, ratios: Iterable[str] = RATIOS) -> str | None:
+    """Return the aspect ratio, one of `ratios`, nearest to a size in pixels, for example `16:9`; None for a text that
+    is no size.
     """
     found = pixels(size)
-    return None if found is None else nearest_ratio(found, RATIOS)
+    return None if found is None else nearest_ratio(found, ratios)
+
+
+def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
+    """Return the resolution, one of `resolutions`, whose frames of 16:9 have the number of pixels nearest to that of a
+    size; "" for a text that is no size.
+    """
+    if (found := pixels(size)) is None:
+        return ""
+    frame = found[0] * found[1]
+    return min(resolutions, key=lambda name: abs(math.log(frame / (SIDES[name.lower()] ** 2 * 16 / 9))))
+
+
+def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:
+    """Record in `report` a size in pixels of which the sent resolution and ratio state a part alone, or another size.
+    Sizes of neutral models are names of ratios, and not recorded.
+    """
+    size = submission.request.parameters.size
+    if not size or is_neutral(submission):
+        return
+    found, (wide, high) = pixels(size), RATIOS.get(ratio, (0, 0))
+    if found is None or min(found) != SIDES.get(resolution.lower()) or found[0] * high != found[1] * wide or not wide:
+        report.drop("parameters.size", " ".join(filter(None, (resolution, ratio))) or None)
 
 
 def nearest_ratio(size: tuple[int, int], ratios: Iterable[str]) -> str:

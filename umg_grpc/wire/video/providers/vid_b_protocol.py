@@ -30,6 +30,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     pixels,
     prompt_of,
     refuse_media,
+    report_size,
     report_sound,
     report_unsupported,
 )
@@ -99,6 +100,7 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     if (found := pixels(parameters.size)) is not None:
         options.setdefault("aspectRatio", "9:16" if found[1] > found[0] else "16:9")
         options.setdefault("resolution", _resolution(found))
+    report_size(submission, str(options.get("resolution", "")), str(options.get("aspectRatio", "")), report)
     extra = extra_fields(submission, report)
     instance = _instance(submission)
     add_missing(instance, {name: extra.pop(name) for name in OF_THE_INSTANCE if name in extra})

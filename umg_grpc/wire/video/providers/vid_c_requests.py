@@ -1,9 +1,11 @@
 """Submissions of the protocol `vidC`, with media, size and sound at the places that the model has."""
 
+from collections.abc import Collection
+
 import msgspec
 
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.video_places import EACH, ITEM, Medium, VideoPlaces, video_places
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
@@ -144,7 +146,7 @@ def _options(submission: Submission, places: VideoPlaces, inputs: Inputs, report
         if size := _size(submission, report):
             options["size"] = size
     else:
-        options |= _tier(parameters, places, report)
+        options |= _tier(submission, places, report)
     if parameters.duration_seconds and "duration_seconds" not in places.without:
         options["duration"] = parameters.duration_seconds
     _add_sound(options, submission, places, inputs, report)
@@ -176,12 +178,13 @@ def _size(submission: Submission, report: Report) -> str:
     return size
 
 
-def _tier(parameters: pb.VideoParameters, places: VideoPlaces, report: Report) -> JsonObject:
+def _tier(submission: Submission, places: VideoPlaces, report: Report) -> JsonObject:
     """Return the members `resolution` and `ratio` for the requested tier, aspect ratio and size in pixels. `report`:
     receives a size and a ratio of which only a part can be sent.
     """
+    parameters = submission.request.parameters
     found = pixels(parameters.size)
-    tier = parameters.resolution.upper() or _tier_of(found)
+    tier = parameters.resolution.upper() or _tier_of(found, _tiers(submission.model))
     options: JsonObject = {"resolution": tier} if tier else {}
     if not places.ratio:
         for name in sorted({"size", "aspect_ratio"} & given(parameters)):
@@ -195,9 +198,19 @@ def _tier(parameters: pb.VideoParameters, places: VideoPlaces, report: Report) -
     return options
 
 
-def _tier_of(size: tuple[int, int] | None) -> str:
-    """Return the tier whose sizes are nearest to a size in pixels; "" for None."""
-    return "" if size is None else next((tier for tier, most in TIERS if size[0] * size[1] <= most), "")
+def _tiers(model: str) -> Collection[str]:
+    """Return the tiers of a model."""
+    row = media_model(NAME, model)
+    values = row.values.get("resolution") if row is not None else None
+    return [str(value).upper() for value in values] if values else SIZES
+
+
+def _tier_of(size: tuple[int, int] | None, tiers: Collection[str] = tuple(SIZES)) -> str:
+    """Return the tier, one of `tiers`, whose sizes are nearest to a size in pixels; "" for None."""
+    accepted = [(tier, most) for tier, most in TIERS if tier in tiers]
+    if size is None or not accepted:
+        return ""
+    return next((tier for tier, most in accepted if size[0] * size[1] <= most), accepted[-1][0])
 
 
 def _ratio(size: tuple[int, int] | None) -> str:

@@ -13,7 +13,13 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import Implied
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.request_encoding import extra_fields, is_sent, members_of
+from umg_grpc.wire.video.providers.request_encoding import (
+    extra_fields,
+    is_neutral,
+    is_sent,
+    members_of,
+    resolution_of_size,
+)
 
 NAME = "vidE"
 OLD_API = "/v1/videos/"
@@ -32,6 +38,8 @@ RESOLUTIONS = {"std": "720p", "pro": "1080p", "4k": "4k"}
 NATIVE = Raw(b'"native"')
 """Value of the setting `audio` of the new API for a video with sound."""
 MODES = {resolution: mode for mode, resolution in RESOLUTIONS.items()}
+RATIOS = ("16:9", "9:16", "1:1")
+"""Ratios of both APIs, of which the nearest one is sent for a size in pixels."""
 
 
 def row_of(submission: Submission) -> MediaModel | None:
@@ -71,24 +79,38 @@ def is_motion(submission: Submission) -> bool:
 
 
 def mode_of(submission: Submission) -> str:
-    """Return the mode of a submission in the old API: the stated one, or that of its resolution; "" for neither."""
+    """Return the mode of a submission in the old API: the stated one, or that of its resolution or of its size in
+    pixels; "" for none.
+    """
     parameters = submission.request.parameters
-    return parameters.mode or MODES.get(parameters.resolution.lower(), "")
+    return parameters.mode or MODES.get(parameters.resolution.lower() or _of_size(submission), "")
 
 
 def resolution_of(submission: Submission) -> str:
     """Return the resolution of a submission in the new API, likewise."""
     parameters = submission.request.parameters
-    return parameters.resolution or RESOLUTIONS.get(parameters.mode, "")
+    return parameters.resolution or RESOLUTIONS.get(parameters.mode) or _of_size(submission)
+
+
+def _of_size(submission: Submission) -> str:
+    """Return the resolution of a size in pixels; "" for none, for a neutral model, whose sizes are names of ratios, and
+    for motion control, which has the size of its inputs.
+    """
+    if is_neutral(submission) or is_motion(submission):
+        return ""
+    return resolution_of_size(submission.request.parameters.size, MODES)
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a mode means in the new API, and the sound by the caller's `settings`; the mode by a
-    resolution in the old API.
+    """Return the resolution that a mode or a size means in the new API, and the sound by the caller's `settings`; the
+    mode by a resolution or a size in the old API.
     """
+    parameters = submission.request.parameters
     if not is_new(submission.model):
-        return {"mode": Implied(value, "resolution")} if (value := mode_of(submission)) else {}
-    found = {"resolution": Implied(value, "mode")} if (value := resolution_of(submission)) else {}
+        by = "resolution" if parameters.resolution else "size"
+        return {"mode": Implied(value, by)} if (value := mode_of(submission)) else {}
+    by = "mode" if parameters.mode in RESOLUTIONS else "size"
+    found = {"resolution": Implied(value, by)} if (value := resolution_of(submission)) else {}
     settings = members_of(extra_fields(submission, Report()).get("settings"))
     return found | {"generate_audio": Implied(True, "extra_json")} if settings.get("audio") == NATIVE else found
 

@@ -4,7 +4,6 @@ switches, with the inputs where the operation has them.
 
 from collections.abc import Collection
 
-from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
@@ -19,6 +18,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     prompt_of,
     ratio_of,
     refuse_media,
+    report_size,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
@@ -27,6 +27,8 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     MOTION,
     OLD_API,
     OMNI,
+    RATIOS,
+    RESOLUTIONS,
     mode_of,
     model_name,
     old_path,
@@ -67,7 +69,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
     body |= _media(submission, operation)
     if operation != MOTION:
         _encode_options(submission, fields, body)
-        _encode_ratio(parameters, operation, body, report)
+        _encode_ratio(submission, operation, body, report)
     elif parameters.HasField("generate_audio"):
         body["keep_original_sound"] = "yes" if parameters.generate_audio else "no"
     if parameters.HasField("watermark"):
@@ -94,12 +96,14 @@ def _encode_options(submission: Submission, fields: Collection[str], body: JsonO
             body[field] = json_text(value, f"parameters.{name}")
 
 
-def _encode_ratio(parameters: pb.VideoParameters, operation: str, body: JsonObject, report: Report) -> None:
-    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
-    if ratio and operation in WITH_RATIO:
+def _encode_ratio(submission: Submission, operation: str, body: JsonObject, report: Report) -> None:
+    parameters, has_ratio = submission.request.parameters, operation in WITH_RATIO
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or ""
+    if ratio and has_ratio:
         body["aspect_ratio"] = ratio
     elif ratio:
         report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
+    report_size(submission, RESOLUTIONS.get(mode_of(submission), ""), ratio if has_ratio else "", report)
 
 
 def _media(submission: Submission, operation: str) -> JsonObject:

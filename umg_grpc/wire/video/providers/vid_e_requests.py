@@ -23,6 +23,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     prompt_of,
     ratio_of,
     refuse_media,
+    report_size,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
@@ -30,6 +31,7 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     MOTION,
     OMNI,
     ORIENTATION,
+    RATIOS,
     RESOLUTIONS,
     has_media,
     is_motion,
@@ -144,12 +146,13 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
         settings["audio"] = "native" if parameters.generate_audio else "off"
     if is_neutral(submission) and (row is None or SHOTS in row.members):
         settings[SHOTS] = bool(inputs.videos)  # the provider refuses a single shot of a video
-    ratio = parameters.aspect_ratio or ratio_of(parameters.size)
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or ""
     if operation == IMAGE:
         if ratio:
             report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
     elif ratio or (is_neutral(submission) and inputs.first is None and not inputs.videos):
         settings["aspect_ratio"] = ratio or DEFAULT_RATIO
+    report_size(submission, resolution, "" if operation == IMAGE else ratio, report)
     return settings
 
 

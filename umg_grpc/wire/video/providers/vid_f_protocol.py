@@ -25,6 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     json_request,
     prompt_of,
     ratio_of,
+    report_size,
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import Text, failed, read, read_or, text, unknown_task
@@ -86,6 +87,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["frames"] = parameters.duration_seconds * FRAMES_A_SECOND + 1
     if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
         body["aspect_ratio"] = ratio
+    report_size(submission, "", ratio or "", report)
     add_missing(body, extra_fields(submission, report))
     return json_request(SUBMIT_AVATAR if _is_avatar(submission.model) else SUBMIT, body, report)
 

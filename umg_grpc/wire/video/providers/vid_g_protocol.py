@@ -33,8 +33,10 @@ from umg_grpc.wire.video.providers.request_encoding import (
     prompt_of,
     ratio_of,
     refuse_media,
+    report_size,
     report_sound,
     report_unsupported,
+    resolution_of_size,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
     SUCCEEDED,
@@ -96,11 +98,8 @@ def encode_create(submission: Submission) -> ProviderRequest:
         "model": submission.model,
         "content": content_items(submission, schemes=HTTP, only_urls={}),
     }
-    if is_sent(submission, "resolution"):
-        resolution = parameters.resolution or DEFAULT_RESOLUTION
-        if (nearest := RESOLUTIONS.get(resolution.lower())) is not None:
-            report.drop("parameters.resolution", nearest)
-        body["resolution"] = nearest or resolution.upper()
+    if resolution := _resolution(submission, report):
+        body["resolution"] = resolution
     if is_sent(submission, "duration_seconds"):
         body["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
     if is_sent(submission, "watermark"):
@@ -112,8 +111,29 @@ def encode_create(submission: Submission) -> ProviderRequest:
         ratio = DEFAULT_RATIO  # there is no image to adapt to
     if ratio is not None:
         body["ratio"] = ratio
+    report_size(submission, resolution, ratio or "", report)
     add_missing(body, extra_fields(submission, report))
     return json_request(PATH, body, report)
+
+
+def _resolution(submission: Submission, report: Report) -> str:
+    """Return the resolution in v2: the stated one, otherwise that of a size in pixels; "" leaves it to the provider.
+    `report`: receives a stated resolution that v2 does not have.
+    """
+    parameters = submission.request.parameters
+    if not (parameters.resolution or is_neutral(submission)):
+        return resolution_of_size(parameters.size, _resolutions(submission.model))
+    resolution = parameters.resolution or DEFAULT_RESOLUTION
+    if (nearest := RESOLUTIONS.get(resolution.lower())) is not None:
+        report.drop("parameters.resolution", nearest)
+    return nearest or resolution.upper()
+
+
+def _resolutions(model: str) -> Sequence[str]:
+    """Return the resolutions that a model has in v2."""
+    row = media_model(NAME, model)
+    values = row.values.get("resolution", ()) if row is not None else ()
+    return [str(value) for value in values if str(value).lower() not in RESOLUTIONS] or [*RESOLUTIONS.values()]
 
 
 def is_v1(model: str) -> bool:

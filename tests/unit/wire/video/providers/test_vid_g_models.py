@@ -55,7 +55,7 @@ ACCEPTED = [
         path=V2,
         parameters={"resolution": "1080p", "size": "1280x720"},
         sent={"resolution": "2K", "ratio": "16:9"},
-        dropped={"parameters.resolution": "2K"},
+        dropped={"parameters.resolution": "2K", "parameters.size": "2K 16:9"},
     ),
     Accepted(
         model="MiniMax-H3-Max",
