@@ -11,6 +11,7 @@ from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.base.grpc_status import has_status_of
+from umg_grpc.knowledge.sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
@@ -18,6 +19,8 @@ from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
 
 STRICT_HEADER, CACHE_HEADER = istr(STRICT), istr(CACHE)
+SESSION_NAMES = tuple((istr(name), name) for name in (*SESSION_HEADERS, *AGENT_HEADERS))
+"""Headers in which clients name the session of a request, and their names in metadata."""
 RESPONSE_HEADER_PREFIXES = (
     "x-umg-",
     "retry-after",
@@ -182,6 +185,9 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
         pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
     if TRACEPARENT_HEADER in headers and (trace := exchange.trace_context) is not None:
         pairs += trace.pairs
+    for header, name in SESSION_NAMES:
+        if header in headers and (value := headers[header]).isascii() and value.isprintable():
+            pairs.append((name, value[: MAX_CHARACTERS + 1]))
     acknowledge(exchange)
     exchange.is_called = True
     return pairs

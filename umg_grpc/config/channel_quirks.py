@@ -69,6 +69,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     versions: list[str] | None = None
     exact_media_types: bool | None = None
     inputs: list[str] | None = None
+    cache_key: bool | None = None
     client_lines: list[str] | None = None
 
 

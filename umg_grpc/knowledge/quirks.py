@@ -118,6 +118,10 @@ class Quirks:
     versions: tuple[str, ...] | None = None
     """Values of `anthropic-version` that are accepted (messages format), oldest first."""
 
+    cache_key: bool | None = None
+    """Whether the provider takes a key of its prompt cache (`prompt_cache_key`): the gateway then makes one for callers
+    whose format has none.
+    """
     client_lines: tuple[str, ...] | None = None
     """Beginnings of lines that agents put in front of the system prompt (`client_lines`) and that the provider reads;
     all others are left out.
@@ -180,6 +184,11 @@ class Quirks:
     def without_reasoning(self) -> "Quirks":
         """These quirks without the need of reasoning in earlier turns, while the model does not reason."""
         return self if self.reasoning_required is None else replace(self, reasoning_required=None)
+
+    @cached_property
+    def takes_cache_key(self) -> bool:
+        """Whether the gateway may add a key of the prompt cache that it made."""
+        return self.cache_key is True and "prompt_cache_key" not in (self.rejects or ())
 
     def limited(self, tokens: int) -> "Quirks":
         """Return a copy with the maximum of output tokens lowered to `tokens`, if it is higher or unset."""
@@ -279,6 +288,11 @@ class ChannelQuirks:
             for name, quirks in self.by_protocol.items()
             if quirks.reasoning_content is True or quirks.signatures is True
         )
+
+    @cached_property
+    def takes_cache_key(self) -> bool:
+        """Whether the provider takes a key of its prompt cache in one of its formats."""
+        return any(quirks.takes_cache_key for quirks in self.by_protocol.values())
 
     @property
     def keeps_threads(self) -> bool:

@@ -37,6 +37,8 @@ class RequestNotes(msgspec.Struct, eq=False):
     correspond. For error messages only.
     """
 
+    cache_key: str = ""
+    """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
     edited: tuple[str, ...] = ()
     """Names of the canonical fields that differ from the source document: the rules of a family changed them, or
     stored messages were added. They are encoded again for a provider of the caller's own format.
@@ -45,6 +47,10 @@ class RequestNotes(msgspec.Struct, eq=False):
     """Store for image files of the response that may stay in the provider's base64; None if the response must have
     bytes.
     """
+
+    def with_cache_key(self, key: str) -> "RequestNotes":
+        """Return a copy of the notes with a key of the prompt cache."""
+        return msgspec.structs.replace(self, cache_key=key)
 
     def with_edited(self, *fields: str) -> "RequestNotes":
         """Return a copy of the notes in which `fields` (canonical names) are also recorded in `edited`."""

@@ -71,12 +71,15 @@ class Sent(NamedTuple):
     """Whether the gateway itself ends the text at the caller's stop sequences."""
 
 
-def send(model: Model, face: str, body: Json, stream: bool) -> Sent:
-    """Return the request to the vendor of a model that the gateway makes of a body of a face. Raise UmgError for a refusal."""
+def send(model: Model, face: str, body: Json, stream: bool, cache_key: str = "") -> Sent:
+    """Return the request to the vendor of a model that the gateway makes of a body of a face. Raise UmgError for a refusal.
+
+    `cache_key`: key of the prompt cache that the gateway made, "" for none.
+    """
     codec = FORMATS[face]
     given = body if face == "native" else {"model": model.id, **body}
     decoded = codec.decode_request(msgspec.json.encode(given), {}, model.id)
-    canonical, streamed, notes = decoded.canonical, decoded.stream, decoded.notes
+    canonical, streamed, notes = decoded.canonical, decoded.stream, decoded.notes.with_cache_key(cache_key)
     (target,) = _router(model.vendor).channels(model.id)
     text = _text(model.vendor)
     call = text.prepare(canonical, target.model, notes, stream=streamed or stream, quirks=target.quirks)

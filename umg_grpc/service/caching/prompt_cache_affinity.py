@@ -6,12 +6,20 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
+from umg_grpc.knowledge.client_lines import BEGINNINGS
 from umg_grpc.v1 import pb
 
 SMALLEST_BYTES = 4 * 2**10  # minimum size of a request: providers cache no prompt below 1024 tokens
 MAX_CONVERSATIONS = 20_000  # maximum number of conversations in memory
 SECONDS = 600.0  # time for which providers keep an unused prompt
+
+
+class Digest(Protocol):
+    """Digest that is being computed."""
+
+    def update(self, data: bytes, /) -> None: ...
 
 
 def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
@@ -22,13 +30,21 @@ def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
     if (len(request.source.body) or request.ByteSize()) < SMALLEST_BYTES:
         return None
     digest = hashlib.blake2b(owner.encode(), digest_size=16)
-    for part in request.instructions:
-        digest.update(part.SerializeToString())
+    update_with_beginning(digest, request)
+    return digest.digest()
+
+
+def update_with_beginning(digest: Digest, request: pb.GenerateRequest) -> None:
+    """Add the request's instructions and its messages before the first assistant message to a digest. A line that the
+    client put in front of them for its own vendor, and that differs between calls, is left out.
+    """
+    for index, part in enumerate(request.instructions):
+        if index or not part.text.text.startswith(BEGINNINGS):
+            digest.update(part.SerializeToString())
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             break
         digest.update(message.SerializeToString())
-    return digest.digest()
 
 
 class PromptCacheAffinity:

@@ -305,6 +305,8 @@ def _encode_body(
     if alone and not words.searches_alone and fields.pop("web_search_options", None) is not None:
         check_search(request)
         report.drop("web_search")
+    if notes.cache_key and quirks.takes_cache_key:
+        fields.setdefault("prompt_cache_key", notes.cache_key)
     if NEWER_LIMIT.match(model) and "max_tokens" in fields:
         fields["max_completion_tokens"] = fields.pop("max_tokens")
     if request.HasField("source"):  # the format of the source document may not have these rules

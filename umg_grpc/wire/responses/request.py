@@ -247,6 +247,8 @@ def encode_request(
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
     fields |= encode_options(request, report, quirks)
     add_instructions(fields, request, quirks)
+    if notes.cache_key and quirks.takes_cache_key:
+        fields.setdefault("prompt_cache_key", notes.cache_key)
     if stream:
         fields["stream"] = True
     else:

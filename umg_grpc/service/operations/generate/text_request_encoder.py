@@ -11,6 +11,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
+from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
 from umg_grpc.service.conversations.message_threads import Thread
@@ -158,6 +159,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             notes = notes.with_edited("messages")
         if (limit := admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
+        if quirks.takes_cache_key and lacks_key(request):
+            key = make_key(admitted.access.caller.key_id, admitted.full_request, admitted.call.arrival.metadata)
+            notes = notes.with_cache_key(key)
         call = self._upstreams[name].prepare(request, target.model, notes, stream=self._admitted.stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")

@@ -1,0 +1,79 @@
+"""Sessions of agents: headers and members of a body in which clients name the session of a request. The requests of a
+session share the beginning of their prompt.
+
+The headers are rows of `data/session_headers.json`, in the order in which they decide. Pure: no I/O and no clock.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+MAX_CHARACTERS = 256
+"""Longest value that is taken as the name of a session; other values are ignored."""
+
+
+class SessionHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: a request header of some clients."""
+
+    header: str
+    """Name in lower case."""
+    names: Literal["session", "agent"]
+    """`session`: the session; `agent`: an agent within it, whose conversation is its own."""
+    client: str
+    source: str
+    """Document or report of the fact."""
+    as_of: str
+    """Date on which the source was read."""
+
+
+HEADERS = tuple(read_rows("session_headers", SessionHeader))
+SESSION_HEADERS = tuple(row.header for row in HEADERS if row.names == "session")
+AGENT_HEADERS = tuple(row.header for row in HEADERS if row.names == "agent")
+_OLDER_USER = re.compile(r"user_[\w-]+_session_([\w-]+)")
+"""Form of `metadata.user_id` in older versions of Claude Code."""
+
+
+class Session(NamedTuple):
+    """Session of a client, as the client names it."""
+
+    id: str
+    agent: str = ""
+    """Agent within the session; "" for the main one."""
+
+
+class _User(Struct):
+    session_id: str = ""
+
+
+def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: str = "") -> Session | None:
+    """Return the session of a request, None if it names none: by the first header of the table, else by the key of the
+    prompt cache, else by the end user's id in which agents put it.
+
+    `headers`: by names in lower case. `prompt_cache_key`, `user`: members of the body, "" if absent.
+    """
+    named = _first(headers, SESSION_HEADERS) or _usable(prompt_cache_key) or _usable(_session_in(user))
+    return Session(named, _first(headers, AGENT_HEADERS)) if named else None
+
+
+def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((value for name in names if (value := _usable(headers.get(name, "")))), "")
+
+
+def _usable(value: str) -> str:
+    value = value.strip()
+    return value if len(value) <= MAX_CHARACTERS else ""
+
+
+def _session_in(user: str) -> str:
+    if user.startswith("{"):
+        try:
+            return msgspec.json.decode(user, type=_User).session_id
+        except (ValueError, RecursionError):
+            return ""
+    found = _OLDER_USER.fullmatch(user)
+    return found[1] if found is not None else ""

@@ -1,0 +1,34 @@
+"""Keys of providers' prompt caches (`prompt_cache_key`) for callers whose format has none: equal in all requests of a
+session and in every process, and different for each key of the gateway.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from umg_grpc.knowledge.losses import MEMBERS
+from umg_grpc.knowledge.sessions import session_of
+from umg_grpc.service.caching.prompt_cache_affinity import update_with_beginning
+from umg_grpc.v1 import pb
+
+MEMBER = "prompt_cache_key"
+
+
+def lacks_key(request: pb.GenerateRequest) -> bool:
+    """Return whether the request came in a format whose callers cannot send a key."""
+    face = request.source.format
+    return bool(face) and MEMBER not in MEMBERS[face]
+
+
+def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> str:
+    """Return the key for a request: by the session that its client names, else by its tools and the beginning of its
+    conversation. `owner`: id of the caller's key; `headers`: of the call, with names in lower case.
+    """
+    digest = hashlib.blake2b(owner.encode(), digest_size=16)
+    session = session_of(headers, user=request.user)
+    if session is not None:
+        digest.update("\0".join(("", *session)).encode())
+    else:
+        for tool in request.tools:
+            digest.update(tool.SerializeToString(deterministic=True))
+        update_with_beginning(digest, request)
+    return f"umg-{digest.hexdigest()}"
