@@ -114,6 +114,6 @@ def test_a_finished_video_with_a_price_has_a_cost(unit: str, reported: int) -> N
     prices = Prices({price: PRICED_UNITS})
     parameters = pb.VideoParameters(prompt="a lake", duration_seconds=4)
     usage = task_costs.complete_usage(pb.VideoUsage(total_tokens=reported), parameters, 1)
-    cost = task_costs.actual_cost(task_costs.stored_prices(prices), parameters, usage)
+    cost = task_costs.actual_cost(task_costs.stored_prices(prices, 0), parameters, usage)
     expected = 4 if unit == "video_second" else reported or 4 * task_costs.TOKENS_PER_SECOND
     assert cost == expected <= task_costs.max_cost(parameters, prices)
