@@ -52,6 +52,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     """The current attempt; of a hedged call, the attempt whose response the caller gets."""
     output_sent: bool = False
     """Whether the caller received a part of the response, after which no other channel is tried."""
+    _again: AttemptT | None = None  # failed attempt whose request is encoded again for its channel
     _retries: int = 0
     _failures: FailureLog = msgspec.field(default_factory=FailureLog)
 
@@ -122,11 +123,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         failure.
         """
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
-        if plan.encoder.can_repair(attempt, error):
-            plan.encode_again(attempt.target)
-            return True
-        if plan.encoder.can_mend(attempt, error) and plan.shared.may_retry(attempt, MEND_CREDIT):
-            self._failures.route += (f"{attempt.channel}: mended",)
+        if attempt is self._again:
             plan.encode_again(attempt.target)
             return True
         if failure in FINAL:  # unless the same refusal is being mended for the attempt beside it
@@ -154,8 +151,26 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     def fail(self, attempt: AttemptT, error: UmgError) -> UmgError:
         """End the attempt with a failure. Return the error for the caller, with the model id that the caller sent."""
         error = with_channel(error, attempt.target, self._model, self._requested_model)
+        public_error = under_public_name(error, attempt.target, self._requested_model)
+        self._again = attempt if not self.output_sent and self._can_encode_again(attempt, public_error) else None
+        if self._again is not None and error.failure is Failure.DOWN:
+            # only this form of the request has no place at the channel, which is not down for others
+            error.with_failure(Failure.CALLER)
+            public_error.with_failure(Failure.CALLER)
         self._end(attempt, error.failure.value if error.failure else REQUEST_REFUSED, error)
-        return under_public_name(error, attempt.target, self._requested_model)
+        return public_error
+
+    def _can_encode_again(self, attempt: AttemptT, error: UmgError) -> bool:
+        """Return whether the channel may accept another encoding of the request, with the whole conversation, or with
+        what it refused left out or adapted.
+        """
+        encoder = self._plan.encoder
+        if encoder.can_repair(attempt, error):
+            return True
+        if not encoder.can_mend(attempt, error) or not self._plan.shared.may_retry(attempt, MEND_CREDIT):
+            return False
+        self._failures.route += (f"{attempt.channel}: mended",)
+        return True
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
         """End an attempt that was cancelled because the attempt beside it was faster (hedging); the provider may charge

@@ -106,6 +106,7 @@ def with_channel(error: UmgError, target: Target, model: PublicModel, requested_
     if not unknown:
         return error
     not_found = model_not_found(requested_model).with_failure(Failure.CONTEXT)
+    not_found.refusal = error.refusal  # the channel may have the model in another protocol
     return not_found.with_facts(error.facts).with_usage(error.usage)
 
 

@@ -19,6 +19,9 @@ LIFETIME_SECONDS = 24 * 60 * 60.0
 MAX_LEARNED = 1024
 """Maximum number of restrictions in memory; the ones learned first are removed."""
 
+REFUSED_MEMBER = "a provider refuses a member of requests, which is left out or adapted for a day"
+MISSING_PATH = "a provider serves nothing at the path of a protocol, which is not used for a day"
+
 logger = LazyLogger(__name__)
 
 Key = tuple[str, str, str, str, str]
@@ -53,7 +56,11 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
         }
 
     def line(self) -> str:
-        """Return the line of the config by which an operator states the restriction for the channel."""
+        """Return the line of the config by which an operator states the restriction for the channel, or the change of
+        it.
+        """
+        if self.quirks.served is False:
+            return f"remove {self.protocol} from its protocols"
         return f"quirks: {msgspec.json.encode(self.stated()).decode()}"
 
 
@@ -115,7 +122,7 @@ class LearnedQuirks:
             self._share(learned)
             if is_new:
                 logger.warning(
-                    "a provider refuses a member of requests, which is left out or adapted for a day",
+                    MISSING_PATH if learned.quirks.served is False else REFUSED_MEMBER,
                     channel=learned.channel,
                     upstream_model=learned.model,
                     protocol=protocol,

@@ -19,7 +19,7 @@ from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_a
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
-from umg_grpc.wire.errors.refusal_reading import REFUSAL_STATUSES
+from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, REFUSAL_STATUSES
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -219,7 +219,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         request can be mended.
         """
         error = super()._refusal(status, headers, body, is_forwarded=is_forwarded)
-        if status not in REFUSAL_STATUSES or error.failure is None:
+        if error.failure is None or (status not in REFUSAL_STATUSES and status not in PATH_STATUSES):
             return error
         return error.with_refusal(
             ProviderRefusal(self.format.name, status, body_without_secrets(body), self.encoded.body)

@@ -25,6 +25,8 @@ Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]
 number above a limit, which is stated (`limit_exclusive`: the first number that is too high).
 """
 REFUSAL_STATUSES = frozenset({400, 422})
+PATH_STATUSES = frozenset({404, 405})
+"""Statuses by which a provider may answer that it serves nothing at the path of a protocol."""
 UNSUPPORTED_CODES = {
     "unsupported_parameter": "member",
     "unknown_parameter": "member",

@@ -1,18 +1,25 @@
 """Healing of refusals: a request that a provider refused for one of its members is sent once more without it, or with
-it adapted.
+it adapted; one in a protocol at whose path the provider serves nothing, in another protocol of the channel.
 """
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.quirks import ChannelQuirks
+from umg_grpc.base.provider_failure import FailureKind, ProviderRefusal
+from umg_grpc.knowledge.quirks import NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.errors.refusal_mending import Mended, mend
-from umg_grpc.wire.errors.refusal_reading import read_refusal
+from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, read_refusal
+
+NOT_SERVED = Mended("path", "", Quirks(served=False), lasting=True)
+"""Restriction of a protocol at whose path the provider serves nothing."""
 
 
 class RefusalHealing:
-    """Healing of one call: at most one refusal is mended, and learned if the mended request succeeds."""
+    """Healing of one call at one channel: at most one refusal of members is mended, and each protocol is left whose
+    path is missing. It is learned if the mended request succeeds.
+    """
 
     def __init__(self, learned: LearnedQuirks, observers: AttemptObservers, *, is_strict: bool) -> None:
         """Create the healing of a call. `is_strict`: whether the caller accepts no change of the request, so that
@@ -22,8 +29,7 @@ class RefusalHealing:
         self._observers = observers
         self._is_strict = is_strict
         self._target: Target | None = None  # whose refusal is mended; None while none is
-        self._protocol = ""
-        self._mended: list[Mended] = []
+        self._mended: list[tuple[str, Mended]] = []  # with the protocol of each
         self._refusal: UmgError | None = None
         self._refused_body = b""
 
@@ -33,24 +39,40 @@ class RefusalHealing:
             return target.quirks
         quirks = self._learned.applied(target)
         if target is self._target:
-            for each in self._mended:
-                quirks = quirks.restricted(self._protocol, each.quirks)
+            for protocol, each in self._mended:
+                quirks = quirks.restricted(protocol, each.quirks)
         return quirks
 
     def can_mend(self, target: Target, error: UmgError) -> bool:
-        """Return whether the target's refusal can be mended, and keep how. A second refusal of the same call is not
-        mended.
+        """Return whether the target's refusal can be mended, and keep how. A second refusal of members in the same call
+        is not mended.
         """
         refusal = error.refusal
-        if refusal is None or self._is_strict or self._target is not None or not target.channel.heal:
+        if refusal is None or self._is_strict or not target.channel.heal or self._target not in (None, target):
             return False
-        refused = read_refusal(refusal.protocol, refusal.status, refusal.body)
-        mended = mend(refusal.protocol, refused, refusal.sent, target.quirks.written) if refused else []
+        is_path = refusal.status in PATH_STATUSES
+        if is_path:
+            mended = [NOT_SERVED] if _misses_path(error) and self._has_other(target, refusal.protocol) else []
+        else:
+            mended = self._mended_members(target, refusal)
         if not mended:
             return False
-        self._target, self._protocol, self._mended = target, refusal.protocol, mended
-        self._refusal, self._refused_body = error, refusal.sent
+        self._mended += [(refusal.protocol, each) for each in mended]
+        self._target, self._refusal, self._refused_body = target, error, b"" if is_path else refusal.sent
         return True
+
+    def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
+        """Return the restrictions that mend a refusal of members; an empty list if it cannot be mended."""
+        if any(each is not NOT_SERVED for _, each in self._mended):
+            return []
+        refused = read_refusal(refusal.protocol, refusal.status, refusal.body)
+        return mend(refusal.protocol, refused, refusal.sent, target.quirks.written) if refused else []
+
+    def _has_other(self, target: Target, protocol: str) -> bool:
+        """Return whether the channel has another text protocol that is not known to be missing."""
+        known = self.quirks_of(target).by_protocol
+        others = (name for name in target.channel.protocols if name in FORMATS and name != protocol)
+        return any(known.get(name, NO_QUIRKS).served is not False for name in others)
 
     def check_change(self, target: Target, body: bytes) -> None:
         """Raise the provider's refusal again if the request that was encoded for its repair is the refused one."""
@@ -65,6 +87,14 @@ class RefusalHealing:
         """Learn the restrictions under which the target accepted the mended request."""
         if target is not self._target:
             return
-        self._learned.learn(target, self._protocol, self._mended)
-        for each in self._mended:
+        for protocol, each in self._mended:
+            self._learned.learn(target, protocol, [each])
             self._observers.mended(target.channel.name, target.model, each.member)
+
+
+def _misses_path(error: UmgError) -> bool:
+    """Return whether a provider's answer is about the path of the request alone, neither about its model nor about the
+    base URL.
+    """
+    facts = error.facts
+    return facts is not None and facts.kind is FailureKind.WRONG_ADDRESS and not facts.right_base_url

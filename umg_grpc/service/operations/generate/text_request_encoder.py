@@ -180,7 +180,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             request.previous_response_id or request.thread.previous_response_id
         ):
             return False  # the provider has the earlier conversation
-        if (source_format := _same_format(request, target)) is not None:
+        if (source_format := self._same_format(request, target)) is not None:
             # clients of some formats do not send it back; only a model whose provider expects it or has returned a
             # state, or with reasoning turned on, is likely to need it
             if FORMATS[source_format].has_unreturned_reasoning is None:
@@ -201,7 +201,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         `notes`: facts about the decoded body.
         """
         protocols = target.channel.protocols
-        same_format = _same_format(request, target)
+        same_format = self._same_format(request, target)
         protocol = same_format or next((name for name in protocols if name in FORMATS), "")
         restored = await reasoning.restore(
             self._admitted.access.caller.key_id,
@@ -212,6 +212,14 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if same_format is not None and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
         return DecodedRequest(restored, notes)
+
+    def _same_format(self, request: pb.GenerateRequest, target: Target) -> str | None:
+        """Return the format of the caller's body if the channel is sent the request in it; None if it is translated."""
+        name = request.source.format
+        if name not in target.channel.protocols:
+            return None
+        known = self._healing.quirks_of(target).by_protocol.get(name, NO_QUIRKS)
+        return None if refusal_of(request, known, name) else name
 
     async def _check_ownership(self, objects: Sequence[AccountObject], target: Target) -> None:
         """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller; UNAVAILABLE if the
@@ -241,14 +249,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             if caller_path == path
             else error.with_message(error.message.replace(path, caller_path), field=caller_path)
         )
-
-
-def _same_format(request: pb.GenerateRequest, target: Target) -> str | None:
-    """Return the format of the caller's body if the channel is sent the request in it; None if it is translated."""
-    name = request.source.format
-    if name not in target.channel.protocols:
-        return None
-    return None if refusal_of(request, target.quirks.by_protocol.get(name, NO_QUIRKS), name) else name
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
