@@ -161,8 +161,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return public_error
 
     def _can_encode_again(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the channel may accept another encoding of the request: with the whole conversation, or without
-        the refused members or protocol.
+        """Return whether the channel may accept another encoding of the request: with the whole conversation, or
+        without the refused members or protocol.
         """
         encoder = self._plan.encoder
         if encoder.can_repair(attempt, error):
