@@ -25,6 +25,8 @@ class _OtherModels(Struct, frozen=True):
     mode: str
     models: tuple[str, ...]
     prefixed: tuple[str, ...] = ()
+    aliases: dict[str, str] = {}
+    """Aliases that the map's own gateway resolves, so that the provider does not know them."""
 
 
 class _OtherProvider(Struct, frozen=True):
@@ -71,5 +73,6 @@ def _other_models() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for row in read_rows("litellm_models", _OtherModels):
         for preset in presets.get(row.provider, ()) if row.mode not in NO_MODELS else ():
-            found.setdefault(preset, set()).update(row.models, row.prefixed)
+            found.setdefault(preset, set()).update(each for each in row.models if each not in row.aliases)
+            found[preset].update(row.prefixed)
     return {preset: frozenset(models) for preset, models in found.items()}
