@@ -43,6 +43,7 @@ def details(name: str) -> str:
     preset = PROVIDERS[name]
     lines = [
         f"# {preset.title}: {preset.source}",
+        *([f"# shut down on {preset.retired}; use {preset.instead}"] if preset.retired else []),
         f"name: {name}",
         f"protocols: [{', '.join(preset.protocols)}]",
         f"base_url: {preset.base_url}",

@@ -48,6 +48,8 @@ DISCOVER, ANY_MODEL = "discover", "*"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
+SLASHES = re.compile(r"(?<!:)/{2,}")
+"""Repeated slashes in the path of a URL, which providers do not serve."""
 UPSTREAM_KEYS = (
     *("discover", "base_url", "base_urls", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"),
     "price_region",
@@ -370,7 +372,7 @@ def _base_url(document: Document, path: Path, written: str | None, protocols: tu
         return ""
     if "?" in written:
         document.problem(path, "expected a URL without a query; its parameters go into `query: {NAME: VALUE}`")
-    base = url(document, path, written)
+    base = SLASHES.sub("/", url(document, path, written))  # of a variable that ends in a slash
     for protocol in protocols:
         if (added := call_path(protocol, base)) is not None:
             document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")

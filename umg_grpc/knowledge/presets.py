@@ -85,6 +85,10 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the tables have the restrictions of its API; if false, those of unknown hosts apply, too."""
     unpriced: Literal["free"] | None = None
     """Price of models without a price: `free` for servers that the operator runs; None for vendors."""
+    retired: str = ""
+    """Day from which the provider serves no more; "" for one that does."""
+    instead: str = ""
+    """Provider in place of a retired one; "" for none."""
     source: str
     """Documentation of the provider's API, from which this preset is."""
     as_of: str

@@ -50,6 +50,8 @@ def retirement_of(model: str, vendor: str) -> Retirement | None:
     """
     if not vendor:
         return None  # a relay may serve the model for longer
+    if (provider := PROVIDERS.get(vendor)) is not None and provider.retired:
+        return Retirement(day=date.fromisoformat(provider.retired), instead=provider.instead, is_certain=True)
     ids = spellings(model)
     row = next((found for each in (model, *ids) if (found := retirement(each, vendor)) is not None), None)
     if row is not None:

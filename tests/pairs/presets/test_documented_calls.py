@@ -7,16 +7,18 @@ vendors. The table of documented calls does not come from the presets; a part of
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 
 from tests.pairs.presets.strict_vendors import DocumentedCalls, StrictVendors, documented, sourced_variables
 from tests.support.gateways import Running, running
 from tests.support.litellm_wheel import quoted_names, text_of
-from tests.support.providers.server import serve_provider
+from tests.support.providers.every_operation import CHAT
+from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import MESSAGE
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.wire import FORMATS
@@ -156,6 +158,53 @@ async def test_claude_code_is_answered_in_its_own_format_by_each_provider_that_h
                 for member in ("system", "tools", "messages"):
                     assert sent[member] == recorded[member], (preset.name, member)
     assert vendors.accepted == {(preset.name, "messages") for preset in batch}
+
+
+@dataclass
+class AnyVendor(FakeProvider):
+    """Vendor behind a proxy that answers any model, in the format of the URL."""
+
+    urls: list[str] = field(default_factory=list)
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        self.urls.append(request.raw_path)
+        return web.json_response(MESSAGE if request.raw_path.endswith("/messages") else CHAT)
+
+
+@dataclass(frozen=True)
+class ClaudeOnly:
+    """Model of a provider that has messages for Claude alone, and the end of the URL of a call of messages."""
+
+    id: str
+    preset: str
+    model: str
+    end: str
+
+
+CLAUDE_ONLY = [
+    ClaudeOnly("Claude at Databricks", "databricks", "databricks-claude-opus-5", "/anthropic/v1/messages"),
+    ClaudeOnly(
+        "another model at Databricks", "databricks", "databricks-gpt-5-4", "/serving-endpoints/chat/completions"
+    ),
+    ClaudeOnly("Claude at Poe", "poe", "Claude-Opus-4.7", "/v1/messages"),
+    ClaudeOnly("another model at Poe", "poe", "GPT-5.4", "/v1/chat/completions"),
+]
+
+
+@pytest.mark.parametrize("case", CLAUDE_ONLY, ids=lambda case: case.id)
+async def test_messages_of_other_models_are_translated_where_a_provider_has_them_for_claude_alone(
+    case: ClaudeOnly, tmp_path: Path
+) -> None:
+    async with serve_provider(AnyVendor()) as vendor:
+        text = "channels:\n" + channel(PROVIDERS[case.preset], "k", vendor.url).replace(
+            "api_key", "discover: false, api_key"
+        )
+        async with running(text, tmp_path) as made, ClientSession(headers=made.headers) as session:
+            body = {"model": f"{case.preset}/{case.model}", "max_tokens": 8, "messages": TURNS}
+            async with session.post(f"{made.url}/v1/messages", json=body) as response:
+                assert response.status == 200, await response.text()
+    (url,) = vendor.urls
+    assert url.endswith(case.end)
 
 
 @pytest.mark.parametrize("row", documented().values(), ids=lambda row: row.preset)

@@ -136,3 +136,7 @@ def test_workers_get_the_source_of_the_config() -> None:
     assert flags(None) == ()
     assert flags(Path("a.yaml")) == ("--config", "a.yaml")
     assert flags(FROM_ENVIRONMENT) == ("--from-env",)
+
+
+def test_a_provider_that_is_gone_is_printed_with_the_day() -> None:
+    assert "# shut down on 2026-07-30; use provider: azure\n" in umg("providers", "github").output

@@ -62,6 +62,10 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
             ["https://mine.openai.azure.com/openai/v1"],
         ),
         (
+            {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/openai/v1/"},
+            ["https://mine.openai.azure.com/openai/v1"],
+        ),
+        (
             {
                 "GOOGLE_APPLICATION_CREDENTIALS": "a.json",
                 "GOOGLE_CLOUD_PROJECT": "p",
@@ -77,7 +81,7 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
             ],
         ),
     ],
-    ids=["azure", "vertex", "bedrock"],
+    ids=["azure", "azure with the path of its API", "vertex", "bedrock"],
 )
 def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: list[str]) -> None:
     channels = parse(config_text(environment), "umg.yaml", environment).channels

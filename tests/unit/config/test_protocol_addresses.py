@@ -9,9 +9,11 @@ from umg_grpc.config.yaml_document import ConfigError
 
 ANTHROPIC = "https://api.deepseek.com/anthropic/v1"
 
+VARIABLES = {"DEEPSEEK_API_KEY": "k", "DATABRICKS_TOKEN": "k", "HOST": "https://host.example/"}
+
 
 def channel(text: str) -> Channel:
-    return parse(f"channels:\n- {text}", "umg.yaml", {"DEEPSEEK_API_KEY": "k", "DATABRICKS_TOKEN": "k"}).channels[0]
+    return parse(f"channels:\n- {text}", "umg.yaml", VARIABLES).channels[0]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ WRITTEN = [
         "{provider: deepseek}",
         ("chat", "messages", "responses"),
         ("https://api.deepseek.com/v1", ANTHROPIC, "https://api.deepseek.com/v1"),
+    ),
+    Written(
+        "a variable that ends in a slash",
+        "{name: a, protocols: [chat], models: [m], base_url: '${HOST}/openai/v1'}",
+        ("chat",),
+        ("https://host.example/openai/v1",),
     ),
     Written("one protocol of a preset", "{provider: deepseek, protocols: [messages]}", ("messages",), (ANTHROPIC,)),
     Written(

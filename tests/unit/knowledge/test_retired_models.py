@@ -66,6 +66,12 @@ def test_a_config_with_a_retired_model_of_its_vendor_has_a_finding() -> None:
     assert Router(config).resolve("sora-2").model.id == "sora-2"  # the relay goes on
 
 
+def test_each_model_of_a_provider_that_is_gone_has_a_finding() -> None:
+    config = parse("channels:\n- {provider: github, api_key: k, models: [gpt, 'github/*']}\n", "umg.yaml", {})
+    ends = "of channel github was shut down by its vendor on 2026-07-30; use provider: azure"
+    assert retired_models(config, date(2026, 11, 29)) == [f"`gpt` {ends}", f"`github/*` {ends}"]
+
+
 def test_the_error_of_a_model_that_no_channel_serves_names_the_day_on_which_it_was_shut_down() -> None:
     beginning = "The model `{}` does not exist or you do not have access to it."
     assert model_not_found("sora-2").message == (

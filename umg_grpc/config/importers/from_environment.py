@@ -106,7 +106,7 @@ def _ollama(environment: Mapping[str, str]) -> str | None:
 
 def _azure(environment: Mapping[str, str]) -> str | None:
     endpoint = environment.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
-    return f"{endpoint}/openai/v1" if endpoint else None
+    return f"{endpoint.removesuffix('/openai/v1')}/openai/v1" if endpoint else None
 
 
 def _vertex(environment: Mapping[str, str]) -> str | None:
