@@ -7,7 +7,7 @@ The rules are those of the environment variables that HTTP clients share: `HTTPS
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 from umg_grpc.base.network_places import PORTS, IpAddress, NetworkPlace, parse_place
@@ -16,6 +16,8 @@ HTTPS, HTTP, ALL, NONE = "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"
 CGI = "REQUEST_METHOD"
 """Variable of CGI scripts, whose `HTTP_PROXY` is the header `Proxy` of their caller."""
 SEPARATORS = re.compile(r"[,\s]+")
+NETWORK = re.compile(r"\[?(?P<network>[^\[\]/]+/[0-9]+)\]?(?::(?P<port>[0-9]{1,5}))?")
+"""Network in `NO_PROXY`, one of IPv6 optionally in brackets, with an optional port."""
 PRINTABLE = re.compile(r"[!-~]+")
 EXPECTED = (
     "the URL of an HTTP proxy, http://HOST:PORT or https://HOST:PORT, with special characters of its password as %XX; "
@@ -144,8 +146,9 @@ def _places(entry: str) -> Iterator[NetworkPlace]:
     optional port. An entry in any other form is ignored, as by other clients.
     """
     try:
-        if "/" in entry:
-            yield NetworkPlace(network=ip_network(entry, strict=False))
+        if (match := NETWORK.fullmatch(entry)) is not None:
+            port = int(match["port"]) if match["port"] else None
+            yield NetworkPlace(network=ip_network(match["network"], strict=False), port=port)
             return
         place = parse_place(entry.removeprefix("*").lstrip("."))
     except ValueError:
@@ -160,7 +163,9 @@ def _host(parts: SplitResult) -> str:
 
 
 def _address(host: str) -> IpAddress | None:
+    """Return the address that a host is, None for a name; an IPv4 address in one of IPv6 counts as the former."""
     try:
-        return ip_address(host)
+        address = ip_address(host)
     except ValueError:
         return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -95,6 +95,10 @@ DIRECT = [
     Direct("an address with a port", "203.0.113.7:8443", "https://203.0.113.7:8443/v1", unlike=unlike("requests")),
     Direct("a network", "203.0.113.0/24", "https://203.0.113.7/v1", unlike=unlike("urllib")),
     Direct("a network by one of its addresses", "203.0.113.9/24", "https://203.0.113.7/v1", unlike=unlike("urllib")),
+    Direct("a network at a port", "203.0.113.0/24:8443", "https://203.0.113.7:8443/v1", unlike=unlike("urllib", "requests")),
+    Direct("a network at another port", "203.0.113.0/24:8443", "https://203.0.113.7/v1", is_direct=False),
+    Direct("an IPv6 network at a port", "[2001:db8::/32]:8443", "https://[2001:db8::7]:8443/v1", unlike=unlike("urllib", "requests")),
+    Direct("an IPv4 address in one of IPv6", "203.0.113.0/24", "https://[::ffff:203.0.113.7]/v1", unlike=unlike("urllib", "requests")),
     Direct("another network", "203.0.112.0/24", "https://203.0.113.7/v1", is_direct=False),
     Direct("an IPv6 address", "2001:db8::7", "https://[2001:db8::7]/v1", unlike=unlike("urllib")),
     Direct("an IPv6 address in brackets", "[2001:db8::7]", "https://[2001:db8::7]/v1", unlike=unlike("requests")),
@@ -132,6 +136,7 @@ LOOPBACK = [
     "http://127.0.0.1:8000/v1",
     "http://127.8.9.1/v1",
     "http://[::1]:8000/v1",
+    "http://[::ffff:127.0.0.1]:8000/v1",
     "http://0.0.0.0:8000/v1",
 ]
 
