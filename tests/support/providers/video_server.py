@@ -59,10 +59,12 @@ class VideoProvider(FakeProvider):
     cancelled: list[str] = field(default_factory=list)
     failure: tuple[str, str] = ("", "the render broke")
     """Code and message of failed tasks."""
+    file_type: str = "video/mp4"
+    """Media type of the answers to requests for files."""
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if received.path.startswith("/files/"):
-            return web.Response(body=FILE, content_type="video/mp4")
+            return web.Response(body=FILE, content_type=self.file_type)
         key = self.admit(received)
         if self.is_submission(received):
             return await self._submit(request, received, key)

@@ -99,3 +99,19 @@ async def test_a_file_that_is_too_large_to_be_copied_is_not_read_again(
             await until(lambda: outcomes == ["failed"])
             assert not mirror._waiting
             assert await downloaded(gateway, task_id) == (200, FILE)
+
+
+async def test_a_page_in_place_of_a_file_is_not_stored(tmp_path: Path) -> None:
+    case = next(case for case in SERVED if case.id == "vidD")
+    provider = case.provider(**case.settings)
+    provider.file_type = "text/html"
+    async with serve_provider(provider):
+        config = CHANNEL % ("vidD", provider.url + case.base, KEY, case.model, "")
+        async with running(config, tmp_path) as gateway:
+            outcomes = list[str]()
+            gateway.service.tasks._mirror._count = outcomes.append
+            task_id = await made(gateway, case)
+            await until(lambda: bool(outcomes))
+            assert outcomes[0] == "failed"
+            status, body = await downloaded(gateway, task_id)
+            assert (status, b"text/html" in body) == (502, True)

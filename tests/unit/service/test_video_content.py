@@ -117,6 +117,8 @@ class Storage:
                 assert request.transport is not None
                 request.transport.close()
                 return response
+            case "page":
+                return web.Response(text="<html>sign in</html>", content_type="text/html")
             case "huge":
                 response = web.StreamResponse(headers={**headers, "content-length": str(200 << 20)})
                 await response.prepare(request)
@@ -336,6 +338,19 @@ async def test_a_storage_that_fails_is_a_failure_of_the_provider(world: World) -
     assert "127.0.0.1" not in refused.message
 
 
+@pytest.mark.parametrize("declared", ["text/html; charset=utf-8", "application/json"])
+async def test_a_page_in_place_of_a_file_is_a_failure_of_the_provider(world: World, declared: str) -> None:
+    world.fake.body = Body(b"<html>sign in</html>", 200, {"content-type": declared})
+    error = await world.refusal(TaskResult(needs_key="/a"))
+    assert error.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+    assert declared.partition(";")[0] in error.message
+
+
+async def test_a_page_in_place_of_a_file_is_read_at_a_new_address(world: World) -> None:
+    world.fake.answer = answer(url=world.storage.at("whole"))
+    assert (await world.read(TaskResult(url=world.storage.at("page"))))[1] == DATA
+
+
 async def test_content_that_is_gone_everywhere_has_expired(world: World) -> None:
     blob = await world.blobs.put(DATA, "video/mp4")
     await world.blobs.delete(blob.id)
@@ -345,7 +360,7 @@ async def test_content_that_is_gone_everywhere_has_expired(world: World) -> None
 
 
 async def test_the_type_of_a_provider_is_used_for_media_alone(world: World) -> None:
-    for declared, used in (("video/webm", "video/webm"), ("text/html", "video/mp4")):
+    for declared, used in (("video/webm", "video/webm"), ("text/javascript", "video/mp4")):
         world.fake.body = Body(DATA, 200, {"content-type": declared})
         assert (await world.read(TaskResult(needs_key="/a")))[0].mime_type == used
 

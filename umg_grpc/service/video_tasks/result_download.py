@@ -28,6 +28,8 @@ MAX_CHUNK = 1 << 20
 POLL_SECONDS = 20.0
 """Time limit of a poll for a new address of a result."""
 POLLS, PAUSE_SECONDS = 30, 0.5
+NO_FILES = frozenset({"text/html", "application/xhtml+xml", "application/json", "application/xml", "text/xml"})
+"""Media types of pages and errors that some servers send with a status of success in place of a file."""
 UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING: "in_progress"}
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -262,6 +264,7 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
         raise UmgError(
             pb.ERROR_REASON_RANGE_NOT_SATISFIABLE, "the range begins after the end of the content; send another", **size
         )
+    check_type(headers)
     if total is not None:
         head.total_bytes = total
     if part.status == 206:
@@ -286,9 +289,19 @@ def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
     """Return the media type that the provider's headers declare if it is a known type of video or image, else the one
     that is stored with the result.
     """
-    declared = headers.get("content-type", "").partition(";")[0].strip().lower()
+    declared = _declared(headers)
     is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
     return declared if is_media else result.mime_type
+
+
+def check_type(headers: Mapping[str, str]) -> None:
+    """Raise UmgError(UPSTREAM_FAILED) if the headers of an answer declare a page or an error in place of a file."""
+    if (declared := _declared(headers)) in NO_FILES:
+        raise _broken(f"its server sent {declared} in place of a file")
+
+
+def _declared(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def _cut(

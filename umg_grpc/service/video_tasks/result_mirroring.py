@@ -8,6 +8,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.video_tasks.result_download import check_type
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
@@ -130,6 +131,7 @@ class Mirror:
     async def _copy_one(self, task: MediaTask, result: TaskResult, blobs: BlobStore) -> None:
         route = self._channels.routes.get(task.channel, DIRECT)
         async with self._fetcher.open(result.url, field=None, route=route) as download:
+            check_type(download.headers)
             blob = await blobs.put_stream(download.chunks(), result.mime_type, max_bytes=MAX_BYTES)
         result.blob_id, result.size_bytes = blob.id, blob.size
 
