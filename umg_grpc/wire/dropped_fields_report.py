@@ -23,6 +23,16 @@ _ENTRY = re.compile(
 _INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
+OF_TURNS = frozenset(
+    {
+        *("messages", "messages.role", "messages.reasoning", "role", "name", "phase"),
+        *("reasoning", "state", "thought", "refusal", "citations", "detail", "title", "context", "citable", "origin"),
+        *("tool_call", "tool_result", "is_error", "call_id", "arguments", "server_tool_call", "server_tool_result"),
+    }
+)
+"""Names of losses in single turns of a conversation."""
+
+
 class Report(msgspec.Struct, eq=False):
     """Collector of the fields of one request that are not sent to the provider, or are sent with another value.
 
@@ -39,6 +49,8 @@ class Report(msgspec.Struct, eq=False):
     """
     limits: int = 0
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
+    of_turns: int | None = None
+    """Number of names in `dropped` that are in `OF_TURNS`; None until they are renamed."""
     performed: set[str] = set()
     """Names in `dropped` of fields whose effect the gateway itself has, or that the provider has no use for, so that
     strict mode accepts them.
@@ -99,11 +111,21 @@ class Report(msgspec.Struct, eq=False):
         """
         return len(self.dropped) - self.limits - len(self.performed)
 
+    @property
+    def lost_for_choice(self) -> int:
+        """Number of lost fields by which channels and protocols are compared: without losses in single turns. A
+        conversation would otherwise change its provider, whose prompt cache has it, after the first failed tool.
+        """
+        of_turns = len(OF_TURNS.intersection(self.dropped)) if self.of_turns is None else self.of_turns
+        return max(0, self.lost - of_turns)
+
     def rename(self, name_of: Callable[[str], str]) -> None:
         """Replace each field name in the report by `name_of(name)`, for example to convert canonical names to those
         of the caller's format.
         """
         dropped, times = self.dropped, self.times
+        if self.of_turns is None:
+            self.of_turns = len(OF_TURNS.intersection(dropped))
         self.dropped, self.times = {}, {}
         for name, instead in dropped.items():
             renamed = name_of(name)

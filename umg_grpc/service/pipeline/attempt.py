@@ -56,8 +56,10 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
 
     @property
     def lost_fields(self) -> int:
-        """Number of fields of the caller's request that the channel's format cannot express."""
-        return self.call.report.lost
+        """Number of fields of the caller's request that the channel's format cannot express, without losses in single
+        turns.
+        """
+        return self.call.report.lost_for_choice
 
 
 AttemptT = TypeVar("AttemptT", bound=Attempt)  # type: ignore[type-arg]  # of any kind of call

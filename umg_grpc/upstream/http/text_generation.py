@@ -129,10 +129,10 @@ NOTHING_LOST = (0, 0)
 
 
 def _cost(encoded: UpstreamRequest) -> tuple[int, int]:
-    """Return the number of fields that the provider is not sent: the lost ones, and the ones whose effect the
-    gateway itself has.
+    """Return the number of fields that the provider is not sent: the lost ones, without losses in single turns, and
+    the ones whose effect the gateway itself has.
     """
-    return encoded.report.lost, len(encoded.report.performed)
+    return encoded.report.lost_for_choice, len(encoded.report.performed)
 
 
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
