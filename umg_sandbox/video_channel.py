@@ -9,6 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -29,6 +32,10 @@ running.
 MAX_ENCODINGS = 8
 """Maximum number of files that are encoded or wait to be polled; tasks beyond it are reported as running."""
 MAX_BATCH = 16
+RECENT_FILES, RECENT_PIXELS = 16, 1920 * 1080 * 240
+"""Number of the files that are kept for tasks with the same parameters, and most pixels of all frames of their videos,
+which then have some 2 MB.
+"""
 
 _FAILED = pb.VideoTaskError(
     code="task_failed", status_code=500, message="a simulated failure, as [[fail]] in the prompt selects it"
@@ -199,6 +206,13 @@ def _result(
 
 
 def _encode(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int) -> bytes:
+    """Return the file of a result. The time of the submission does not change it."""
+    encode = _encode_file if plan.width * plan.height * plan.frame_count <= RECENT_PIXELS else _encode_file.__wrapped__
+    return encode(msgspec.structs.replace(plan, submit_time=0.0), variant, index)
+
+
+@lru_cache(RECENT_FILES)
+def _encode_file(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int) -> bytes:
     # imported at the first video: its libraries take 30 MB
     from umg_sandbox.video_encoding import encode_variant
 

@@ -334,6 +334,17 @@ async def test_more_tasks_than_can_be_encoded_at_once_all_end() -> None:
     assert len(set(files)) == 12
 
 
+async def test_tasks_with_the_same_parameters_share_a_file() -> None:
+    clock = Clock()
+    files = list[bytes]()
+    for number in range(2):
+        submitted = Submission(task_id=f"task_{number}", model="m", request=_small(seed=1))
+        task, _ = await channel(clock).submit(submitted, 60)
+        clock.time += 10
+        files.append((await status(channel(clock), task)).results[0].data)
+    assert files[0] is files[1]
+
+
 def _small(seed: int) -> pb.CreateVideoTaskRequest:
     wanted = pb.VideoParameters(prompt=PROMPT, size="64x64", duration_seconds=1, seed=seed)
     return pb.CreateVideoTaskRequest(model="m", parameters=wanted)
