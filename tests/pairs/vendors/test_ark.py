@@ -9,6 +9,7 @@ from tests.support.providers.images.ark import ArkImages
 from tests.support.providers.video_d import ContentTaskProvider
 from tests.support.providers.video_server import Task
 from umg_grpc.knowledge.task_words import WORDS
+from umg_grpc.wire.images.providers.response_decoding import LAYER
 
 TASKS, IMAGES = "resources/content_generation/tasks.py", "resources/images/images.py"
 ITEMS = "types/content_generation/create_task_content_param.py"
@@ -50,6 +51,10 @@ def test_the_members_of_options_and_of_items_are_those_of_the_sdk() -> None:
         assert fields["type"] == f"Literal['{kind}']"
         if kind != "text":
             assert set(ARK.fields(ITEMS, f"CreateTaskContent{title}DataParam")) == ark_sdk.VALUES[kind]
+
+
+def test_the_members_of_layers_are_those_of_the_sdk() -> None:
+    assert set(LAYER) <= set(ARK.fields(IMAGE, "Image"))
 
 
 def test_the_paths_are_those_of_the_sdk() -> None:

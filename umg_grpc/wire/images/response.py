@@ -52,9 +52,9 @@ def encode_pieces(
                 yield from file.pieces()
             else:
                 yield from _steps(text, data)
-            text = b'"' + _revised(image) + b"}"
+            text = b'"' + _members(image) + b"}"
         else:
-            text += b'{"url":' + msgspec.json.encode(image.url) + _revised(image) + b"}"
+            text += b'{"url":' + msgspec.json.encode(image.url) + _members(image) + b"}"
     yield text + tail
 
 
@@ -103,7 +103,11 @@ def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
         yield text
 
 
-def _revised(image: pb.Image) -> bytes:
-    if not image.HasField("revised_prompt"):
-        return b""
-    return b',"revised_prompt":' + msgspec.json.encode(image.revised_prompt)
+def _members(image: pb.Image) -> bytes:
+    """Return the members of an image after its file, each after a comma."""
+    members = b""
+    if image.HasField("revised_prompt"):
+        members = b',"revised_prompt":' + msgspec.json.encode(image.revised_prompt)
+    if image.extra_json:
+        members += b"," + image.extra_json.encode()[1:-1]
+    return members

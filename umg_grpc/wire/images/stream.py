@@ -5,6 +5,7 @@ from typing import assert_never
 
 import msgspec
 import pybase64
+from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -98,6 +99,8 @@ class StreamEncoder:
             "output_format": output_format(image.mime_type),
             **members,
         }
+        if image.extra_json:
+            described |= msgspec.json.decode(image.extra_json, type=dict[str, Raw])
         if not image.HasField("data"):
             return self._named(name, {"url": image.url, **described})
         # the file is inserted as bytes: JSON encoders would copy it several times

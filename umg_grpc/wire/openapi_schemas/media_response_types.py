@@ -18,6 +18,11 @@ class Image(Struct, kw_only=True):
     url: str | None = None
     b64_json: str | None = None
     revised_prompt: str | None = None
+    z_index: int | None = None
+    """Order of a layer of a picture; these members are those of the provider, which may have others."""
+    bounding_box: Raw = ABSENT
+    name: str | None = None
+    description: str | None = None
 
 
 class Images(Struct, kw_only=True):

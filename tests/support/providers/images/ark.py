@@ -77,13 +77,14 @@ class ArkImages(FakeProvider):
         assert found is not None
         refused = {"code": "OutputImageSensitiveContentDetected", "message": "The image may be sensitive."}
         for at in range(count):
+            layer = {"z_index": at, "output_format": "png"} if body.get("layer_decomposition") else {}
             if "[[none]]" in body["prompt"] or ("[[some]]" in body["prompt"] and at % 2):
                 yield {"error": refused}
             elif body.get("response_format") == "b64_json":
                 data = png(f"{body['prompt']} #{at}", int(found[1]), int(found[2]))
-                yield {"b64_json": base64.b64encode(data).decode(), "size": found[0]}
+                yield {"b64_json": base64.b64encode(data).decode(), "size": found[0], **layer}
             else:
-                yield {"url": f"{self.url}/files/{at}.jpeg", "size": found[0]}
+                yield {"url": f"{self.url}/files/{at}.jpeg", "size": found[0], **layer}
 
     def refuse(self, refused: RefusedError) -> web.StreamResponse:
         error = {"code": refused.code, "message": refused.message, "param": refused.at or "", "type": "BadRequest"}

@@ -31,7 +31,16 @@ from umg_grpc.wire.images.providers.request_encoding import (
     size_with,
     stated_json,
 )
-from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size, is_text, set_bytes, set_time
+from umg_grpc.wire.images.providers.response_decoding import (
+    OUTPUT_FORMATS,
+    Layer,
+    check_images,
+    copy_size,
+    is_text,
+    set_bytes,
+    set_layer,
+    set_time,
+)
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -184,12 +193,13 @@ class Usage(Struct):
     total_tokens: Count = None
 
 
-class Item(Struct):
+class Item(Layer):
     """Item of `data`: an image, or its failure."""
 
     url: str | None = None
     b64_json: Raw = ABSENT
     size: str | None = None
+    output_format: str | None = None
     error: Raw = ABSENT
 
 
@@ -242,6 +252,9 @@ def set_image(image: pb.Image, item: "Item | Event") -> None:
     else:
         raise unreadable(": an image has neither an address nor data")
     copy_size(image, item.size)
+    set_layer(image, item)
+    if not image.mime_type:
+        image.mime_type = OUTPUT_FORMATS.get(item.output_format or "", "")
 
 
 def _set_usage(usage: pb.ImageUsage, stated: Usage | None) -> None:
@@ -250,7 +263,7 @@ def _set_usage(usage: pb.ImageUsage, stated: Usage | None) -> None:
         usage.total_tokens = count(stated.total_tokens)
 
 
-class Event(Struct):
+class Event(Layer):
     """Event of a provider's image stream: a finished image, the failure of one, the end with the usage, or an error."""
 
     type: str = ""
@@ -259,6 +272,7 @@ class Event(Struct):
     url: str | None = None
     b64_json: Raw = ABSENT
     size: str | None = None
+    output_format: str | None = None
     usage: Usage | None = None
     error: Raw = ABSENT
 

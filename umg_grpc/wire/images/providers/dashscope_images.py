@@ -14,7 +14,7 @@ from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
@@ -31,7 +31,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     report_others,
     size_with,
 )
-from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size
+from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size, is_text, set_further
 from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -202,17 +202,11 @@ def stated_error(code: str, message: str | None) -> UmgError:
 # --- provider -> canonical
 
 
-class Piece(Struct):
-    """Item in the `content` of a message: a text or an image."""
-
-    image: str | None = None
-    text: str | None = None
-
-
 class Message(Struct):
     """Message of a choice."""
 
-    content: list[Piece] | str | None = None
+    content: list[dict[str, Raw]] | str | None = None
+    """Texts or images, which are members of their items."""
 
 
 class Choice(Struct):
@@ -260,6 +254,8 @@ class ResponseBody(Struct):
 
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
+OF_PIECES = frozenset({"image", "text", "type"})
+"""Members of an item of `content` that are no further members of an image."""
 _HTTP = re.compile("https?://", re.IGNORECASE)
 ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
 """Meanings of a state in which a task has ended without images."""
@@ -307,8 +303,10 @@ def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
     for choice in output.choices or ():
         content = choice.message.content if choice.message is not None else None
         for piece in content if isinstance(content, list) else ():
-            if piece.image:
-                response.result.images.add().url = piece.image
+            if is_text(url := piece.get("image", ABSENT)):
+                image = response.result.images.add(url=msgspec.json.decode(url))
+                further = {name: raw for name, raw in piece.items() if name not in OF_PIECES and is_present(raw)}
+                set_further(image, further)
 
 
 def decode_created(body: bytes) -> str:

@@ -19,10 +19,12 @@ from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_pro
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (
     OUTPUT_FORMATS,
+    Layer,
     check_images,
     copy_size,
     is_text,
     set_bytes,
+    set_layer,
     set_time,
 )
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
@@ -44,7 +46,7 @@ class Usage(Struct):
     input_tokens_details: InputDetails | None = None
 
 
-class Item(Struct):
+class Item(Layer):
     """Item of `data`: one image."""
 
     url: str | None = None
@@ -145,6 +147,7 @@ def set_image(image: pb.Image, item: "Item | Event") -> None:
         raise unreadable(": an image has neither an address nor data")
     if item.revised_prompt:
         image.revised_prompt = item.revised_prompt
+    set_layer(image, item)
     if isinstance(item, Event):
         copy_size(image, item.size)
 
@@ -194,6 +197,10 @@ class Event(Head):
     partial_image_index: int = 0
     image_index: int | None = None
     error: Raw = ABSENT
+    z_index: Raw = ABSENT
+    bounding_box: Raw = ABSENT
+    name: Raw = ABSENT
+    description: Raw = ABSENT
 
 
 _EVENT = msgspec.json.Decoder(Event)

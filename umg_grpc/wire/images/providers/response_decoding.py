@@ -1,16 +1,17 @@
 """Steps that several protocols share when they decode a provider's image response."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pybase64
 from google.protobuf.timestamp_pb2 import Timestamp
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
+from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.media import decode_base64
 from umg_grpc.wire.errors.provider_errors import unreadable
@@ -23,6 +24,29 @@ OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
 _EDGE = re.compile("[0-9]{1,6}")
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?<svg[\s>]")
 _DATA_URL, _QUOTE = b"data:", ord('"')
+
+
+class Layer(Struct):
+    """Members of an image that is a layer of a picture (volcengine_ark_runtime 5.0.54, types/images/images.py)."""
+
+    z_index: Raw = ABSENT
+    bounding_box: Raw = ABSENT
+    name: Raw = ABSENT
+    description: Raw = ABSENT
+
+
+LAYER = Layer.__struct_fields__
+
+
+def set_layer(image: pb.Image, item: Struct) -> None:
+    """Set the further members of `image` to those of a layer that `item` has, in place."""
+    set_further(image, {name: raw for name in LAYER if is_present(raw := getattr(item, name, ABSENT))})
+
+
+def set_further(image: pb.Image, members: Mapping[str, Raw]) -> None:
+    """Set the further members of `image`, in place."""
+    if members:
+        image.extra_json = msgspec.json.encode(members).decode()
 
 
 def is_text(raw: Raw) -> bool:

@@ -506,7 +506,11 @@ type Image struct {
 	// Width in pixels. Unset where the provider sent an address without it.
 	Width *int32 `protobuf:"varint,5,opt,name=width,proto3,oneof" json:"width,omitempty"`
 	// Height in pixels. Unset where the provider sent an address without it.
-	Height        *int32 `protobuf:"varint,6,opt,name=height,proto3,oneof" json:"height,omitempty"`
+	Height *int32 `protobuf:"varint,6,opt,name=height,proto3,oneof" json:"height,omitempty"`
+	// Further members that the provider sent with the image, one JSON object: the order, the place and the name of a layer,
+	// in the provider's spelling (`{"z_index":1,"name":"tree"}`). Empty where there are none. They are members of the image
+	// on the JSON face.
+	ExtraJson     string `protobuf:"bytes,7,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -592,6 +596,13 @@ func (x *Image) GetHeight() int32 {
 		return *x.Height
 	}
 	return 0
+}
+
+func (x *Image) GetExtraJson() string {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return ""
 }
 
 type isImage_Content interface {
@@ -1285,14 +1296,16 @@ const file_umg_v1_image_proto_rawDesc = "" +
 	"\rImageTurnPart\x12\x14\n" +
 	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x12*\n" +
 	"\x05image\x18\x02 \x01(\v2\x12.umg.v1.ImageInputH\x00R\x05imageB\t\n" +
-	"\acontent\"\xe5\x01\n" +
+	"\acontent\"\x84\x02\n" +
 	"\x05Image\x12\x12\n" +
 	"\x03url\x18\x01 \x01(\tH\x00R\x03url\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x1b\n" +
 	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12*\n" +
 	"\x0erevised_prompt\x18\x04 \x01(\tH\x01R\rrevisedPrompt\x88\x01\x01\x12\x19\n" +
 	"\x05width\x18\x05 \x01(\x05H\x02R\x05width\x88\x01\x01\x12\x1b\n" +
-	"\x06height\x18\x06 \x01(\x05H\x03R\x06height\x88\x01\x01B\t\n" +
+	"\x06height\x18\x06 \x01(\x05H\x03R\x06height\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\a \x01(\tR\textraJsonB\t\n" +
 	"\acontentB\x11\n" +
 	"\x0f_revised_promptB\b\n" +
 	"\x06_widthB\t\n" +
