@@ -152,6 +152,8 @@ class Quirks:
     """Whether chat has `top_k`."""
     custom_tools: bool | None = None
     """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
+    custom_names: frozenset[str] | None = None
+    """Names of the tools of type `custom` that responses accept, of a provider that refuses all others."""
     signatures: bool | None = None
     """Whether calls need a thought signature in chat; the first call of a turn without one gets a placeholder. If
     false, chat has no signatures, and none is sent.

@@ -1,5 +1,7 @@
 """Choice of the protocol in which a text request is sent to a channel with several: one whose vendor accepts it."""
 
+from collections.abc import Collection
+
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_effort import is_off
@@ -14,6 +16,8 @@ def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> st
     """
     if quirks.served is False:
         return f"the model has no {protocol}"
+    if quirks.custom_names is not None and _has_custom_tools(request, quirks.custom_names):
+        return f"the model has no custom tools in {protocol}"
     if quirks.chat_tools in {None, "always"} or not has_functions(request):
         return ""
     reasoning = request.reasoning
@@ -27,6 +31,11 @@ def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> st
             return "the model has no functions while it reasons in chat"
         case _:  # accepted with this effort
             return ""
+
+
+def _has_custom_tools(request: pb.GenerateRequest, accepted: Collection[str]) -> bool:
+    """Return whether the request has a custom tool with another name than the accepted ones."""
+    return any(tool.HasField("custom") and tool.custom.name not in accepted for tool in request.tools)
 
 
 def fit_effort_to_functions(

@@ -36,6 +36,8 @@ class DocumentedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Protocol -> header in place of `header`."""
     litellm: tuple[tuple[str, str], ...] = ()
     """(File of LiteLLM's package, text in it) that confirms a part of the row."""
+    sources: Mapping[str, str] = {}
+    """Protocol -> source of its call, for protocols that providers have added beside the first one."""
     source: str
 
     @property

@@ -188,6 +188,34 @@ def test_a_model_that_only_chat_serves_is_called_by_chat() -> None:
     assert sent.protocol == "chat"
 
 
+@dataclass(frozen=True)
+class CustomTool:
+    """Custom tool of a responses caller, and the protocol in which the vendor gets it."""
+
+    id: str
+    model: Model
+    name: str
+    protocol: str
+
+
+CUSTOM = [
+    CustomTool("the one of DeepSeek", FLASH, "apply_patch", "responses"),
+    CustomTool("another one", FLASH, "write", "chat"),
+    CustomTool("xAI has none", Model("xai", "grok-4.3"), "apply_patch", "chat"),
+    CustomTool("OpenAI has any", Model("openai", "gpt-5"), "write", "responses"),
+]
+
+
+@pytest.mark.parametrize("case", CUSTOM, ids=lambda case: case.id)
+def test_custom_tools_that_responses_lack_are_functions_of_chat(case: CustomTool) -> None:
+    tool: Json = {"type": "custom", "name": case.name, "description": "Change a file"}
+    sent = send(case.model, "responses", {"input": "x", "tools": [tool]}, stream=False)
+
+    assert sent.protocol == case.protocol
+    assert case.name in sent.body.decode()
+    assert refusal(case.model.vendor, case.model.own_id, sent.protocol, sent.body, sent.headers) is None
+
+
 def test_a_schema_of_the_answer_becomes_an_instruction_where_messages_have_no_format() -> None:
     schema: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
     body: Json = {
