@@ -42,6 +42,7 @@ from umg_grpc.process.signal_handlers import Signals
 from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.process.tls_certificates import load as load_certificate
 from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
+from umg_grpc.routing import unserved_models
 from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.model_list_files import ModelListFiles
@@ -52,8 +53,6 @@ from umg_grpc.v1 import pb
 logger = structlog.get_logger()
 
 FIRST_LOAD_SECONDS = 60.0
-LIST_SECONDS = 1.0
-"""Longest time for which a gateway that serves already waits for the first model lists, to name their models."""
 SWITCH_SECONDS = 0.0005
 RELOAD_END_SECONDS = 10.0
 """Longest wait for the end of a reload at a shutdown."""
@@ -70,6 +69,8 @@ def run(options: Options, config: Config) -> int:
             check_exposure(options, config, os.environ)
             check_authorities(os.environ)
             for line in retired_models(config, datetime.now(UTC).date()):
+                logger.warning(line)
+            for line in unserved_models(config):
                 logger.warning(line)
             if config.tls is not None:
                 load_certificate(config.tls)  # before a worker starts, which would be started again and again
@@ -93,8 +94,7 @@ async def _serve(options: Options, config: Config) -> None:
                 signals.reload = _in_background(reload, lambda _: None, stack)
                 await stack.enter_async_context(reload_socket(options.data, partial(_reload_alone, reload)))
             await _wait_loaded(local, signals.stop)
-            if state.service is not None and not signals.stop.is_set():
-                await state.service.wait_listed(LIST_SECONDS)
+            await _wait_listed(state.service, served, signals.stop)
             if not signals.stop.is_set():
                 _print_start(state, served, options.data)
                 tune()
@@ -158,6 +158,7 @@ async def _serve_worker(options: Options, config: Config) -> None:
     ):
         if (reload := _make_reload(options, state.service, model, state.certificates)) is not None:
             signals.reload = _in_background(reload, _print_outcome, stack)
+        await _wait_listed(state.service, served, signals.stop)  # the parent prints the models of the lists
         print("serving", flush=True)
         tune()
         parent = asyncio.create_task(follow_parent(model), name="parent")
@@ -208,6 +209,22 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
     for outcome in await asyncio.gather(stopped, ready, return_exceptions=True):
         if isinstance(outcome, UmgError):
             logger.warning("serving while the local model still loads", reason=outcome.message)
+
+
+async def _wait_listed(service: Service | None, config: Config, stop: asyncio.Event) -> None:
+    """Wait until the first model lists are read, so that they can be printed, for the time limit of the config, or
+    until `stop` is set. Calls are served meanwhile.
+    """
+    if service is None:
+        return
+    waits = [
+        asyncio.create_task(service.wait_listed(config.discovery.wait), name="first model lists"),
+        asyncio.create_task(stop.wait(), name="stop"),
+    ]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    await asyncio.wait(waits)
 
 
 def _make_reload(

@@ -14,6 +14,7 @@ from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import VERBS, Explained, Router
 from umg_grpc.routing.unknown_model_names import model_not_found, similar_names
 from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unpriced_models
+from umg_grpc.routing.unserved_model_warnings import unserved_models
 
 __all__ = [
     "ANY",
@@ -37,4 +38,5 @@ __all__ = [
     "similar_names",
     "under_name",
     "unpriced_models",
+    "unserved_models",
 ]

@@ -13,7 +13,7 @@ from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.prices import FREE, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.knowledge.retirements import Retirement, retirement_of
@@ -147,12 +147,12 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     protocols the config states. Empty if only operations are stated that the channel does not have, except for a model
     that the config states for its own protocols.
     """
-    able = frozenset(operation for operation in PROTOCOLS if is_own(channel) or _formats_for(channel, operation))
+    able = frozenset(operation for operation in PROTOCOLS if has_operation(channel, operation))
     info = config.models.get(model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
     preset = PROVIDERS.get(channel.provider)
-    if (stated := _stated_operations(preset, model)) is not None:
+    if (stated := known_operations_of(channel, model)) is not None:
         found = able.intersection(stated)
         return found or (able if preset is None and model.listed is None and model in channel.models else found)
     if is_own(channel) or preset is not None or model.listed is not None:
@@ -160,10 +160,17 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     return able
 
 
-def _stated_operations(preset: Provider | None, model: ChannelModel) -> Collection[ModelOperation] | None:
-    """Return the operations of a model by its preset, by the knowledge of models or by the provider's list, in this
-    order; None if none of them states any. The provider's id has precedence, since the public one may be an alias.
+def has_operation(channel: Channel, operation: ModelOperation) -> bool:
+    """Return whether the protocols of a channel have an operation, for whichever model."""
+    return is_own(channel) or bool(_formats_for(channel, operation))
+
+
+def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[ModelOperation] | None:
+    """Return the operations of a model of a channel by its preset, by the knowledge of models or by the provider's
+    list, in this order; None if none of them states any. The provider's id has precedence, since the public one may be
+    an alias.
     """
+    preset = PROVIDERS.get(channel.provider)
     if preset is not None and (stated := preset.operations_of(model.upstream)) is not None:
         return stated
     for name in dict.fromkeys((model.upstream, model.id)):

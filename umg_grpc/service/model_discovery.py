@@ -50,6 +50,8 @@ class _ChannelList:
     channel: Channel
     models: Sequence[pb.Model] | None
     """Models of the last list; None as long as none is known."""
+    is_awaited: bool = False
+    """Whether the first models that are known of it are not served yet."""
     failures: int = 0
     """Failed reads in a row."""
     is_failure_logged: bool = False
@@ -130,7 +132,7 @@ class ModelDiscovery:
         if known is None:
             return _ChannelList(channel, models)
         if known.channel.base_url != channel.base_url:
-            return _ChannelList(channel, models, known.failures, known.is_failure_logged)
+            return _ChannelList(channel, models, failures=known.failures, is_failure_logged=known.is_failure_logged)
         known.channel, known.models = channel, models
         if known.failures:
             known.due = 0
@@ -158,7 +160,8 @@ class ModelDiscovery:
         """Wait until each list was read once, at most `seconds`, unless models are known of each channel. Called after
         `start`.
         """
-        if any(each.models is None and not vendor_models(each.channel.provider) for each in self._lists.values()):
+        unknown = (each for each in self._lists.values() if each.models is None or each.is_awaited)
+        if any(not vendor_models(each.channel.provider) for each in unknown):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._first.wait()
@@ -266,8 +269,9 @@ class ModelDiscovery:
         taken.failures, taken.is_failure_logged, taken.read_at = 0, False, self._now()
         self._set_due(taken, self._config.discovery.interval)
         if list(taken.models or ()) != models:
-            taken.models = models
+            taken.models, taken.is_awaited = models, taken.models is None
             await self._changed()
+            taken.is_awaited = False
 
     def _pause(self, failed: _ChannelList) -> float:
         """Return the seconds from a failed read of a list, the last of several in a row, to the next one."""

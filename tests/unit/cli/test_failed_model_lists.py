@@ -23,11 +23,12 @@ class Vendor(FakeProvider):
     """Provider with a list below `/v1`, and an empty one below `/empty`."""
 
     key: str = KEY
+    """Key that it accepts; "" for a provider without keys."""
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if received.path not in {"/v1/models", "/empty/models"}:
             return web.Response(status=404, text="not found")
-        if received.headers.get("authorization") != f"Bearer {self.key}":
+        if self.key and received.headers.get("authorization") != f"Bearer {self.key}":
             error = {"message": f"Incorrect API key provided: {WRONG}", "code": "invalid_api_key"}
             return web.json_response({"error": error}, status=401)
         return web.json_response({"data": [{"id": "m"}] if received.path == "/v1/models" else []})
@@ -139,3 +140,14 @@ async def test_the_list_that_is_used_is_named_and_a_mended_channel_is_no_more(tm
             assert re.search(used, out), out
             assert ("could not be read" in out) == bool(used)
             assert out.splitlines()[1].split()[:2] == ["m", "fine"]
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+async def test_a_start_names_the_models_of_presets_once(workers: str, tmp_path: Path) -> None:
+    """Lists of presets are read in the background; a start waits for them where no models are known."""
+    async with serve_provider(Vendor(key="")) as vendor:
+        (tmp_path / "umg.yaml").write_text(
+            f"discovery: {{wait: 60}}\nchannels: [{{provider: ollama, base_url: '{vendor.url}/v1'}}]\n"
+        )
+        async with serve(tmp_path / "data", "--config", str(tmp_path / "umg.yaml"), "--workers", workers) as served:
+            assert [line for line in served.lines if "models" in line][:1] == ["  models  ollama/m, ollama/*"]

@@ -440,6 +440,16 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
     assert f"{setting.config}:8: models.ranking.capabilities.operations[0]: expected what a channel" in err
 
 
+async def test_a_model_that_its_channel_cannot_serve_is_named_by_the_check_and_the_start(setting: Setting) -> None:
+    channel = "{name: c, protocols: [chat], base_url: 'http://127.0.0.1:1', models: [gpt-5, dall-e-3]}"
+    setting.config.write_text(f"channels: [{channel}]\n")
+    code, out, _ = await run("check", str(setting.config))
+    line = "channels[0].models[1]: `dall-e-3` is known to make images"
+    assert (code, f"{setting.config}: warning: {line}" in out) == (0, True)
+    async with serve(setting.data, "--config", str(setting.config)) as served:
+        assert line in await served.until_logged("dall-e-3")
+
+
 async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
     limits = ("--tpm", "9000", "--concurrency", "3")
     data = ("--data", str(setting.data), "--config", str(setting.config))
