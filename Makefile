@@ -192,8 +192,9 @@ restarts: $(VENV)/.installed ## restart PostgreSQL under the calls of two gatewa
 chaos: $(VENV)/.installed ## kill, stop, freeze and lose gateways, disks and stores behind Envoy and nginx: half an hour
 	$(BIN)/python -m tests.proofs.chaos $(chaos_args)
 
-cache: $(VENV)/.installed ## replay agents at simulated prompt caches, directly and through gateways: some minutes
+cache: $(VENV)/.installed ## run agents at simulated prompt caches, directly and through gateways: half an hour
 	$(BIN)/python -m tests.proofs.cache $(cache_args)
+	$(BIN)/python -m tests.proofs.cache --programs $(cache_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.proofs.memory

@@ -1,12 +1,12 @@
 """Measurements of all pairs: each agent at the provider of its own format and through the gateway at every provider."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from tests.proofs.cache.conversations import AGENTS, Agent
-from tests.proofs.cache.replay import Run, Upstream, direct, through
-from tests.proofs.cache.vendor_rules import MODEL_OF
+from tests.proofs.cache.conversations import AGENTS
+from tests.proofs.cache.replay import SQLITE, Recorded, Run, Upstream
 
 UPSTREAMS = (
     Upstream("chat", "deepseek-v4-flash"),
@@ -19,11 +19,29 @@ UPSTREAMS = (
 NewDatabase = Callable[[], Awaitable[str]]
 
 
+class Subject(Protocol):
+    """Agent that does the scripted task: a recorded one, or the program itself."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def format(self) -> str: ...
+
+    async def direct(self, upstream: Upstream, parts: int, data: Path) -> Run:
+        """Do the task at the provider itself. `parts`: calls of tools; `data`: an empty directory."""
+        ...
+
+    async def through(self, upstream: Upstream, parts: int, data: Path, databases: Sequence[str] = SQLITE) -> Run:
+        """Do the task through gateways, one for each entry of `databases`, call by call in turn."""
+        ...
+
+
 @dataclass(frozen=True)
 class Pair:
     """Agent and provider."""
 
-    agent: Agent
+    agent: Subject
     upstream: Upstream
 
     @property
@@ -33,7 +51,7 @@ class Pair:
     @property
     def is_own(self) -> bool:
         """Whether the agent speaks the format of the provider."""
-        return self.agent.conversation.format == self.upstream.format
+        return self.agent.format == self.upstream.format
 
 
 @dataclass(frozen=True)
@@ -64,9 +82,14 @@ class Measured:
         return self.one.ledger.micro_credits - self.one.cost // 1_000_000
 
 
-def pairs() -> list[Pair]:
-    """Return all pairs."""
-    return [Pair(agent, upstream) for agent in AGENTS for upstream in UPSTREAMS]
+def pairs(subjects: Iterable[Subject]) -> list[Pair]:
+    """Return each agent with each provider."""
+    return [Pair(subject, upstream) for subject in subjects for upstream in UPSTREAMS]
+
+
+def recorded_pairs() -> list[Pair]:
+    """Return the pairs of the recorded agents."""
+    return pairs(Recorded(agent) for agent in AGENTS)
 
 
 async def measure(pair: Pair, parts: int, data: Path, new_database: NewDatabase | None = None) -> Measured:
@@ -74,31 +97,23 @@ async def measure(pair: Pair, parts: int, data: Path, new_database: NewDatabase 
     with several replicas and accounts.
     """
     agent, upstream = pair.agent, pair.upstream
-    one = await through(agent, upstream, parts, data / "one")
+    one = await agent.through(upstream, parts, data / "one")
     if pair.is_own:
-        alone = await direct(agent, upstream, parts)
+        alone = await agent.direct(upstream, parts, data / "direct")
         goal, cost = alone.share, alone.cost
     else:
         goal, cost = one.ideal(upstream.model)
     if new_database is None:
         return Measured(pair, goal, cost, one)
     database = await new_database()
-    replicas = await through(agent, upstream, parts, data / "replicas", [database, database])
-    several = Upstream(upstream.format, upstream.model, accounts=2)
-    return Measured(pair, goal, cost, one, replicas, await through(agent, several, parts, data / "accounts"))
-
-
-async def measure_all(
-    chosen: Sequence[Pair], parts: int, data: Path, new_database: NewDatabase | None
-) -> AsyncGenerator[Measured, None]:
-    """Run the pairs one after the other."""
-    for number, pair in enumerate(chosen):
-        yield await measure(pair, parts, data / str(number), new_database)
+    replicas = await agent.through(upstream, parts, data / "replicas", [database, database])
+    accounts = await agent.through(replace(upstream, accounts=2), parts, data / "accounts")
+    return Measured(pair, goal, cost, one, replicas, accounts)
 
 
 def table(found: Sequence[Measured]) -> str:
     """Return the table of the measurements: a row for each pair."""
-    heads = ["agent", "provider", "tokens", "direct or ideal", "through", "two replicas", "two accounts", "cost"]
+    heads = ["agent", "provider", "tokens", "goal", "through the gateway", "two replicas", "two accounts", "cost"]
     lines = [heads, ["---"] * len(heads), *(_row(each) for each in found)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -106,12 +121,8 @@ def table(found: Sequence[Measured]) -> str:
 def _row(each: Measured) -> list[str]:
     pair = each.pair
     goal = f"{each.goal:.1%} {'direct' if pair.is_own else 'ideal'}"
-    cost = (
-        "-"
-        if not MODEL_OF[pair.upstream.model].vendor or not each.goal_cost
-        else f"{each.one.cost / each.goal_cost:.3f}"
-    )
+    cost = f"{each.one.cost / each.goal_cost:.3f}" if each.goal_cost else "-"
     others = [f"{run.share:.1%}" if run is not None else "-" for run in (each.replicas, each.accounts)]
-    agent = f"{pair.agent.name} ({pair.agent.conversation.format})"
+    agent = f"{pair.agent.name} ({pair.agent.format})"
     provider = f"{pair.upstream.model} ({pair.upstream.format})"
     return [agent, provider, str(each.one.prompt), goal, f"{each.one.share:.1%}", *others, cost]

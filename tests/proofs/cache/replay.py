@@ -24,6 +24,7 @@ from umg_grpc.store.usage_sums import CallFilter
 
 BETAS = "context-management-2025-06-27,interleaved-thinking-2025-05-14,mid-conversation-system-2026-04-07"
 PAGE = 1000
+SQLITE = ("sqlite",)
 SECRET = "a secret of all replicas"
 UNPRICED = ("deepseek", "vllm")
 """Vendors of open models, which have no shipped price at another address than the vendor's."""
@@ -36,6 +37,8 @@ class Upstream:
     format: str
     model: str
     accounts: int = 1
+    public_model: str = ""
+    """Id of the model for callers; "" for that of the provider."""
 
     @property
     def keys(self) -> dict[str, str]:
@@ -103,28 +106,38 @@ class Run:
         return read_tokens / self.prompt, cost
 
 
-async def direct(agent: Agent, upstream: Upstream, parts: int) -> Run:
-    """Run the conversation of an agent directly at the provider."""
-    cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
-    async with serving as provider:
-        sent = await _converse(agent, upstream.model, parts, [provider.base_url], next(iter(upstream.keys)))
-    return Run(cached.bills, sent)
+@dataclass(frozen=True)
+class Recorded:
+    """Recorded agent, whose conversation grows by the answers of the model."""
 
+    agent: Agent
 
-async def through(
-    agent: Agent, upstream: Upstream, parts: int, data: Path, databases: Sequence[str] = ("sqlite",)
-) -> Run:
-    """Run the conversation of an agent through gateways, one for each entry of `databases`, call by call in turn."""
-    async with _gateways(upstream, data, databases) as (cached, urls):
-        root = ROOTS[agent.conversation.format]
-        sent = await _converse(agent, upstream.model, parts, [url + root for url in urls], KEY)
-    return Run(cached.bills, sent, await ledger_of(databases[0], data / "0"))
+    @property
+    def name(self) -> str:
+        return self.agent.name
+
+    @property
+    def format(self) -> str:
+        return self.agent.conversation.format
+
+    async def direct(self, upstream: Upstream, parts: int, _data: Path) -> Run:
+        cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
+        async with serving as provider:
+            sent = await _converse(self.agent, upstream.model, parts, [provider.base_url], next(iter(upstream.keys)))
+        return Run(cached.bills, sent)
+
+    async def through(self, upstream: Upstream, parts: int, data: Path, databases: Sequence[str] = SQLITE) -> Run:
+        async with gateways(upstream, data, databases) as (cached, urls):
+            roots = [url + ROOTS[self.format] for url in urls]
+            sent = await _converse(self.agent, upstream.model, parts, roots, KEY)
+        return Run(cached.bills, sent, await ledger_of(databases[0], data / "0"))
 
 
 @asynccontextmanager
-async def _gateways(
+async def gateways(
     upstream: Upstream, data: Path, databases: Sequence[str]
 ) -> AsyncGenerator[tuple[CachedFormat, list[str]], None]:
+    """Run a provider with gateways in front of it, one for each database. Yield the format and their URLs."""
     cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(serving)
@@ -145,19 +158,19 @@ def channel_of(upstream: Upstream, base_url: str) -> str:
     """Return the config of the channel to a provider."""
     return (
         f"  - name: {upstream.model}\n    protocols: [{upstream.format}]\n    base_url: {base_url}\n"
-        f"    api_key: [{', '.join(upstream.keys)}]\n    models: [{upstream.model}]\n"
+        f"    api_key: [{', '.join(upstream.keys)}]\n    models: [{{id: {upstream.public_model or upstream.model}, upstream: {upstream.model}}}]\n"
     )
 
 
 def prices_of(upstreams: Sequence[Upstream]) -> str:
     """Return the config of the prices of open models."""
-    models = [MODEL_OF[upstream.model] for upstream in upstreams]
-    lines = [
-        f"  {each.model}: {{price: {{input: {each.input}, output: {each.output}, cache_read: {each.read}}}}}\n"
-        for each in models
-        if each.vendor in UNPRICED
-    ]
-    return "models:\n" + "".join(lines) if lines else ""
+    lines = ""
+    for upstream in upstreams:
+        row = MODEL_OF[upstream.model]
+        if row.vendor in UNPRICED:
+            price = f"{{input: {row.input}, output: {row.output}, cache_read: {row.read}}}"
+            lines += f"  {upstream.public_model or row.model}: {{price: {price}}}\n"
+    return f"models:\n{lines}" if lines else ""
 
 
 async def ledger_of(database: str, data: Path) -> Ledger:

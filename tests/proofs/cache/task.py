@@ -33,22 +33,23 @@ def prepare(folder: Path, parts: int) -> None:
 
 
 def answer_to(request: ScenarioRequest) -> Answer | Failure:
-    """Return the model's next step, with reasoning where the request wants it."""
-    answer = _step(request)
-    return replace(answer, thoughts=THOUGHTS, signed=True) if request.thinking else answer
-
-
-def _step(request: ScenarioRequest) -> Answer:
-    known = [found for role, text in request.turns if role == "user" for found in PATTERN.finditer(text)]
-    if not known:
+    """Return the model's next step, with reasoning where the request wants it. Each step has a thought of its own, from
+    which the chat provider makes the ids of its calls.
+    """
+    prompts = [found for role, text in request.turns if role == "user" for found in PATTERN.finditer(text)]
+    if not prompts:
         return text_answer(OTHER)
-    parts, folder = int(known[-1]["parts"]), known[-1]["folder"]
+    parts, folder = int(prompts[-1]["parts"]), prompts[-1]["folder"]
     read = [int(found[1]) for result in request.results for found in READ.finditer(result.text)]
     number = max(read, default=0) + 1
-    if number > parts:
-        return text_answer(DONE)
+    answer = text_answer(DONE) if number > parts else _step(request, f"{folder}/part-{number}.txt")
+    return replace(answer, thoughts=(*THOUGHTS, f" Step {number}."), signed=True) if request.thinking else answer
+
+
+def _step(request: ScenarioRequest, path: str) -> Answer:
+    """Return a call that reads a file by one of the declared tools."""
     for name, schema in request.tools.items():
-        if (call := _reading(name, schema.get("properties") or {}, f"{folder}/part-{number}.txt")) is not None:
+        if (call := _reading(name, schema.get("properties") or {}, path)) is not None:
             return Answer(calls=(call,))
     return text_answer(f"None of the declared tools reads files: {', '.join(request.tools)}.")
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs.cache.measurements import Measured, Pair, measure, pairs, table
+from tests.proofs.cache.measurements import Measured, Pair, measure, recorded_pairs, table
 from tests.proofs.cache.vendor_rules import MODEL_OF
 from tests.support.databases import Postgres
 
 PARTS = 5
 LEAST = 0.99  # of the share that the agent reaches directly, or of the ideal one
-PAIRS = [pair for pair in pairs() if pair.agent.name != "Qwen Code"]
+PAIRS = [pair for pair in recorded_pairs() if pair.agent.name != "Qwen Code"]
 """Those of `make cache`, less the second agent of chat."""
 
 
@@ -49,6 +49,6 @@ async def test_two_replicas_share_the_providers_cache(tmp_path: Path, postgres: 
 
 
 def test_every_pair_of_formats_is_measured() -> None:
-    found = {(pair.agent.conversation.format, pair.upstream.format) for pair in PAIRS}
+    found = {(pair.agent.format, pair.upstream.format) for pair in PAIRS}
     assert len(found) == 16
     assert {pair.upstream.model for pair in PAIRS} <= set(MODEL_OF)

@@ -372,7 +372,7 @@ def _calls(request: ScenarioRequest, answer: Answer) -> list[Json]:
 
 
 def _head(request: ScenarioRequest, kind: str) -> Json:
-    head = {"id": "chatcmpl-1", "object": kind, "created": CREATED, "model": request.model}
+    head = {"id": f"chatcmpl-{letters(request.step)}", "object": kind, "created": CREATED, "model": request.model}
     return head | {"service_tier": "default", "system_fingerprint": "fp_1"}
 
 

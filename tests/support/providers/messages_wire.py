@@ -120,7 +120,13 @@ def _finish(answer: Answer) -> Json:
 
 def whole(request: ScenarioRequest, answer: Answer, hidden: bool) -> Json:
     content = [_field(block) for block in _blocks(request, answer, hidden)]
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": request.model, "content": content}
+    head = {
+        "id": f"msg_{letters(request.step)}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": content,
+    }
     return head | _finish(answer) | {"usage": _usage(answer.usage, answer)}
 
 
@@ -131,7 +137,13 @@ def _field(block: Json, **changed: Any) -> Json:
 def frames(request: ScenarioRequest, answer: Answer, hidden: bool) -> Iterator[bytes]:
     early = _usage(answer.usage, answer) | {"output_tokens": 1, "server_tool_use": None}
     early.pop("output_tokens_details")
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": request.model, "content": []}
+    head = {
+        "id": f"msg_{letters(request.step)}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [],
+    }
     head |= {"stop_reason": None, "stop_sequence": None, "stop_details": None, "usage": early}
     yield event({"type": "message_start", "message": head})
     for index, block in enumerate(_blocks(request, answer, hidden)):

@@ -23,7 +23,11 @@ def frame(chunk: Json) -> bytes:
 
 
 def _head(request: ScenarioRequest) -> Json:
-    return {"modelVersion": request.model, "responseId": "r-1", "createTime": "2026-01-01T00:00:00.000001Z"}
+    return {
+        "modelVersion": request.model,
+        "responseId": letters(request.step),
+        "createTime": "2026-01-01T00:00:00.000001Z",
+    }
 
 
 def whole(request: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Json:

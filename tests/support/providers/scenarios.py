@@ -198,6 +198,13 @@ class ScenarioRequest:
     draws: bool = False
 
     @property
+    def step(self) -> str:
+        """Text that differs between the requests of a conversation, for the ids of their answers: Claude Code takes
+        answers of one id for parts of one message.
+        """
+        return f"{self.turns} {self.results}"
+
+    @property
     def scenario(self) -> str:
         for role, text in reversed(self.turns):
             if role == "user" and (found := NAMED.findall(text)):

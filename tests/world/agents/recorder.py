@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 
 import aiohttp
 from aiohttp import web
@@ -58,14 +59,14 @@ async def _forward(
 
 
 @asynccontextmanager
-async def recording(target: str, most: int) -> AsyncGenerator[Recorder, None]:
-    """Run the proxy to a gateway on a free port."""
-    recorder = Recorder(most)
+async def recording(target: str, most: int, *others: str) -> AsyncGenerator[Recorder, None]:
+    """Run the proxy to a gateway on a free port. `others`: further gateways, which get requests in turn."""
+    recorder, targets = Recorder(most), cycle((target, *others))
     app = web.Application(client_max_size=1 << 28)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
 
         async def forward(request: web.Request) -> web.StreamResponse:
-            return await _forward(request, recorder, session, target)
+            return await _forward(request, recorder, session, next(targets))
 
         app.router.add_route("*", "/{path:.*}", forward)
         async with serving(app, handler_cancellation=True, shutdown_timeout=0.1) as recorder.url:

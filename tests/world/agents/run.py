@@ -79,7 +79,7 @@ async def run(case: Case, programs: Installed, data: Path) -> Outcome:
     """Run the program once for each prompt of the scenario. `data` is an empty directory of this run alone."""
     start = time.monotonic()
     async with _served(case, data) as (recorder, provider):
-        finished = await _worked(case, programs, data, recorder)
+        finished = await worked(case, programs, data, recorder)
     problems = Counter([*_refused(case, recorder, provider), *case.scenario.problems(case.program, finished)])
     counted = tuple(problem if count == 1 else f"{count} times: {problem}" for problem, count in problems.items())
     return Outcome(case, counted, tuple(recorder.exchanges), time.monotonic() - start)
@@ -140,12 +140,12 @@ def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -
 # --- the program
 
 
-async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorder) -> Finished:
-    """Run the program. Return its last run."""
+async def worked(case: Case, programs: Installed, data: Path, recorder: Recorder) -> Finished:
+    """Run the program at the recorder. Return its last run. `data` is an empty directory of this run alone."""
     home, folder = data / "home", data / "project"
     for directory in (home, folder, data / "tmp"):
         directory.mkdir(parents=True)
-    scenarios.prepare(folder)
+    case.scenario.prepare(folder)
     key = KEY if case.gateway else PROVIDER_KEY
     settings = case.settings.replaced(address=recorder.url, key=key, model=case.requested_model).at_home(home)
     for path, text in settings.files.items():

@@ -33,6 +33,11 @@ class Finished:
         return " ".join((self.out + "\n" + self.err).split())
 
 
+def prepare(folder: Path) -> None:
+    """Put the picture into the folder of a run."""
+    Image.new("RGB", SIZE, (200, 30, 30)).save(folder / PICTURE)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Work for a program: the prompt of each run, and the problems of its last one.
@@ -46,6 +51,7 @@ class Scenario:
     picture: bool = False
     statuses: tuple[int, ...] = ()  # of the answers that are no successes, as the scenario expects them
     unknown: bool = False  # the gateway does not know the model
+    prepare: Callable[[Path], None] = prepare  # writes the files of the folder in which the program works
 
 
 def _shown(finished: Finished, text: str) -> Iterator[str]:
@@ -109,8 +115,3 @@ SCENARIOS = (
     Scenario("refused", (model.REFUSE.format(word=WORD),), _passed_on, statuses=(400,)),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
-
-
-def prepare(folder: Path) -> None:
-    """Put the picture into the folder of a run."""
-    Image.new("RGB", SIZE, (200, 30, 30)).save(folder / PICTURE)
