@@ -24,7 +24,7 @@ class Case:
     body: dict[str, Any]
     path: str
     member: str
-    """Path of a member of the vendor's body, with dots."""
+    """Path of a member of the vendor's body, with dots; "" for the whole body."""
     value: object
     kind: str = ""
     dropped: dict[str, str | None] = field(default_factory=dict)
@@ -157,13 +157,69 @@ CASES = [
         value="16:9",
         dropped={"parameters.aspect_ratio": "16:9"},
     ),
+    Case(
+        id="sound of MiniMax, which always makes it",
+        protocol="vidG",
+        model="MiniMax-H3",
+        entry=UNIFIED,
+        body={"prompt": "a boat", "generate_audio": True},
+        path="/v2/video_generation",
+        member="content",
+        value=[{"type": "text", "text": "a boat"}],
+    ),
+    Case(
+        id="the sound of Kling's settings for another vendor",
+        protocol="vidD",
+        model="doubao-seedance-2-0-260128",
+        entry=E_3,
+        body={"prompt": "a boat", "settings": {"audio": "off"}},
+        path="/contents/generations/tasks",
+        member="generate_audio",
+        value=False,
+        kind="text-to-video",
+    ),
+    Case(
+        id="the watermark of Kling's options for another vendor",
+        protocol="vidC",
+        model="wan2.7-t2v",
+        entry=E_3,
+        body={"prompt": "a boat", "options": {"watermark_info": {"enabled": True}}},
+        path="/api/v1/services/aigc/video-generation/video-synthesis",
+        member="parameters",
+        value={"watermark": True},
+        kind="text-to-video",
+    ),
+    Case(
+        id="Kling's settings and options in its old API",
+        protocol="vidE",
+        model="kling-v2-6",
+        entry=E_3,
+        body={
+            "prompt": "a boat",
+            "settings": {"audio": "native", "resolution": "1080p", "multi_shot": True},
+            "options": {"watermark_info": {"enabled": False}, "model": "kling-v3"},
+        },
+        path="/v1/videos/text2video",
+        member="",
+        value={
+            "model_name": "kling-v2-6",
+            "prompt": "a boat",
+            "external_task_id": "task_1",
+            "mode": "pro",
+            "sound": "on",
+            "watermark_info": {"enabled": False},
+            "multi_shot": True,
+        },
+        kind="text-to-video",
+        dropped={"parameters.extra_json.model": None},
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_vendor_gets_its_own_members_and_a_loss_is_reported(case: Case) -> None:
     found, request = sent(case.protocol, case.model, case.entry, case.body, case.kind)
-    for name in case.member.split("."):
+    for name in filter(None, case.member.split(".")):
         found = found[name]
     assert (request.path, found) == (case.path, case.value)
     assert request.report.dropped == case.dropped
@@ -181,6 +237,24 @@ class Refused:
 
 
 REFUSED = [
+    Refused(
+        id="the contents of Kling's new API in its old one",
+        protocol="vidE",
+        model="kling-v2-6",
+        entry=E_3,
+        kind="image-to-video",
+        body={"prompt": "a boat", "contents": CONTENTS},
+        field="parameters.extra_json.contents",
+    ),
+    Refused(
+        id="the contents of Kling's new API for another vendor",
+        protocol="vidC",
+        model="wan2.7-i2v",
+        entry=E_3,
+        kind="image-to-video",
+        body={"prompt": "a boat", "contents": CONTENTS},
+        field="parameters.extra_json.contents",
+    ),
     Refused(
         id="images beside the contents of Kling's new API",
         protocol="vidE",

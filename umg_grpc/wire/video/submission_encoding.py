@@ -12,7 +12,7 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral
+from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral, refuse_contents
 from umg_grpc.wire.video.submission_body_reader import LENGTH, MODEL_DECIDES
 
 MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
@@ -145,9 +145,10 @@ def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[S
         return submission, []
     request = pb.CreateVideoTaskRequest()
     request.CopyFrom(submission.request)
-    is_open = has_open_length(submission)
+    is_open, extra = has_open_length(submission), extra_fields(submission, Report())
+    refuse_contents(extra)
     request.parameters.extra_json = f'{{"{LENGTH}":-1}}' if is_open else ""
-    lost = [name for name in extra_fields(submission, Report()) if name != LENGTH or not is_open]
+    lost = [name for name in extra if name != LENGTH or not is_open]
     return replace(submission, request=request), [f"extra_json.{name}" for name in lost]
 
 

@@ -41,7 +41,7 @@ wire_path = wire_paths(
         (r"^parameters\.duration_seconds", "duration"),
         (r"^parameters\.aspect_ratio", "ratio"),
         (r"^parameters\.(media|prompt|draft_task_id).*", "content"),
-        (r"^parameters\.", ""),
+        (r"^parameters\.(extra_json\.)?", ""),
     ]
 )
 

@@ -39,7 +39,7 @@ wire_path = wire_paths(
         (r"^parameters\.generate_audio", "settings.audio"),
         (r"^parameters\.media.*", "images"),
         (r"^(callback_url|external_task_id)", r"options.\1"),
-        (r"^parameters\.", ""),
+        (r"^parameters\.(extra_json\.)?", ""),
     ]
 )
 

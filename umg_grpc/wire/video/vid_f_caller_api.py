@@ -30,7 +30,7 @@ wire_path = wire_paths(
     [
         (r"^model$", "req_key"),
         (r"^parameters\.media.*", "image_urls"),
-        (r"^parameters\.", ""),
+        (r"^parameters\.(extra_json\.)?", ""),
     ]
 )
 

@@ -28,7 +28,7 @@ wire_path = wire_paths(
         (r"^parameters\.aspect_ratio", "ratio"),
         (r"^parameters\.watermark", "aigc_watermark"),
         (r"^parameters\.(media|prompt).*", "content"),
-        (r"^parameters\.", ""),
+        (r"^parameters\.(extra_json\.)?", ""),
     ]
 )
 

@@ -41,6 +41,7 @@ from umg_grpc.knowledge.families.video import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import is_data_url, parse_data_url
+from umg_grpc.wire.video.nested_members import read_nested
 
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
 _SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)
@@ -71,6 +72,8 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
         _check_parameters(checked.parameters, rules, checked.model)
         _check_agreement(checked.parameters)
         _set_defaults(checked.parameters, rules)
+    elif checked.entry == E_3 and checked.parameters.extra_json:
+        read_nested(checked.parameters)
     _set_kind(checked)
     return checked
 

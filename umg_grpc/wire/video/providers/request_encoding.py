@@ -142,6 +142,15 @@ def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> 
         )
 
 
+def refuse_contents(fields: Collection[str]) -> None:
+    """Raise UmgError for media in the additional field `contents`, without which a provider that does not have the
+    field would make, and charge, a different video. `fields`: names of the caller's additional fields.
+    """
+    if "contents" in fields:
+        message = "this model's API does not have it; send `prompt` and `image`"
+        raise untranslatable("parameters.extra_json.contents", message)
+
+
 SIDES = {"480p": 480, "720p": 720, "768p": 768, "1080p": 1080, "2k": 1440, "4k": 2160}
 """Resolution in lower case -> shorter side of its frames of 16:9, in pixels."""
 RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}

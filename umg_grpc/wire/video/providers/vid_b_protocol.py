@@ -57,6 +57,8 @@ OF_THE_INSTANCE = ("mask", "cameraControl")
 LABELS = "labels"
 """Additional field at the top of the body."""
 FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
+FIELDS_GEMINI = FIELDS - ONLY_VERTEX | {"generate_audio"}
+"""Parameters of the Gemini API, whose videos always have sound."""
 NAME = "vidB"
 VERTEX_PREFIX = "projects/"
 OPERATION = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
@@ -85,7 +87,7 @@ def encode_create_gemini(submission: Submission) -> ProviderRequest:
 def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS if is_vertex else FIELDS - ONLY_VERTEX, report)
+    report_unsupported(parameters, FIELDS if is_vertex else FIELDS_GEMINI, report)
     if not is_vertex:
         report_sound(submission, report)
     options: JsonObject = {}

@@ -4,6 +4,8 @@ switches, with the inputs where the operation has them.
 
 from collections.abc import Collection
 
+from msgspec import Raw
+
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
@@ -11,12 +13,15 @@ from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
 from umg_grpc.wire.video.providers.request_encoding import (
+    OF_THE_GATEWAY,
     add_missing,
     extra_fields,
     is_sent,
     json_request,
+    members_of,
     prompt_of,
     ratio_of,
+    refuse_contents,
     refuse_media,
     report_size,
     report_unsupported,
@@ -76,8 +81,21 @@ def encode_old(submission: Submission) -> ProviderRequest:
         body["watermark_info"] = {"enabled": parameters.watermark}
     if submission.callback_url:
         body["callback_url"] = submission.callback_url
-    add_missing(body, extra_fields(submission, report))
+    add_missing(body, _extra(submission, report))
     return json_request(path, body, report)
+
+
+def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
+    """Return the caller's additional fields. The members of `settings` and `options`, groups of the new API, are beside
+    the others in the old one. Raise UmgError for `contents`, whose media the old API does not have there.
+    """
+    extra = extra_fields(submission, report)
+    refuse_contents(extra)
+    groups = {**members_of(extra.pop("settings", None)), **members_of(extra.pop("options", None))}
+    for name in sorted(OF_THE_GATEWAY & groups.keys()):
+        report.drop(f"parameters.extra_json.{name}")
+        del groups[name]
+    return {**groups, **extra}
 
 
 def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject) -> None:

@@ -59,7 +59,9 @@ SUBJECT = "subject_reference"
 V1 = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
 API_V1 = "v1"
-FIELDS = frozenset({"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark"})
+FIELDS = frozenset(
+    {"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark", "generate_audio"}  # always sound
+)
 FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_extend"})
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
 ADAPTIVE = "adaptive"

@@ -36,7 +36,9 @@ from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lo
 from umg_grpc.wire.video.providers.vid_a_protocol import NAME, PATH, TABLE, VID_A
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION
 
-FIELDS = frozenset({"prompt", "duration_seconds", "aspect_ratio", "resolution", "size"})
+FIELDS = frozenset(
+    {"prompt", "duration_seconds", "aspect_ratio", "resolution", "size", "generate_audio"}  # always sound
+)
 EDIT_FIELDS = frozenset({"prompt"})
 """Parameters of a change of a video, which keeps the length and the size of the video."""
 HIGHEST, WITH_REFERENCES = "1080p", "720p"
