@@ -1,7 +1,7 @@
 """Rules of the Ark API as its SDK has them: members of bodies, and refusals of all others.
 
-`tests/pairs/vendors/test_ark.py` compares the members and their types with the wheel of the SDK. Values:
-@ai-sdk/bytedance 1.0.29, zod schemas and maps, read on 2026-11-28. The product's tables have no part in them.
+`tests/pairs/vendors/test_ark.py` compares the members and their types with the wheel of the SDK, and `test_ai_sdk.py`
+values and roles with @ai-sdk/bytedance. The product's tables have no part in them.
 """
 
 import re

@@ -34,7 +34,9 @@ OLD_MEMBERS = {
         *("keep_original_sound", "element_list"),
     ),
 }
-"""Operation of the old API -> members of its body: vercel/ai packages/klingai, and ComfyUI's models of `omni-video`."""
+"""Operation of the old API -> members of its body: vercel/ai packages/klingai 4.0.31 (in no registry, so that no test
+reads it; read 2026-11-29), and ComfyUI's models of `omni-video`.
+"""
 OLD_IDS = re.compile(r"kling-(?:v\d(?:-\d)?(?:-(?:master|turbo|omni))?|video-o1)|vidE-[\w-]+")
 """Names of models of the old API: with hyphens, without the operation."""
 TAIL_IN_PRO = re.compile(r"kling-v(?:1-[56]|2-[16])")

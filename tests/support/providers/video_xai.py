@@ -1,6 +1,7 @@
 """Strict fake provider of xAI's video tasks (`vidA` at xAI): JSON submissions, and results by address.
 
-Members and answers: @ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29).
+Members and answers: @ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29), with whose members
+`tests/pairs/vendors/test_ai_sdk.py` compares them.
 """
 
 from dataclasses import dataclass
