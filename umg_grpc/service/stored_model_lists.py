@@ -29,8 +29,11 @@ def stored_router(config: Config, data: Path) -> Router:
 
 
 def list_source(channel: Channel, listing: ModelList) -> str:
-    """Return a text that identifies the list of an account, with its keys: only a hash of it may be stored."""
-    return "\0".join((channel.base_url, listing.path, repr(channel.auth), *channel.api_keys))
+    """Return a text that identifies the list of an account in one shape, with its keys: only a hash of it may be
+    stored.
+    """
+    shape = listing.decode.__name__  # a relay has the lists of several vendors at one address
+    return "\0".join((channel.base_url, listing.path, shape, repr(channel.auth), *channel.api_keys))
 
 
 def list_states(config: Config, files: ModelListFiles) -> Iterator[pb.ProviderModelList]:
