@@ -152,6 +152,8 @@ class Quirks:
     """Whether chat has `top_k`."""
     custom_tools: bool | None = None
     """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
+    tool_types: frozenset[str] | None = None
+    """Types of tools that responses accept, of a provider that refuses all others."""
     custom_names: frozenset[str] | None = None
     """Names of the tools of type `custom` that responses accept, of a provider that refuses all others."""
     signatures: bool | None = None

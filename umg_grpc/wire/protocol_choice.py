@@ -1,7 +1,5 @@
 """Choice of the protocol in which a text request is sent to a channel with several: one whose vendor accepts it."""
 
-from collections.abc import Collection
-
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_effort import is_off
@@ -16,8 +14,8 @@ def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> st
     """
     if quirks.served is False:
         return f"the model has no {protocol}"
-    if quirks.custom_names is not None and _has_custom_tools(request, quirks.custom_names):
-        return f"the model has no custom tools in {protocol}"
+    if (tool := _refused_tool(request, quirks)) is not None:
+        return f"the model has no such tool in {protocol}: {tool}"
     if quirks.chat_tools in {None, "always"} or not has_functions(request):
         return ""
     reasoning = request.reasoning
@@ -33,9 +31,24 @@ def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> st
             return ""
 
 
-def _has_custom_tools(request: pb.GenerateRequest, accepted: Collection[str]) -> bool:
-    """Return whether the request has a custom tool with another name than the accepted ones."""
-    return any(tool.HasField("custom") and tool.custom.name not in accepted for tool in request.tools)
+def _refused_tool(request: pb.GenerateRequest, quirks: Quirks) -> str | None:
+    """Return the type of the first tool that the provider refuses in its responses; None if it accepts all."""
+    types, names = quirks.tool_types, quirks.custom_names
+    if types is None and names is None:
+        return None
+    for tool in request.tools:
+        kind = _type_of(tool)
+        if (types is not None and kind not in types) or (names is not None and tool.custom.name not in {"", *names}):
+            return kind
+    return None
+
+
+def _type_of(tool: pb.Tool) -> str:
+    """Return the type of a tool in responses."""
+    if tool.HasField("namespace"):
+        return "namespace"
+    declared = tool.function.declared
+    return tool.opaque.type or (declared.type if declared.format == "responses" else str(tool.WhichOneof("kind")))
 
 
 def fit_effort_to_functions(

@@ -4,12 +4,15 @@ format in which it came, with the members that the vendor refuses left out or mo
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from tests.pairs.vendors import sources
 from tests.pairs.vendors.gateway import Model, send
 from tests.pairs.vendors.judge import refusal
 from tests.pairs.vendors.refusal import Json
+from tests.world.sdk.runner import installed_or_skipped
 
 FLASH = Model("deepseek", "deepseek-flash")
 CODE = Model("moonshot", "kimi-k2.7-code")
@@ -24,6 +27,22 @@ CALLED: list[Json] = [
 ]
 BLANK: Json = {"type": "thinking", "thinking": "", "signature": ""}
 BUDGET: Json = {"type": "enabled", "budget_tokens": 2048}
+WIRE = Path(__file__).parents[2] / "unit" / "wire"
+AGENTS = {
+    "messages": sorted(WIRE.glob("messages/claude_code*/request.json")),
+    "responses": sorted(WIRE.glob("responses/codex*/request.json")),
+}
+"""Face -> requests that coding agents sent."""
+VENDORS = [
+    FLASH,
+    CODE,
+    Model("moonshot", "kimi-k3"),
+    Model("minimax", "MiniMax-M3"),
+    Model("dashscope", "qwen3.8-max"),
+    Model("groq", "groq/openai/gpt-oss-120b", "openai/gpt-oss-120b"),
+    Model("xai", "grok-4.3"),
+    Model("ark", "doubao-seed-2-1-pro-260915"),
+]
 AGENT_USER = '{"device_id":"d1","account_uuid":"","session_id":"s1"}'
 INSTRUCTION: Json = {"role": "system", "content": "Answer only BLUE."}
 
@@ -126,6 +145,13 @@ CASES = [
 ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def sources_installed() -> None:
+    """Skip the tests where the cost map or the walked SDK cannot be downloaded."""
+    installed_or_skipped(sources.cost_map)
+    installed_or_skipped(sources.installed)
+
+
 def body_of(case: Case) -> Json:
     """Return the whole body of a case."""
     if case.face == "responses":
@@ -182,6 +208,15 @@ def test_the_body_of_a_coding_agent_reaches_a_strict_vendor() -> None:
     }
 
 
+@pytest.mark.parametrize("model", VENDORS, ids=lambda model: model.id)
+def test_recorded_requests_of_coding_agents_are_refused_by_no_vendor(model: Model) -> None:
+    for face, paths in AGENTS.items():
+        for path in paths:
+            body = json.loads(path.read_text())
+            sent = send(model, face, {name: body[name] for name in body if name != "model"}, stream=True)
+            assert refusal(model.vendor, model.own_id, sent.protocol, sent.body, sent.headers) is None, path.parent.name
+
+
 def test_a_model_that_only_chat_serves_is_called_by_chat() -> None:
     sent = send(CODE, "responses", {"input": "x"}, stream=False)
 
@@ -201,7 +236,7 @@ class CustomTool:
 CUSTOM = [
     CustomTool("the one of DeepSeek", FLASH, "apply_patch", "responses"),
     CustomTool("another one", FLASH, "write", "chat"),
-    CustomTool("xAI has none", Model("xai", "grok-4.3"), "apply_patch", "chat"),
+    CustomTool("xAI has none of this type", Model("xai", "grok-4.3"), "apply_patch", "chat"),
     CustomTool("OpenAI has any", Model("openai", "gpt-5"), "write", "responses"),
 ]
 

@@ -26,6 +26,7 @@ WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
     "service_tier": ("auto", "default"),
     "tool_choice": ("auto", "none"),
     "tools.type": ("custom",),
+    "tools.external_web_access": (True,),
     "truncation": ("disabled",),
     "stream_options": ({"include_usage": True}, {}),
     "generationConfig.presencePenalty": (0,),

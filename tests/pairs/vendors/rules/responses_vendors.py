@@ -65,6 +65,8 @@ def xai(call: VendorCall) -> Rules:
     for index, tool in enumerate(call.body.get("tools") or ()):
         if tool.get("type") not in XAI_TOOLS:
             yield call.refuse("xai.tool-type", at=index, value=tool.get("type"))
+        if "external_web_access" in tool:
+            yield call.refuse("xai.search-option")
     if call.body.get("instructions") and call.body.get("previous_response_id"):
         yield call.refuse("xai.instructions")
 
