@@ -238,6 +238,14 @@ class Refused:
 
 REFUSED = [
     Refused(
+        id="a last frame for Kling's turbo models, which take the first one alone",
+        protocol="vidE",
+        model="kling-3.0-turbo",
+        entry=UNIFIED,
+        body={"prompt": "a boat", "images": [PICTURE, FILM.replace("mp4", "png")]},
+        field="parameters.media",
+    ),
+    Refused(
         id="the contents of Kling's new API in its old one",
         protocol="vidE",
         model="kling-v2-6",

@@ -9,6 +9,7 @@ from tests.pairs.providers.video_bodies import sent
 from umg_grpc.v1 import pb
 
 SIZE = "parameters.size"
+PICTURE = "https://example.com/a.png"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ CASES = [
         size="1280x720",
         members={"resolution": "720p"},
         dropped={SIZE: "720p"},
-        body={"image": "https://example.com/a.png"},
+        body={"image": PICTURE},
     ),
     Case(
         id="Kling's old API gets the mode and the ratio",
@@ -116,6 +117,30 @@ CASES = [
         size="1000x500",
         members={"resolution": "720P", "ratio": "16:9"},
         dropped={SIZE: "720P 16:9"},
+    ),
+    Case(
+        id="xAI gets a ratio that it has alone",
+        protocol="vidA",
+        model="grok-imagine-video",
+        size="1080x720",
+        members={"resolution": "720p", "aspect_ratio": "3:2"},
+    ),
+    Case(
+        id="xAI gets a resolution of the model",
+        protocol="vidA",
+        model="grok-imagine-video",
+        size="1920x1080",
+        members={"resolution": "720p", "aspect_ratio": "16:9"},
+        dropped={SIZE: "720p 16:9"},
+    ),
+    Case(
+        id="xAI gets 720p with a reference image",
+        protocol="vidA",
+        model="grok-imagine-video-1.5",
+        size="1920x1080",
+        members={"resolution": "720p", "aspect_ratio": "16:9"},
+        dropped={SIZE: "720p 16:9"},
+        body={"images": [PICTURE, PICTURE, PICTURE]},
     ),
 ]
 NAMES = ("resolution", "mode", "aspect_ratio", "aspectRatio", "ratio", "size")

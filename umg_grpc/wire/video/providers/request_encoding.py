@@ -189,12 +189,12 @@ def report_size(submission: Submission, resolution: str, ratio: str, report: Rep
     size = submission.request.parameters.size
     if not size or is_neutral(submission):
         return
-    found, (wide, high) = pixels(size), RATIOS.get(ratio, (0, 0))
+    found, (wide, high) = pixels(size), pixels(ratio.replace(":", "x")) or (0, 0)
     if found is None or min(found) != SIDES.get(resolution.lower()) or found[0] * high != found[1] * wide or not wide:
         report.drop("parameters.size", " ".join(filter(None, (resolution, ratio))) or None)
 
 
 def nearest_ratio(size: tuple[int, int], ratios: Iterable[str]) -> str:
-    """Return the aspect ratio nearest to a size in pixels. `ratios`: names in `RATIOS` to choose from."""
+    """Return the aspect ratio nearest to a size in pixels. `ratios`: those to choose from, for example `16:9`."""
     ratio = size[0] / size[1]
-    return min(ratios, key=lambda name: abs(RATIOS[name][0] / RATIOS[name][1] - ratio))
+    return min(ratios, key=lambda name: abs(int(name.partition(":")[0]) / int(name.partition(":")[2]) - ratio))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.v1 import pb
+from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import read_error
@@ -24,12 +24,13 @@ from umg_grpc.wire.video.providers.request_encoding import (
     get_request,
     json_request,
     path_id,
-    pixels,
     prompt_of,
     ratio_of,
     refuse_media,
+    report_size,
     report_sound,
     report_unsupported,
+    resolution_of_size,
 )
 from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, number, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
@@ -43,6 +44,8 @@ EDIT_FIELDS = frozenset({"prompt"})
 """Parameters of a change of a video, which keeps the length and the size of the video."""
 HIGHEST, WITH_REFERENCES = "1080p", "720p"
 """The highest resolution, and the highest one of a video by reference images."""
+RESOLUTIONS = ("480p", "720p", HIGHEST)
+RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESULT_SECONDS = 3600
 """Time for which a file is assumed to be at its address: the vendor calls it temporary without a time, so that the
 gateway copies the file.
@@ -77,22 +80,25 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["video"] = _url(inputs.videos[0])
     else:
         report_unsupported(parameters, FIELDS, report)
-        body |= _options(parameters, inputs, report)
+        body |= _options(submission, inputs, report)
     add_missing(body, extra_fields(submission, report))
     return json_request(f"{PATH}/edits" if inputs.videos else f"{PATH}/generations", body, report)
 
 
-def _options(parameters: pb.VideoParameters, inputs: Inputs, report: Report) -> JsonObject:
+def _options(submission: Submission, inputs: Inputs, report: Report) -> JsonObject:
+    parameters = submission.request.parameters
     options: JsonObject = {}
     if parameters.duration_seconds:
         options["duration"] = parameters.duration_seconds
-    if ratio := parameters.aspect_ratio or ratio_of(parameters.size):
+    if ratio := parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or "":
         options["aspect_ratio"] = ratio
-    if resolution := parameters.resolution.lower() or _resolution(parameters.size):
+    if resolution := parameters.resolution.lower() or _of_size(submission):
         if inputs.references and resolution == HIGHEST:
-            report.drop("parameters.resolution")
             resolution = WITH_REFERENCES
+            if parameters.resolution:
+                report.drop("parameters.resolution", resolution)
         options["resolution"] = resolution
+    report_size(submission, resolution, ratio, report)
     if inputs.first is not None:
         options["image"] = _url(inputs.first)
     if inputs.references:
@@ -110,15 +116,16 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     return get_request(f"{PATH}/{path_id(tasks[0].id)}")
 
 
-def _resolution(size: str) -> str:
-    """Return the resolution of a size in pixels; "" for a text that is no size."""
-    found = pixels(size)
-    return "" if found is None else f"{min(found)}p"
+def _of_size(submission: Submission) -> str:
+    """Return the resolution of the model that is nearest to the size in pixels; "" for a text that is no size."""
+    row = media_model(NAME, submission.model)
+    tiers = [str(value) for value in row.values.get("resolution", ())] if row is not None else []
+    return resolution_of_size(submission.request.parameters.size, tiers or RESOLUTIONS)
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
     """Return the resolution that a size means."""
-    resolution = _resolution(submission.request.parameters.size)
+    resolution = _of_size(submission)
     return {"resolution": Implied(resolution, "size")} if resolution else {}
 
 
