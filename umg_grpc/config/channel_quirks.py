@@ -9,6 +9,7 @@ from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.knowledge.quirks import (
     HASH_CHARACTERS,
     NO_QUIRKS,
+    Breakpoints,
     ChatTools,
     Quirks,
     ReasoningForm,
@@ -69,6 +70,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     versions: list[str] | None = None
     exact_media_types: bool | None = None
     inputs: list[str] | None = None
+    breakpoints: Breakpoints | None = None
     cache_key: bool | None = None
     client_lines: list[str] | None = None
 

@@ -46,6 +46,10 @@ ChatTools = Literal["always", "without_effort", "effort_none", "never"]
 """Whether functions are accepted in chat: always; without an effort; only with effort `none`; or never."""
 
 
+Breakpoints = Literal["prompt_cache_breakpoint", "cache_control"]
+"""Marks of content parts at which a prompt cache ends."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
     """Restrictions and needs of one provider's model in one wire format, by which codecs adapt requests.
@@ -118,6 +122,8 @@ class Quirks:
     versions: tuple[str, ...] | None = None
     """Values of `anthropic-version` that are accepted (messages format), oldest first."""
 
+    breakpoints: Breakpoints | None = None
+    """Member of content parts that marks the end of a cached prefix (chat and responses)."""
     cache_key: bool | None = None
     """Whether the provider takes a key of its prompt cache (`prompt_cache_key`): the gateway then makes one for callers
     whose format has none.

@@ -9,7 +9,6 @@ from tests.pairs.fidelity.conversation import (
     TOOL_USE,
     USER_TURN,
     answered,
-    chat,
     items,
     parts,
 )
@@ -41,7 +40,6 @@ UNMEASURED = {
 
 NOISE = "has no effect on the answer"
 ALONE = (
-    Alone("chat", "`prompt_cache_breakpoint`", chat({"type": "text", "text": "x", "prompt_cache_breakpoint": {"type": "ephemeral"}}), NOISE),
     Alone("chat", "`search_parameters.sources`", {"search_parameters": {"mode": "on", "sources": [{"type": "web"}]}}),
     Alone("chat", "`search_parameters.from_date`", {"search_parameters": {"mode": "on", "from_date": "2026-01-01"}}),
     Alone("chat", "`search_parameters.to_date`", {"search_parameters": {"mode": "on", "to_date": "2026-01-01"}}),

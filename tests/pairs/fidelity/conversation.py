@@ -119,7 +119,7 @@ TURNS = (
     sample("`name`", "messages[0].name", "Message.name", chat={"messages": [{"role": "user", "name": "ada", "content": "x"}]}),
     sample("`message_id`", "messages[1].message_id", "Message.message_id", also="Part.message_id", responses=message({"type": "output_text", "text": "x", "annotations": []}, role="assistant", id="msg_1"), ignored="an id of the format, without a meaning for the model"),
     sample("`phase`", "messages[1].phase", "Message.phase", also="Part.phase", responses=message({"type": "output_text", "text": "x", "annotations": []}, role="assistant", phase="commentary")),
-    sample("`cache_control` of a part", "part.cache_control.ttl", "Part.cache_control", messages=blocks({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}})),
+    sample("`cache_control` of a part", "part.cache_control.ttl", "Part.cache_control", chat=chat({"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}), responses=message({"type": "input_text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}), messages=blocks({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}})),
     sample("any other block (`opaque`)", "part.opaque.type", "Part.opaque.type", also="Part.opaque.format Part.opaque.json", responses=items({"type": "item_reference", "id": "msg_1"}), messages=blocks({"type": "container_upload", "file_id": "file_1"})),
 )
 PARTS = (

@@ -36,7 +36,6 @@ from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS, UNK
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.model_quirks import requests_search
-from umg_grpc.wire.provider_protocols import has_cache_marks
 from umg_grpc.wire.request_notes import DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
@@ -198,9 +197,7 @@ def _scan(request: pb.GenerateRequest) -> _Content:
     thousands of parts.
     """
     media, is_opaque = list[pb.MediaPart](), False
-    source_format = request.source.format
-    has_marks = not source_format or has_cache_marks(source_format)
-    marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools] if has_marks else []
+    marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools]
     for message in request.messages:
         for part in message.parts:
             match part.WhichOneof("kind"):
@@ -212,7 +209,7 @@ def _scan(request: pb.GenerateRequest) -> _Content:
                     is_opaque = True
                 case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
                     pass  # of these only the size counts
-            if has_marks and part.HasField("cache_control"):
+            if part.HasField("cache_control"):
                 marked.append(part)
     is_cached_long = bool(request.prompt_cache_options_json) or any(
         mark.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for mark in (request, *marked)

@@ -9,6 +9,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_carriers import MESSAGE_MEMBERS, State, place_state, read_message
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
+from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.json import ABSENT, invalid, missing, parse
 from umg_grpc.wire.core.media import decode_file, decode_image, decode_input_audio
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
@@ -137,17 +138,25 @@ def _decode_content(
 def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str, notes: RequestNotes) -> None:
     match parse(schema.Kind, raw, at).type:
         case "text":
-            target.parts.add().text.text = parse(schema.TextPart, raw, at).text
+            text, part = parse(schema.TextPart, raw, at), target.parts.add()
+            part.text.text = text.text
+            decode_breakpoint(text.prompt_cache_breakpoint, part)
         case "image_url":
-            _decode_image(parse(schema.ImagePart, raw, at).image_url, target.parts.add().media, f"{at}.image_url")
+            image, part = parse(schema.ImagePart, raw, at), target.parts.add()
+            _decode_image(image.image_url, part.media, f"{at}.image_url")
+            decode_breakpoint(image.prompt_cache_breakpoint, part)
         case "input_audio":
-            audio = parse(schema.AudioPart, raw, at).input_audio
-            decode_input_audio(audio.data, audio.format, target.parts.add().media, f"{at}.input_audio.data")
+            sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
+            audio = sound.input_audio
+            decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
+            decode_breakpoint(sound.prompt_cache_breakpoint, part)
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "file":
             notes.family.append(at)
-            _decode_file(parse(schema.FilePart, raw, at).file, target.parts.add().media, f"{at}.file")
+            file, part = parse(schema.FilePart, raw, at), target.parts.add()
+            _decode_file(file.file, part.media, f"{at}.file")
+            decode_breakpoint(file.prompt_cache_breakpoint, part)
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON

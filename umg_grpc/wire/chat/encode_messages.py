@@ -13,6 +13,7 @@ from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_i
 from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
+from umg_grpc.wire.core.cache_breakpoints import has_marks, limit_breakpoints, with_breakpoint
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
@@ -23,6 +24,7 @@ from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, n
 
 RESULT_IN_NEXT_MESSAGE = "The result is shown in the next message."
 NO_RESULT = "No result."
+BETWEEN_TEXTS = "\n\n"
 
 
 class _Turn(NamedTuple):
@@ -44,6 +46,8 @@ class MessageEncoder:
         self._request = request
         self._report = report
         self._quirks = quirks
+        # marks move on with each request, in which a turn keeps its form
+        self._keeps_parts = quirks.breakpoints is not None and has_marks(request)
         self._takes_reasoning = quirks.reasoning_content is not False
         self._signatures = quirks.signatures
         self._takes_custom = quirks.custom_tools is not False
@@ -65,11 +69,7 @@ class MessageEncoder:
         """
         messages = list[object]()
         if self._request.instructions:
-            texts = [
-                self._text_of(part, f"instructions[{index}]") for index, part in enumerate(self._request.instructions)
-            ]
-            if text := without_client_lines("\n\n".join(texts), self._quirks, self._report):
-                messages.append({"role": "system", "content": text})
+            messages += self._instructions()
         # consecutive turns of the model, and of the others less their results
         run, others = list[_Turn](), list[_Turn]()
         for index, message in enumerate(self._request.messages):
@@ -103,7 +103,28 @@ class MessageEncoder:
             raise untranslatable("messages", NOTHING_LEFT)
         if self._signatures:
             _add_placeholder_signatures(messages)
+        if self._keeps_parts:
+            contents = [message.get("content") for message in messages if isinstance(message, dict)]
+            limit_breakpoints(contents, self._quirks, self._report)
         return messages
+
+    def _instructions(self) -> list[JsonObject]:
+        """Return the system prompt as a message: a text or, for breakpoints in it, one content part for each text."""
+        parts = self._request.instructions
+        texts = [self._text_of(part, f"instructions[{index}]") for index, part in enumerate(parts)]
+        if not self._keeps_parts:
+            text = without_client_lines(BETWEEN_TEXTS.join(texts), self._quirks, self._report)
+            return [{"role": "system", "content": text}] if text else []
+        texts[0] = without_client_lines(texts[0], self._quirks, self._report)
+        content = list[object]()
+        for index, (part, text) in enumerate(zip(parts, texts, strict=True)):
+            if text:
+                joined_text = text + BETWEEN_TEXTS if index < len(parts) - 1 else text
+                content.append(self._marked({"type": "text", "text": joined_text}, part))
+        return [{"role": "system", "content": content}] if content else []
+
+    def _marked(self, encoded: object, part: pb.Part) -> object:
+        return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
         """Split a canonical message (`index`: its position) into the message without its tool results, and the results,
@@ -113,7 +134,7 @@ class MessageEncoder:
         if message.phase:
             self._report.drop("phase")
         for position, part in enumerate(message.parts):
-            if part.HasField("cache_control"):
+            if part.HasField("cache_control") and (message.role == pb.ROLE_ASSISTANT or part.HasField("tool_result")):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
                 results += self._result(part.tool_result, f"{at}.parts[{position}]")
@@ -139,11 +160,14 @@ class MessageEncoder:
         role = ROLE_NAMES.get(turn.message.role)
         if role is None and not any(part.HasField("opaque") for part, _ in turn.parts):
             raise no_role(at)
-        content = shown + [self._part(part, at) for part, at in turn.parts if self._is_encodable(part, at)]
+        content = shown + [
+            self._marked(self._part(part, at), part) for part, at in turn.parts if self._is_encodable(part, at)
+        ]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in turn.parts if part.HasField("opaque")), None)
             raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")
-        return [*before, _without_empty({"role": role, "content": _compact(content), "name": turn.message.name})]
+        compacted = content if self._keeps_parts and content else _compact(content)
+        return [*before, _without_empty({"role": role, "content": compacted, "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
         """Return the chat messages for consecutive assistant messages: a single one if any of them has a tool call or
@@ -337,7 +361,7 @@ class MessageEncoder:
         return True
 
     def _text_of(self, part: pb.Part, at: str) -> str:
-        if part.HasField("cache_control"):
+        if part.HasField("cache_control") and not self._keeps_parts:
             self._report.drop("cache_control")
         if not part.HasField("text"):
             raise untranslatable(at, "instructions are text in chat")

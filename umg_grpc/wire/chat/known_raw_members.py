@@ -63,15 +63,11 @@ FIELDS = Fields(
         schema.CustomToolCall: ("index",),
         **dict.fromkeys(
             (
-                schema.TextPart,
-                schema.ImagePart,
-                schema.AudioPart,
-                schema.FilePart,
                 schema.RefusalPart,
                 schema.FunctionTool,
                 schema.CustomTool,
             ),
-            ("prompt_cache_breakpoint",),  # of one provider's cache
+            ("prompt_cache_breakpoint",),  # has no effect there
         ),
     },
 )

@@ -98,7 +98,13 @@ class ChatMessage(Struct):
     provider_specific_fields: Raw = ABSENT
 
 
-class TextPart(Struct):
+class Marked(Struct, kw_only=True):
+    """Base of content parts that may end a cached prefix."""
+
+    prompt_cache_breakpoint: Raw = ABSENT
+
+
+class TextPart(Marked):
     """Content part of type `text`."""
 
     text: str
@@ -117,7 +123,7 @@ class ImageUrl(Struct):
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 
-class ImagePart(Struct):
+class ImagePart(Marked):
     """Content part of type `image_url`. Its bare string is in no SDK, but common."""
 
     image_url: ImageUrl | NonEmpty
@@ -130,7 +136,7 @@ class InputAudio(Struct):
     format: Literal["wav", "mp3"]
 
 
-class AudioPart(Struct):
+class AudioPart(Marked):
     """Content part of type `input_audio`."""
 
     input_audio: InputAudio
@@ -144,7 +150,7 @@ class FileSource(Struct):
     filename: str | None = None
 
 
-class FilePart(Struct):
+class FilePart(Marked):
     """Content part of type `file`."""
 
     file: FileSource

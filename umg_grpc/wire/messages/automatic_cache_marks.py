@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from umg_grpc.wire.core.json import JsonObject
 
 FIELD = "cache_control"
+MAX_CACHE_MARKS = 4
 WITHOUT_CACHE_CONTROL = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -23,7 +24,19 @@ def mark_prompt(fields: JsonObject) -> None:
     if "system" in fields:
         system = fields["system"] = _as_blocks(fields["system"])
         _mark_last(system)
+    mark_end(fields)
+
+
+def mark_end(fields: JsonObject) -> None:
+    """Set a prompt cache mark on the end of the last user message of a body, in place, if a provider accepts one more
+    and the message has none.
+    """
     users = [message for message in _turns(fields) if message["role"] == "user"]
+    if users and (
+        sum(FIELD in block for block in _blocks(fields)) >= MAX_CACHE_MARKS
+        or any(FIELD in block for block in _blocks({"messages": users[-1:]}))
+    ):
+        return
     for message in users:  # all in one form, since the mark moves on in the next call
         message["content"] = _as_blocks(message["content"])
     if users:

@@ -5,9 +5,10 @@ from typing import assert_never
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.cache_breakpoints import is_explicit
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.messages.automatic_cache_marks import is_marked, mark_prompt
+from umg_grpc.wire.messages.automatic_cache_marks import is_marked, mark_end, mark_prompt
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_messages import MessageEncoder
 from umg_grpc.wire.messages.provider_tool_names import tool_names
@@ -43,8 +44,14 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
     if output:
         fields["output_config"] = output
     fields |= _encode_sampling(request, planned, report, quirks)
-    if quirks.cache_marks and not is_marked(fields):
-        mark_prompt(fields)
+    if quirks.cache_marks and not is_explicit(request):
+        if not is_marked(fields):
+            mark_prompt(fields)
+        elif request.source.format not in {
+            "",
+            "messages",
+        }:  # breakpoints beside the one that providers of the caller's format set themselves
+            mark_end(fields)
     return fields
 
 

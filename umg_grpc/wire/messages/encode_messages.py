@@ -15,6 +15,7 @@ from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.messages.automatic_cache_marks import MAX_CACHE_MARKS
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.content_blocks import encode_document, encode_image
@@ -24,7 +25,6 @@ from umg_grpc.wire.messages.tool_calls import encode_call
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may be between them
-MAX_CACHE_MARKS = 4
 
 REASONING = ("thinking", "redacted_thinking")
 """Types of blocks with reasoning."""
@@ -432,6 +432,13 @@ class MessageEncoder:
         """Remove all but the last four cache marks, the number that a provider accepts, from `marked`: all blocks and
         tools with a mark, in order. A mark on the whole request counts as one of the four.
         """
+        is_short = False
+        for block in marked:  # providers refuse a longer lifetime behind a shorter one
+            mark = block["cache_control"]
+            if isinstance(mark, dict) and is_short and mark.get("ttl") == "1h":
+                block["cache_control"] = {"type": "ephemeral"}
+                self._report.drop("cache_control", "5m")
+            is_short = is_short or not (isinstance(mark, dict) and mark.get("ttl") == "1h")
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         for block in marked[: max(0, len(marked) - room)]:
             del block["cache_control"]

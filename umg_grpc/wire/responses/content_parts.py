@@ -5,6 +5,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing, parse
 from umg_grpc.wire.core.media import (
     check_address,
@@ -45,7 +46,9 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
     """
     match parse(schema.Kind, raw, at).type:
         case "input_text":
-            target.parts.add().text.text = parse(schema.TextPart, raw, at).text
+            plain, part = parse(schema.TextPart, raw, at), target.parts.add()
+            part.text.text = plain.text
+            decode_breakpoint(plain.prompt_cache_breakpoint, part)
         case "output_text":
             decoded = parse(schema.OutputText, raw, at)
             text = target.parts.add().text
@@ -56,12 +59,18 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "input_image":
-            _decode_image(parse(schema.ImagePart, raw, at), target.parts.add().media, at)
+            image, part = parse(schema.ImagePart, raw, at), target.parts.add()
+            _decode_image(image, part.media, at)
+            decode_breakpoint(image.prompt_cache_breakpoint, part)
         case "input_file":
-            _decode_file(parse(schema.FilePart, raw, at), target.parts.add().media, at)
+            file, part = parse(schema.FilePart, raw, at), target.parts.add()
+            _decode_file(file, part.media, at)
+            decode_breakpoint(file.prompt_cache_breakpoint, part)
         case "input_audio":
-            audio = parse(schema.AudioPart, raw, at).input_audio
-            decode_input_audio(audio.data, audio.format, target.parts.add().media, f"{at}.input_audio.data")
+            sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
+            audio = sound.input_audio
+            decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
+            decode_breakpoint(sound.prompt_cache_breakpoint, part)
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON

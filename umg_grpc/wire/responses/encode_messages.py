@@ -6,6 +6,7 @@ from typing import assert_never
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
+from umg_grpc.wire.core.cache_breakpoints import limit_breakpoints, marks_instructions, with_breakpoint
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
@@ -35,6 +36,8 @@ def encode_instructions(request: pb.GenerateRequest, report: Report, quirks: Qui
     Raises UmgError(UNTRANSLATABLE) for a part that is no text. `report`: collects the cache marks, which are left out.
     """
     texts = list[str]()
+    if marks_instructions(request, quirks):
+        return ""  # an item of `input`
     for index, part in enumerate(request.instructions):
         if part.HasField("cache_control"):
             report.drop("cache_control")
@@ -47,9 +50,10 @@ def encode_instructions(request: pb.GenerateRequest, report: Report, quirks: Qui
 class InputEncoder:
     """Encoder of the messages of one canonical request as the items of `input`, in order."""
 
-    def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
+    def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
         self._request = request
         self._report = report
+        self._quirks = quirks
         self._detail = request.media_detail if request.media_detail in DETAILS else ""
         self._items: list[object] = []
         self._generated_ids = 0  # number of generated ids
@@ -75,12 +79,33 @@ class InputEncoder:
         """Return the conversation as the items of `input`. Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
         whose loss would change the meaning.
         """
+        if marks_instructions(self._request, self._quirks):
+            self._items.append(self._marked_instructions())
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
+        if self._quirks.breakpoints is not None:
+            contents = [item.get("content") for item in self._items if isinstance(item, dict)]
+            limit_breakpoints(contents, self._quirks, self._report)
         if not self._items and self._completes_pairs:
             raise untranslatable("messages", NOTHING_LEFT)
         return self._items
+
+    def _marked_instructions(self) -> JsonObject:
+        """Return the system prompt as an item, since `instructions` has no place for breakpoints."""
+        content, parts = list[object](), self._request.instructions
+        for index, part in enumerate(parts):
+            if not part.HasField("text"):
+                raise untranslatable(f"instructions[{index}]", "instructions are text in responses")
+            text = part.text.text
+            text = text if index else without_client_lines(text, self._quirks, self._report)
+            if text:
+                joined = text + BETWEEN_TEXTS if index < len(parts) - 1 else text
+                content.append(self._marked({"type": "input_text", "text": joined}, part))
+        return {"type": "message", "role": "developer", "content": content}
+
+    def _marked(self, encoded: object, part: pb.Part) -> object:
+        return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _message(self, message: pb.Message, at: str, index: int) -> None:
         if omits_turn(message, "responses", self._report):
@@ -90,7 +115,7 @@ class InputEncoder:
         rest = list[Placed]()
         for position, part in enumerate(message.parts):
             path = f"{at}.parts[{position}]"
-            if part.HasField("cache_control"):
+            if part.HasField("cache_control") and (message.role == pb.ROLE_ASSISTANT or part.HasField("tool_result")):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
                 self._end_turn(results=True)
@@ -112,7 +137,7 @@ class InputEncoder:
             if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user or system turn can hold this")
             raise no_role(at)
-        content = [self._input(part, path) for part, path in rest if self._is_encodable(part)]
+        content = [self._marked(self._input(part, path), part) for part, path in rest if self._is_encodable(part)]
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:

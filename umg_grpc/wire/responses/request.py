@@ -244,7 +244,7 @@ def encode_request(
         body = passthrough_request.rebuild(request, model, stream, new_values, report, edited, quirks)
         return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
     report_unsupported_fields(request, notes, report)
-    fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
+    fields: JsonObject = {"model": model, "input": InputEncoder(request, report, quirks).encode()}
     fields |= encode_options(request, report, quirks)
     add_instructions(fields, request, quirks)
     if notes.cache_key and quirks.takes_cache_key:
@@ -271,5 +271,5 @@ def _edited(
         if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
             report.drop(name, instead)
     if "input" in names:
-        fields["input"] = InputEncoder(request, report).encode()
+        fields["input"] = InputEncoder(request, report, quirks).encode()
     return fields

@@ -24,7 +24,13 @@ class Kind(Struct):
 # --- content parts
 
 
-class TextPart(Struct):
+class Marked(Struct, kw_only=True):
+    """Base of content parts that may end a cached prefix."""
+
+    prompt_cache_breakpoint: Raw = ABSENT
+
+
+class TextPart(Marked):
     """Content part of type `input_text` or `summary_text`."""
 
     text: str
@@ -43,7 +49,7 @@ class RefusalPart(Struct):
     refusal: str
 
 
-class ImagePart(Struct):
+class ImagePart(Marked):
     """Content part of type `input_image`: an address or data URL, or the id of a file."""
 
     image_url: NonEmpty | None = None
@@ -51,7 +57,7 @@ class ImagePart(Struct):
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 
-class FilePart(Struct):
+class FilePart(Marked):
     """Content part of type `input_file`: a data URL (or bare base64), an address, or the id of a file."""
 
     file_data: NonEmpty | None = None
@@ -68,7 +74,7 @@ class InputAudio(Struct):
     format: Literal["wav", "mp3"]
 
 
-class AudioPart(Struct):
+class AudioPart(Marked):
     """Content part of type `input_audio`."""
 
     input_audio: InputAudio

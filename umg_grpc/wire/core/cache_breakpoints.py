@@ -1,0 +1,90 @@
+"""Breakpoints of prompt caches on the content parts of chat and responses (`prompt_cache_breakpoint`), in both
+directions: the same as the marks (`cache_control`) of the messages format.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.dropped_fields_report import Report
+
+MEMBER = "prompt_cache_breakpoint"
+LONG = "12h"
+"""Lifetime that becomes an hour in other formats; any other becomes their shorter one."""
+MAX_BREAKPOINTS = {MEMBER: 3, "cache_control": 4}
+"""Member -> most of them in a request. A provider with the first sets one more itself."""
+
+
+class _Breakpoint(Struct):
+    ttl: str | None = None
+
+
+class _Options(Struct):
+    mode: str | None = None
+
+
+def decode_breakpoint(raw: Raw, part: pb.Part) -> None:
+    """Decode the member of a content part into the mark of `part`; an absent one leaves the part unchanged."""
+    if not is_present(raw):
+        return
+    part.cache_control.SetInParent()
+    try:
+        if msgspec.json.decode(raw, type=_Breakpoint).ttl == LONG:
+            part.cache_control.ttl = pb.CACHE_TTL_ONE_HOUR
+    except msgspec.ValidationError:
+        pass  # an unknown form is still a mark
+
+
+def is_explicit(request: pb.GenerateRequest) -> bool:
+    """Return whether the caller turned off the breakpoint that providers set themselves."""
+    if not request.prompt_cache_options_json:
+        return False
+    try:
+        return msgspec.json.decode(request.prompt_cache_options_json, type=_Options).mode == "explicit"
+    except (ValueError, RecursionError):
+        return False
+
+
+def marks_instructions(request: pb.GenerateRequest, quirks: Quirks) -> bool:
+    """Return whether the provider is sent breakpoints in the system prompt."""
+    return quirks.breakpoints is not None and any(part.HasField("cache_control") for part in request.instructions)
+
+
+def has_marks(request: pb.GenerateRequest) -> bool:
+    """Return whether a part of the prompt has a mark."""
+    return any(part.HasField("cache_control") for part in request.instructions) or any(
+        part.HasField("cache_control") for message in request.messages for part in message.parts
+    )
+
+
+def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Report) -> object:
+    """Return an encoded content part with the mark of its canonical part, if it has one; report a mark that the
+    provider does not take, and a lifetime that it does not have.
+    """
+    if not part.HasField("cache_control"):
+        return encoded
+    if quirks.breakpoints is None or not isinstance(encoded, dict):
+        report.drop("cache_control")
+        return encoded
+    is_long = part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR
+    if quirks.breakpoints == MEMBER:
+        if is_long:
+            report.drop("cache_control", "30m")
+        return {**encoded, MEMBER: {"mode": "explicit"}}
+    mark: JsonObject = {"type": "ephemeral", "ttl": "1h"} if is_long else {"type": "ephemeral"}
+    return {**encoded, "cache_control": mark}
+
+
+def limit_breakpoints(contents: Sequence[object], quirks: Quirks, report: Report) -> None:
+    """Remove all but the last breakpoints that a request may have from lists of content parts, in place."""
+    if (member := quirks.breakpoints) is None:
+        return
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    marked = [part for part in parts if isinstance(part, dict) and member in part]
+    for part in marked[: -MAX_BREAKPOINTS[member]]:
+        del part[member]
+        report.drop("cache_control")
