@@ -86,6 +86,9 @@ class ModelDiscovery:
         self._marked: dict[str, float | None] = {}
         """Time of the stored failure that this process has written, by account."""
         self._changed: Callable[[], Awaitable[None]] = _ignore
+        self._announcing = asyncio.Lock()
+        self._news = self._announced = 0
+        """Lists that were read and differ from the last ones, and how many of them `changed` was called for."""
         self._first = asyncio.Event()
         """Set after the first refresh."""
         self._refreshes: Background | None = None
@@ -270,8 +273,18 @@ class ModelDiscovery:
         self._set_due(taken, self._config.discovery.interval)
         if list(taken.models or ()) != models:
             taken.models, taken.is_awaited = models, taken.models is None
-            await self._changed()
+            await self._announce()
             taken.is_awaited = False
+
+    async def _announce(self) -> None:
+        """Call `changed` for lists that were read, once for all that are read while a call of it runs."""
+        self._news += 1
+        news = self._news
+        async with self._announcing:
+            if self._announced < news:
+                announced = self._news
+                await self._changed()
+                self._announced = announced
 
     def _pause(self, failed: _ChannelList) -> float:
         """Return the seconds from a failed read of a list, the last of several in a row, to the next one."""

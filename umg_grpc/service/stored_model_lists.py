@@ -33,7 +33,8 @@ def list_source(channel: Channel, listing: ModelList) -> str:
     stored.
     """
     shape = listing.decode.__name__  # a relay has the lists of several vendors at one address
-    return "\0".join((channel.base_url, listing.path, shape, repr(channel.auth), *channel.api_keys))
+    sent = (channel.auth, sorted(channel.headers.items()), sorted(channel.query.items()))  # may name an organization
+    return "\0".join((channel.base_url, listing.path, shape, repr(sent), *channel.api_keys))
 
 
 def list_states(config: Config, files: ModelListFiles) -> Iterator[pb.ProviderModelList]:

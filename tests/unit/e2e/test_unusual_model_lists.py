@@ -10,6 +10,9 @@ from structlog.testing import capture_logs
 
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.model_discovery import ModelDiscovery
+from umg_grpc.store.model_list_files import ModelListFiles
 
 GOOD = b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}'
 HUGE_COUNT = 10_000
@@ -141,6 +144,38 @@ async def test_channels_of_one_account_read_its_list_once(tmp_path: Path) -> Non
             await gateway.service._discovery._first.wait()
             assert made.paths == ["/v1/models"]
             assert await ids(gateway) == ["ollama/a", "ollama/b"]
+
+
+async def test_lists_of_several_organizations_of_an_account_are_read_each(tmp_path: Path) -> None:
+    async with serve_provider(Lists()) as made:
+        channels = "".join(
+            f"- {{name: {name}, provider: ollama, base_url: '{made.url}/v1', headers: {{openai-organization: {name}}}}}\n"
+            for name in ("first", "second")
+        )
+        async with running(f"channels:\n{channels}", tmp_path) as gateway:
+            await refresh(gateway)
+            assert {each.headers["openai-organization"] for each in made.received} == {"first", "second"}
+
+
+async def test_lists_that_arrive_while_a_router_is_built_are_used_by_the_next_one(tmp_path: Path) -> None:
+    began, released, builds = asyncio.Event(), asyncio.Event(), list[int]()
+
+    async def build() -> None:
+        builds.append(len(builds))
+        began.set()
+        await released.wait()
+
+    discovery = ModelDiscovery(ModelListFiles(tmp_path), Metrics())
+    await discovery.start(build)
+    async with asyncio.TaskGroup() as lists:
+        lists.create_task(discovery._announce())
+        await began.wait()
+        for _ in range(9):
+            lists.create_task(discovery._announce())
+        await asyncio.sleep(0)
+        released.set()
+    await discovery.aclose()
+    assert builds == [0, 1]
 
 
 async def test_a_failing_list_is_read_more_and_more_rarely_and_others_as_usual(tmp_path: Path) -> None:
