@@ -39,6 +39,8 @@ class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Member with a price of tokens in US dollars -> name of the billable unit in `umg.v1`, in lower case."""
     lifecycles: Mapping[str, Mapping[str, Literal["deprecated", "retired"]]] = {}
     """Member with the state of a model -> word -> lifecycle."""
+    ends: tuple[str, ...] = ()
+    """Members with the day or time at which the provider removes the model."""
     capabilities: ListedCapabilities | None = None
     source: str
     as_of: str

@@ -47,11 +47,25 @@ def add_facts(model: pb.Model, entry: Fields, listed: ListedOperations) -> bool:
         if shape.capabilities is not None and not model.HasField("capabilities"):
             _set_capabilities(model, entry, shape.capabilities)
         for member, lifecycles in shape.lifecycles.items():
-            for state in filter(None, map(lifecycles.get, _words(_value(entry, member)))):
+            for state in filter(None, map(lifecycles.get, _words(_value(entry, member), member))):
                 if state == "retired":
                     return False
                 model.lifecycle = pb.MODEL_LIFECYCLE_DEPRECATED
+        for member in shape.ends:
+            _set_end(model, _value(entry, member))
     return True
+
+
+def _set_end(model: pb.Model, stated: object) -> None:
+    """Set the time at which the provider removes the model, from the text of a day or of a time."""
+    if not isinstance(stated, str) or not stated:
+        return
+    try:
+        model.retire_time.FromJsonString(f"{stated}T00:00:00Z" if len(stated) == len("2026-01-31") else stated)
+    except ValueError:  # no time
+        model.ClearField("retire_time")
+    else:
+        model.lifecycle = pb.MODEL_LIFECYCLE_DEPRECATED
 
 
 @cache

@@ -43,6 +43,14 @@ def timed(seconds: int, **fields: Any) -> pb.Model:
     return model
 
 
+def ending(moment: str) -> pb.Model:
+    model = pb.Model(id="m", lifecycle=pb.MODEL_LIFECYCLE_DEPRECATED)
+    model.retire_time.FromJsonString(moment)
+    return model
+
+
+OPENAI_SOURCE = "https://developers.openai.com/api/docs/deprecations"
+OPENROUTER_SOURCE = "ironsparrows/swift-language-models, release 1.2.1, from the list of OpenRouter"
 TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
 EMBED, RERANK, VIDEO = [pb.MODEL_OPERATION_EMBED], [pb.MODEL_OPERATION_RERANK], [pb.MODEL_OPERATION_CREATE_VIDEO]
 IMAGES = [pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE]
@@ -336,7 +344,12 @@ CASES = [
     deepinfra("image-gen", IMAGES),
     deepinfra("video-gen", VIDEO),
     deepinfra("tts", NOTHING),
-]
+    Case("OpenAI, with its end", {"id": "m", "shutdown_date": "2026-12-11"}, ending("2026-12-11T00:00:00Z"), OPENAI_SOURCE),
+    Case("OpenAI, without an end", {"id": "m", "shutdown_date": None}, pb.Model(id="m"), OPENAI_SOURCE),
+    Case("OpenRouter, with its end", {"id": "m", "expiration_date": "2026-12-31"}, ending("2026-12-31T00:00:00Z"), OPENROUTER_SOURCE),
+    Case("Mistral, with its end", {"id": "m", "deprecation": "2026-12-11T12:00:00Z"}, ending("2026-12-11T12:00:00Z"), "mistralai 3.7.0, models/basemodelcard.py"),
+    Case("an end that is no time", {"id": "m", "deprecation": "next year"}, pb.Model(id="m"), OURS),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -346,7 +359,7 @@ def test_a_row_is_read_with_the_fields_of_its_provider(case: Case) -> None:
 
 
 def test_a_model_that_its_provider_has_shut_down_is_left_out() -> None:
-    rows = [ARK, ARK | {"id": "doubao-gone", "status": "Shutdown"}]
+    rows = [ARK, ARK | {"id": "doubao-gone", "status": "Shutdown"}, {"id": "gone-at-groq", "active": False}]
     page = decode_openai(json.dumps({"object": "list", "data": rows}).encode(), LISTED_OPERATIONS)
     assert [model.id for model in page.models] == [ARK["id"]]
 
@@ -354,7 +367,7 @@ def test_a_model_that_its_provider_has_shut_down_is_left_out() -> None:
 def test_each_shape_has_members_and_a_source_and_each_case_too() -> None:
     for shape in list_shapes():
         assert shape.source, shape.provider
-        assert shape.kinds or shape.input_tokens or shape.prices, shape.provider
+        assert shape.kinds or shape.input_tokens or shape.prices or shape.ends, shape.provider
     assert all(case.source for case in CASES)
 
 
