@@ -98,6 +98,20 @@ def test_each_parameter_of_litellm_itself_is_converted_or_has_a_reason_of_its_ow
         assert not [note for note in made.lost if note.endswith(default)], name
 
 
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("default_internal_user_params", "budgets and limits are those of keys"),
+        ("max_end_user_budget_id", "budgets and limits are those of keys"),
+        ("prometheus_metrics_config", "telemetry is exported"),
+        ("s3_callback_params", "telemetry is exported"),
+        ("pre_call_rules", "guardrails"),
+    ],
+)
+def test_a_setting_of_users_or_telemetry_has_the_reason_of_its_subject(setting: str, reason: str) -> None:
+    assert reason_of("litellm", "litellm_settings", setting).startswith(reason)
+
+
 def test_the_last_row_of_a_place_is_for_all_other_settings() -> None:
     places = {row.place: row for row in setting_rows("litellm")}
     assert all(row.keys == ("*",) for row in places.values())

@@ -263,6 +263,11 @@ def test_a_pattern_becomes_a_channel_for_each_address_of_its_provider(case: Patt
     assert (found, made.lost) == (case.channels, case.lost)
 
 
+def test_the_query_of_an_address_is_sent_with_each_call() -> None:
+    found = channel(model="openai/m", api_base="https://a.example/v1/chat/completions?api-version=2&x=y")
+    assert (found.base_url, dict(found.query)) == ("https://a.example/v1", {"api-version": "2", "x": "y"})
+
+
 def test_the_variable_of_the_key_is_that_which_litellm_reads() -> None:
     made, _ = imported({"model": "volcengine/doubao-seed-1-6"})
     assert made.channels[0].keys == {"provider": "ark", "api_key": "${VOLCENGINE_API_KEY}"}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.imported_config import mapping
@@ -44,12 +44,21 @@ def connections(model: SourceModel, public: str, params: SourceMapping) -> list[
 
     `public`: its public id. A pattern of models needs a channel for each address of the provider.
     """
-    base = base_of(params)
+    base, query = _without_query(base_of(params))
     found = _connection(model, base, params)
     if isinstance(found, str):
         return found
+    if query:
+        found.keys["query"] = query
     others = model.provider.known_presets[1:] if "*" in model.model and not base else []
     return [found, *(each for preset in others for each in _of_pattern(model, preset, public, params))]
+
+
+def _without_query(base: str) -> tuple[str, dict[str, str]]:
+    """Return an address without its query, and the parameters; unchanged if its query has none, which is refused."""
+    address, _, query = base.partition("?")
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    return (address.rstrip("/"), parameters) if parameters else (base, {})
 
 
 def _of_pattern(model: SourceModel, preset: Provider, public: str, params: SourceMapping) -> Iterator[Connection]:
