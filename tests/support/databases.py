@@ -30,6 +30,11 @@ _statements = LRUCache[Any, Any](2000)
 
 
 def pytest_configure() -> None:
+    """Share the compiled statements of this process."""
+    share_compiled_statements()
+
+
+def share_compiled_statements() -> None:
     """Let all databases of the process share their compiled statements, which depend on the kind of database alone."""
     patch = pytest.MonkeyPatch()
     for dialect in (SQLiteDialect_aiosqlite, PGDialectAsync_psycopg):

@@ -261,6 +261,7 @@ def main() -> None:
     for name in OTHER_MODULES:
         import_module(name)
     del sys.modules["readline"]
+    import_module("tests.support.first_start").run()
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.freeze()  # children share the memory of objects that their collections do not visit
     listener = socket.socket(fileno=int(sys.argv[1]))
