@@ -1,7 +1,7 @@
 """Check of image requests by the rules that vendors have for their models (`knowledge/media_models.py`)."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
@@ -20,11 +20,11 @@ def check_values(protocol: str, model: str, request: pb.GenerateImageRequest, no
     """
     if (row := media_model(protocol, model)) is None:
         return
-    check = _Check(row, request, notes)
-    for descriptor, value in request.ListFields():
-        if descriptor.name not in row.without:
-            check.value(descriptor.name, value)
-    check.conditions()
+    check = _Check(row, notes)
+    stated = {field.name: value for field, value in request.ListFields() if field.name not in row.without}
+    for name, value in stated.items():
+        check.value(name, value)
+    check.conditions(stated)
     images = list(placed_images(request))
     if len(images) > (most := row.most_media.get("image", len(images))):
         problem = f"this model takes at most {most} input images, not {len(images)}; send fewer"
@@ -32,8 +32,9 @@ def check_values(protocol: str, model: str, request: pb.GenerateImageRequest, no
 
 
 class _Check(NamedTuple):
+    """Rules of a model, and facts about the caller's body, which may name fields in another way."""
+
     row: MediaModel
-    request: pb.GenerateImageRequest
     notes: RequestNotes
 
     def value(self, name: str, value: Value) -> None:
@@ -56,17 +57,17 @@ class _Check(NamedTuple):
         if self.row.pixels is not None and (problem := self.row.pixels.problem(int(found[1]), int(found[2]))):
             raise self._invalid("size", f"{problem}; correct it")
 
-    def conditions(self) -> None:
-        """Raise UmgError(INVALID_FIELD) for a field that does not fit another. One that is left out fits."""
-        request = self.request
+    def conditions(self, stated: Mapping[str, Value]) -> None:
+        """Raise UmgError(INVALID_FIELD) for a field that does not fit another. One that is left out fits. `stated`:
+        values of the request.
+        """
         for rule in self.row.conditions:
-            if not request.HasField(rule.parameter) or not request.HasField(rule.needs):  # type: ignore[arg-type]
+            value, needed = stated.get(rule.parameter), stated.get(rule.needs)
+            if value is None or needed is None or not is_among(value, rule.values) or is_among(needed, rule.among):
                 continue
-            value, needed = getattr(request, rule.parameter), getattr(request, rule.needs)
-            if is_among(value, rule.values) and not is_among(needed, rule.among):
-                choices, other = self._choices(rule.needs, rule.among), self._name(rule.parameter)
-                stated = self._choices(rule.parameter, [value])
-                raise self._invalid(rule.needs, f"expected {choices} with `{other}` {stated}; correct it")
+            choices, other = self._choices(rule.needs, rule.among), self._name(rule.parameter)
+            given = self._choices(rule.parameter, [value])
+            raise self._invalid(rule.needs, f"expected {choices} with `{other}` {given}; correct it")
 
     def _name(self, name: str) -> str:
         """Return the caller's name of a field, where it has more than one."""

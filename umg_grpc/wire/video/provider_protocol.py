@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import Value
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
@@ -27,7 +26,7 @@ class ProviderRequest:
 class Implied(NamedTuple):
     """Value that a parameter has at the provider although the caller did not state it."""
 
-    value: Value
+    value: str
     by: str
     """The stated parameter that means it."""
 

@@ -5,19 +5,14 @@ submission select one.
 import re
 from collections.abc import Mapping
 
-from msgspec import Raw
-
 from umg_grpc.knowledge.media_models import MediaModel, media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import Implied
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import (
-    extra_fields,
     is_neutral,
     is_sent,
-    members_of,
     resolution_of_size,
 )
 
@@ -35,8 +30,6 @@ SUFFIXES = re.compile(r"-(?:t2v|i2v|motion-control)$")
 """Operations in ids of SDKs (`kling-v2.6-motion-control`), which are part of the path only."""
 RESOLUTIONS = {"std": "720p", "pro": "1080p", "4k": "4k"}
 """Mode of the old API -> resolution of the new one (docs.apimart.ai, kling-v2-6, read 2026-11-29)."""
-NATIVE = Raw(b'"native"')
-"""Value of the setting `audio` of the new API for a video with sound."""
 MODES = {resolution: mode for mode, resolution in RESOLUTIONS.items()}
 RATIOS = ("16:9", "9:16", "1:1")
 """Ratios of both APIs, of which the nearest one is sent for a size in pixels."""
@@ -102,17 +95,15 @@ def _of_size(submission: Submission) -> str:
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a mode or a size means in the new API, and the sound by the caller's `settings`; the
-    mode by a resolution or a size in the old API.
+    """Return the resolution that a mode or a size means in the new API, and the mode by a resolution or a size in the
+    old one.
     """
     parameters = submission.request.parameters
     if not is_new(submission.model):
         by = "resolution" if parameters.resolution else "size"
         return {"mode": Implied(value, by)} if (value := mode_of(submission)) else {}
     by = "mode" if parameters.mode in RESOLUTIONS else "size"
-    found = {"resolution": Implied(value, by)} if (value := resolution_of(submission)) else {}
-    settings = members_of(extra_fields(submission, Report()).get("settings"))
-    return found | {"generate_audio": Implied(True, "extra_json")} if settings.get("audio") == NATIVE else found
+    return {"resolution": Implied(value, by)} if (value := resolution_of(submission)) else {}
 
 
 def rules_model(submission: Submission) -> str:
