@@ -47,6 +47,30 @@ async function showModels() {
   byId("models-title").textContent = `Models of this key: ${models.length}${note}`;
   byId("models").hidden = false;
   offer(models);
+  await showListProblems();
+}
+
+/** Show the model lists of providers that could not be read, to administrators: others may not see channels. */
+async function showListProblems() {
+  const shown = byId("list-problems");
+  const asked = key();
+  shown.replaceChildren();
+  shown.setAttribute("aria-busy", "true");
+  try {
+    const own = await (await call("/umg.v1.AdminService/GetKey", { body: {} })).json();
+    if (!own.key?.settings?.administrator) return;
+    const { modelLists = [] } = await (await call("/umg.v1.AdminService/ListChannels", { body: {} })).json();
+    if (key() === asked) shown.replaceChildren(...modelLists.filter((list) => list.problem).map(listProblem));
+  } catch {
+    // the models are of use without it
+  } finally {
+    shown.setAttribute("aria-busy", "false");
+  }
+}
+
+function listProblem({ channel, problem, failureTime }) {
+  const time = new Date(failureTime).toLocaleString();
+  return element("li", {}, `The model list of ${visible(channel)} could not be read (${time}): ${visible(problem)}`);
 }
 
 function modelItem(model) {

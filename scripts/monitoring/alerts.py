@@ -84,6 +84,14 @@ ALERTS = [
         "look for `upstream_key` in the log, and replace the key or raise its limit",
     ),
     Alert(
+        "UmgModelListFails",
+        "umg_model_list_success == 0",
+        "15m",
+        TICKET,
+        "the model list of a provider has not been readable for a quarter of an hour: new models are missing",
+        "`umg models` and the home page print the reason and the remedy",
+    ),
+    Alert(
         "UmgDatabaseDown",
         "umg_database_up == 0",
         "1m",

@@ -112,6 +112,7 @@ EXAMPLES = {
     "UmgChannelDown": Example({'umg_attempts_total{channel="a",model="m",outcome="down"}': "_x5 1x60"}, 8),
     "UmgChannelResting": Example({'umg_channel_state{channel="a",model="m"}': "0 1x20", 'umg_channel_state{channel="b",model="m"}': "0x20"}, 10),
     "UmgKeyPaused": Example({'umg_channel_keys_resting{channel="a"}': "1x30"}, 20),
+    "UmgModelListFails": Example({'umg_model_list_success{channel="a"}': "1 0x30"}, 20),
     "UmgDatabaseDown": Example({"umg_database_up": "1 0x10"}, 5),
     "UmgClockWrong": Example({"umg_clock_skew_seconds": "-3x10"}, 5),
     "UmgRedisDown": Example({"umg_redis_up": "1 0x10"}, 5),

@@ -15,6 +15,7 @@ from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
+from umg_grpc.access.api_keys import Keys
 
 SCREENSHOTS = Path(__file__).parents[3] / "docs" / "screenshots"
 """Folder of the pictures that `make docs` shows, which git ignores."""
@@ -198,6 +199,29 @@ async def test_models_without_a_price_are_named(site: Site) -> None:
     assert title == "Models of this key: 4, 1 without a price: keys with a budget are refused"
     items = await site.page.evaluate("[...document.querySelectorAll('#model-list li')].map(li => li.textContent)")
     assert [item.split()[0] for item in items if "no price" in item] == [WAITING]
+
+
+async def test_administrators_see_the_model_lists_that_could_not_be_read(site: Site, tmp_path: Path) -> None:
+    broken = "channels:\n  - {name: broken, protocols: [chat], base_url: 'http://127.0.0.1:9/v1', models: discover}\n"
+    problems = "[...document.querySelectorAll('#list-problems li')].map(li => li.textContent)"
+    async with running(f"discovery: {{wait: 60}}\n{broken}{SANDBOX}", tmp_path) as gateway:
+        _, user = await Keys(gateway.service.store).create("user")
+        broken_site = Site(site.page, gateway, site.provider)
+        await broken_site.open()
+        with no_complaint(site.page):
+            await broken_site.use_key()
+            await site.page.until(f"{problems}.length === 1")
+            (shown,) = await site.page.evaluate(problems)
+        assert shown.startswith("The model list of broken could not be read (")
+        assert "no connection to 127.0.0.1:9: check that it runs, the port and the firewall" in shown
+
+        await broken_site.open()
+        with no_complaint(site.page):  # a call that is refused would be one
+            await broken_site.use_key(user)
+            await site.page.until("document.getElementById('list-problems').ariaBusy === 'false'")
+            calls = "performance.getEntriesByType('resource').map(call => new URL(call.name).pathname)"
+            assert "/umg.v1.AdminService/ListChannels" not in await site.page.evaluate(calls)
+            assert await site.page.evaluate(problems) == []
 
 
 async def test_all_is_reached_by_the_keyboard(site: Site) -> None:
