@@ -194,7 +194,7 @@ chaos: $(VENV)/.installed ## kill, stop, freeze and lose gateways, disks and sto
 
 cache: $(VENV)/.installed ## run agents at simulated prompt caches, directly and through gateways: half an hour
 	$(BIN)/python -m tests.proofs.cache $(cache_args)
-	$(BIN)/python -m tests.proofs.cache --programs $(cache_args)
+	$(BIN)/python -m tests.proofs.cache --programs --one $(cache_args)
 
 memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
 	$(BIN)/python -m tests.proofs.memory

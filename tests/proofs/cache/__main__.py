@@ -1,4 +1,4 @@
-"""Command `python -m tests.proofs.cache [--agent NAME] [--model ID] [--parts N] [--programs]`: agents read a text at
+"""Command `python -m tests.proofs.cache [--agent NAME] [--model ID] [--parts N] [--one] [--write] [--programs]`: agents read a text at
 simulated providers, directly and through gateways; prints the cached share of their prompts and their cost. The agents
 are recorded conversations, with `--programs` the programs themselves.
 """
@@ -14,8 +14,10 @@ from pathlib import Path
 
 import structlog
 
-from tests.proofs.cache.measurements import Measured, Pair, measure, pairs, recorded_pairs, table
-from tests.proofs.cache.programs import PROGRAMS, ProgramSubject
+from tests.proofs.cache.measurements import Measured, Pair, measure, pairs, recorded_pairs
+from tests.proofs.cache.page import PAGE, PROGRAMS, RECORDED, table, written
+from tests.proofs.cache.programs import PROGRAMS as AGENTS
+from tests.proofs.cache.programs import ProgramSubject
 from tests.support.databases import Postgres
 from tests.world.agents.install import installed
 
@@ -40,9 +42,10 @@ def main() -> None:
     parser.add_argument("--model", action="append", help="id of the provider's model")
     parser.add_argument("--parts", type=int, default=PARTS, help="calls of tools of each agent")
     parser.add_argument("--one", action="store_true", help="only one gateway and one account")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/prompt-caches.md")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    every = pairs(ProgramSubject(each, installed()) for each in PROGRAMS) if given.programs else recorded_pairs()
+    every = pairs(ProgramSubject(each, installed()) for each in AGENTS) if given.programs else recorded_pairs()
     chosen = [
         pair
         for pair in every
@@ -57,6 +60,9 @@ def main() -> None:
         if postgres is not None:
             postgres.close()
     sys.stdout.write(table(found))
+    if given.write:
+        name = PROGRAMS if given.programs else RECORDED
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), name, found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,15 +27,17 @@ READING: Json = {
 class Conversation(ABC):
     """Conversation of one agent with a model: the body of its next request."""
 
-    def __init__(self, recorded: str, model: str, parts: int) -> None:
+    def __init__(self, recorded: str, model: str, parts: int, turns: int = 1) -> None:
+        """Begin as in a recorded request. `parts`: calls of tools in each of the user's `turns`."""
         text = (WIRE / self.format / recorded / "request.json").read_text(encoding="utf-8")
         self.body: Json = _filled(json.loads(text))
         if "model" in self.body:
             self.body["model"] = model
         self.body.pop("stream", None)
         self.body.pop("stream_options", None)
-        self.model, self.parts = model, parts
-        self._begin(task.PROMPT.format(parts=parts, folder=FOLDER))
+        self.model, self.parts, self._turns = model, parts, turns - 1
+        self._prompt = task.PROMPT.format(parts=parts, folder=FOLDER)
+        self._begin(self._prompt)
 
     format: str
 
@@ -44,8 +46,22 @@ class Conversation(ABC):
         """Leave the first turn of the user with another prompt, and a tool that reads files."""
 
     @abstractmethod
-    def add(self, answer: Json) -> bool:
+    def _add_question(self, prompt: str) -> None:
+        """Add a turn of the user."""
+
+    @abstractmethod
+    def _add(self, answer: Json) -> bool:
         """Add an answer, and the result of its call. Return False for an answer without a call."""
+
+    def add(self, answer: Json) -> bool:
+        """Add an answer, and the result of its call or else the next turn of the user. Return False at the end."""
+        if self._add(answer):
+            return True
+        self._turns -= 1
+        if self._turns < 0:
+            return False
+        self._add_question(self._prompt)
+        return True
 
     @property
     def path(self) -> str:
@@ -67,7 +83,7 @@ class ChatConversation(Conversation):
         self.body["messages"][1]["content"][:0] = _others(user["content"])
         self.body["tools"].append({"type": "function", "function": {"name": "read_file", "parameters": READING}})
 
-    def add(self, answer: Json) -> bool:
+    def _add(self, answer: Json) -> bool:
         message = answer["choices"][0]["message"]
         kept = ("role", "content", "reasoning_content", "tool_calls")
         self.body["messages"].append({name: message[name] for name in kept if message.get(name) is not None})
@@ -75,6 +91,9 @@ class ChatConversation(Conversation):
             result = self._result(json.loads(call["function"]["arguments"]))
             self.body["messages"].append({"role": "tool", "tool_call_id": call["id"], "content": result})
         return bool(message.get("tool_calls"))
+
+    def _add_question(self, prompt: str) -> None:
+        self.body["messages"].append({"role": "user", "content": [{"type": "text", "text": prompt}]})
 
 
 class ResponsesConversation(Conversation):
@@ -90,13 +109,17 @@ class ResponsesConversation(Conversation):
         self.body["tools"].append({"type": "function", "name": "read_file", "strict": False, "parameters": READING})
         self.body["tools"] = [tool for tool in self.body["tools"] if tool.get("name") != "exec_command"]
 
-    def add(self, answer: Json) -> bool:
+    def _add(self, answer: Json) -> bool:
         self.body["input"] += answer["output"]
         calls = [item for item in answer["output"] if item["type"] == "function_call"]
         for call in calls:
             result = self._result(json.loads(call["arguments"]))
             self.body["input"].append({"type": "function_call_output", "call_id": call["call_id"], "output": result})
         return bool(calls)
+
+    def _add_question(self, prompt: str) -> None:
+        content = [{"type": "input_text", "text": prompt}]
+        self.body["input"].append({"type": "message", "role": "user", "content": content})
 
 
 class MessagesConversation(Conversation):
@@ -110,7 +133,7 @@ class MessagesConversation(Conversation):
         self.body["messages"] = [user, *[turn for turn in later[:1] if turn["role"] == "system"]]
         self._mark_last()
 
-    def add(self, answer: Json) -> bool:
+    def _add(self, answer: Json) -> bool:
         calls = [block for block in answer["content"] if block["type"] == "tool_use"]
         results = [
             {"type": "tool_result", "tool_use_id": call["id"], "content": self._result(call["input"])} for call in calls
@@ -120,6 +143,10 @@ class MessagesConversation(Conversation):
             self.body["messages"].append({"role": "user", "content": results})
             self._mark_last()
         return bool(results)
+
+    def _add_question(self, prompt: str) -> None:
+        self.body["messages"].append({"role": "user", "content": [{"type": "text", "text": prompt}]})
+        self._mark_last()
 
     def _mark_last(self) -> None:
         turns = [turn for turn in self.body["messages"] if turn["role"] == "user"]
@@ -143,7 +170,7 @@ class NativeConversation(Conversation):
     def path(self) -> str:
         return f"/models/{self.model}:generateContent"
 
-    def add(self, answer: Json) -> bool:
+    def _add(self, answer: Json) -> bool:
         content = answer["candidates"][0]["content"]
         self.body["contents"].append(content)
         calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
@@ -153,6 +180,9 @@ class NativeConversation(Conversation):
         if results:
             self.body["contents"].append({"role": "user", "parts": results})
         return bool(results)
+
+    def _add_question(self, prompt: str) -> None:
+        self.body["contents"].append({"role": "user", "parts": [{"text": prompt}]})
 
 
 @dataclass(frozen=True)

@@ -109,20 +109,3 @@ async def measure(pair: Pair, parts: int, data: Path, new_database: NewDatabase 
     replicas = await agent.through(upstream, parts, data / "replicas", [database, database])
     accounts = await agent.through(replace(upstream, accounts=2), parts, data / "accounts")
     return Measured(pair, goal, cost, one, replicas, accounts)
-
-
-def table(found: Sequence[Measured]) -> str:
-    """Return the table of the measurements: a row for each pair."""
-    heads = ["agent", "provider", "tokens", "goal", "through the gateway", "two replicas", "two accounts", "cost"]
-    lines = [heads, ["---"] * len(heads), *(_row(each) for each in found)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _row(each: Measured) -> list[str]:
-    pair = each.pair
-    goal = f"{each.goal:.1%} {'direct' if pair.is_own else 'ideal'}"
-    cost = f"{each.one.cost / each.goal_cost:.3f}" if each.goal_cost else "-"
-    others = [f"{run.share:.1%}" if run is not None else "-" for run in (each.replicas, each.accounts)]
-    agent = f"{pair.agent.name} ({pair.agent.format})"
-    provider = f"{pair.upstream.model} ({pair.upstream.format})"
-    return [agent, provider, str(each.one.prompt), goal, f"{each.one.share:.1%}", *others, cost]

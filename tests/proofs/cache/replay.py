@@ -24,6 +24,7 @@ from umg_grpc.store.usage_sums import CallFilter
 
 BETAS = "context-management-2025-06-27,interleaved-thinking-2025-05-14,mid-conversation-system-2026-04-07"
 PAGE = 1000
+TURNS = 3  # of the user in a recorded conversation
 SQLITE = ("sqlite",)
 SECRET = "a secret of all replicas"
 UNPRICED = ("deepseek", "vllm")
@@ -39,6 +40,10 @@ class Upstream:
     accounts: int = 1
     public_model: str = ""
     """Id of the model for callers; "" for that of the provider."""
+    own_channels: bool = False
+    """Whether each account has a channel of its own."""
+    settings: str = ""
+    """Further lines of the channel's config."""
 
     @property
     def keys(self) -> dict[str, str]:
@@ -155,10 +160,13 @@ def head_of(database: str) -> str:
 
 
 def channel_of(upstream: Upstream, base_url: str) -> str:
-    """Return the config of the channel to a provider."""
-    return (
-        f"  - name: {upstream.model}\n    protocols: [{upstream.format}]\n    base_url: {base_url}\n"
-        f"    api_key: [{', '.join(upstream.keys)}]\n    models: [{{id: {upstream.public_model or upstream.model}, upstream: {upstream.model}}}]\n"
+    """Return the config of the channel to a provider, or of one channel for each account."""
+    groups = [[key] for key in upstream.keys] if upstream.own_channels else [[*upstream.keys]]
+    model = f"{{id: {upstream.public_model or upstream.model}, upstream: {upstream.model}}}"
+    return "".join(
+        f"  - name: {upstream.model}-{number}\n{upstream.settings}    protocols: [{upstream.format}]\n"
+        f"    base_url: {base_url}\n    api_key: [{', '.join(keys)}]\n    models: [{model}]\n"
+        for number, keys in enumerate(groups)
     )
 
 
@@ -193,7 +201,7 @@ async def ledger_of(database: str, data: Path) -> Ledger:
 
 async def _converse(agent: Agent, model: str, parts: int, roots: Sequence[str], key: str) -> list[Prompt]:
     """Hold the conversation, call by call at the next root in turn. Return the prompts that the agent sent."""
-    talk = agent.conversation(agent.recorded, model, parts)
+    talk = agent.conversation(agent.recorded, model, parts // TURNS, TURNS)
     sent, goes_on = list[Prompt](), True
     async with aiohttp.ClientSession(headers=_headers(talk.format, key)) as session:
         for root in cycle(roots):

@@ -43,7 +43,11 @@ def answer_to(request: ScenarioRequest) -> Answer | Failure:
     read = [int(found[1]) for result in request.results for found in READ.finditer(result.text)]
     number = max(read, default=0) + 1
     answer = text_answer(DONE) if number > parts else _step(request, f"{folder}/part-{number}.txt")
-    return replace(answer, thoughts=(*THOUGHTS, f" Step {number}."), signed=True) if request.thinking else answer
+    return (
+        replace(answer, thoughts=(*THOUGHTS, f" Step {len(prompts)}.{number}."), signed=True)
+        if request.thinking
+        else answer
+    )
 
 
 def _step(request: ScenarioRequest, path: str) -> Answer:

@@ -1,14 +1,16 @@
 """Short form of `make cache`: the cached share of an agent's prompts through the gateway, and the cost in the ledger."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.proofs.cache.measurements import Measured, Pair, measure, recorded_pairs, table
+from tests.proofs.cache.measurements import Measured, Pair, measure, recorded_pairs
+from tests.proofs.cache.replay import TURNS
 from tests.proofs.cache.vendor_rules import MODEL_OF
 from tests.support.databases import Postgres
 
-PARTS = 5
+PARTS = 6
 LEAST = 0.99  # of the share that the agent reaches directly, or of the ideal one
 PAIRS = [pair for pair in recorded_pairs() if pair.agent.name != "Qwen Code"]
 """Those of `make cache`, less the second agent of chat."""
@@ -21,7 +23,7 @@ def check(found: Measured) -> None:
     assert found.one.read
     assert found.reached >= LEAST
     assert found.one.cost <= found.goal_cost / LEAST
-    assert ledger.calls == len(bills) == PARTS + 1
+    assert ledger.calls == len(bills) == PARTS + TURNS
     assert ledger.read == found.one.read
     assert ledger.written == sum(bill.use.written for bill in bills)
     assert ledger.written_long == sum(bill.use.written_long for bill in bills)
@@ -45,7 +47,26 @@ async def test_two_replicas_share_the_providers_cache(tmp_path: Path, postgres: 
     found = await measure(pair, PARTS, tmp_path, new_database)
     assert found.replicas is not None
     assert found.replicas.share >= LEAST * found.goal
-    assert table([found]).count("\n") == 3
+    assert found.accounts is not None
+    assert found.accounts.share < found.goal  # the keys of a channel are used in turn, and each account has half
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "gpt-5.5"])
+async def test_a_process_keeps_a_conversation_at_the_channel_of_one_account(model: str, tmp_path: Path) -> None:
+    [pair] = [each for each in PAIRS if each.id == f"Claude Code to {model}"]
+    found = await measure(
+        replace(pair, upstream=replace(pair.upstream, accounts=2, own_channels=True)), PARTS, tmp_path
+    )
+    assert found.reached >= LEAST
+    assert len({bill.account for bill in found.one.bills}) == 1
+
+
+async def test_a_prompt_without_marks_is_not_read_at_a_provider_that_needs_them(tmp_path: Path) -> None:
+    [pair] = [each for each in PAIRS if each.id == "OpenCode to claude-sonnet-5"]
+    unmarked = replace(pair, upstream=replace(pair.upstream, settings="    prompt_caching: off\n"))
+    found = await measure(unmarked, PARTS, tmp_path)
+    assert not found.one.read
+    assert found.goal > 0.5
 
 
 def test_every_pair_of_formats_is_measured() -> None:
