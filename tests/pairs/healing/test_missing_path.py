@@ -166,6 +166,23 @@ async def test_a_call_that_no_other_format_expresses_keeps_the_answer_of_its_own
         assert (await made.call(prompt={"id": "pmpt_1"})).paths == [RESPONSES]
 
 
+async def test_a_call_that_no_other_format_expresses_goes_to_the_next_channel(tmp_path: Path) -> None:
+    async with serve_provider(Vendor()) as first, serve_provider(Vendor(missing=frozenset())) as second:
+        channels = [
+            f"- {{name: {name}, protocols: [chat, responses], base_url: '{url}/v1', api_key: k, models: [m-1], "
+            f"priority: {priority}, shared_objects: true}}\n"
+            for name, url, priority in (("first", first.url, 1), ("second", second.url, 2))
+        ]
+        async with (
+            running("channels:\n" + "".join(channels), tmp_path) as gateway,
+            ClientSession(headers=gateway.headers) as session,
+        ):
+            body = {"model": "m-1", "input": TURN, "store": False, "prompt": {"id": "pmpt_1"}}
+            async with session.post(gateway.url + RESPONSES, json=body) as response:
+                assert response.status == 200
+        assert [[each.path for each in vendor.received] for vendor in (first, second)] == [[RESPONSES], [RESPONSES]]
+
+
 async def test_a_channel_of_one_protocol_has_none_to_fall_back_to(tmp_path: Path) -> None:
     async with calls(tmp_path, Vendor(), protocols="responses") as made:
         assert (await made.call()).paths == [RESPONSES]

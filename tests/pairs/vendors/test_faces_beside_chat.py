@@ -217,6 +217,15 @@ def test_recorded_requests_of_coding_agents_are_refused_by_no_vendor(model: Mode
             assert refusal(model.vendor, model.own_id, sent.protocol, sent.body, sent.headers) is None, path.parent.name
 
 
+def test_the_gateway_ends_the_text_where_messages_ignore_stop_sequences() -> None:
+    body: Json = {"max_tokens": 100, "messages": CALLED[:1], "stop_sequences": ["END"]}
+    sent = send(Model("minimax", "MiniMax-M3"), "messages", body, stream=False)
+
+    assert "stop_sequences" not in json.loads(sent.body)
+    assert sent.stops
+    assert sent.dropped == {"stop_sequences": "by the gateway"}
+
+
 def test_a_model_that_only_chat_serves_is_called_by_chat() -> None:
     sent = send(CODE, "responses", {"input": "x"}, stream=False)
 
