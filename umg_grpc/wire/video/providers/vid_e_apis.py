@@ -86,12 +86,15 @@ def resolution_of(submission: Submission) -> str:
 
 
 def _of_size(submission: Submission) -> str:
-    """Return the resolution of a size in pixels; "" for none, for a neutral model, whose sizes are names of ratios, and
-    for motion control, which has the size of its inputs.
+    """Return the resolution of the model that is nearest to the size in pixels; "" for none, for a neutral model, whose
+    sizes are names of ratios, and for motion control, which has the size of its inputs.
     """
-    if is_neutral(submission) or is_motion(submission):
+    size, row = submission.request.parameters.size, row_of(submission)
+    if not size or is_neutral(submission) or is_motion(submission):
         return ""
-    return resolution_of_size(submission.request.parameters.size, MODES)
+    values = row.values if row is not None else {}
+    tiers = values.get("resolution") or [RESOLUTIONS[str(mode)] for mode in values.get("mode", ())]
+    return resolution_of_size(size, [str(tier) for tier in tiers or MODES])
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
