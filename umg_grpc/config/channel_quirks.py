@@ -72,6 +72,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     inputs: list[str] | None = None
     breakpoints: Breakpoints | None = None
     cache_key: bool | None = None
+    cache_scopes: bool | None = None
     client_lines: list[str] | None = None
 
 

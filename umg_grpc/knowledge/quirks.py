@@ -128,6 +128,8 @@ class Quirks:
     """Whether the provider takes a key of its prompt cache (`prompt_cache_key`): the gateway then makes one for callers
     whose format has none.
     """
+    cache_scopes: bool | None = None
+    """Whether prompt cache marks may have a `scope` (messages format); unless true, it is left out."""
     client_lines: tuple[str, ...] | None = None
     """Beginnings of lines that agents put in front of the system prompt (`client_lines`) and that the provider reads;
     all others are left out.

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import decoded_request, encoded
-from umg_grpc.knowledge.quirks import Quirks
+from tests.pairs.vendors.gateway import Model, send
+from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
@@ -124,3 +125,29 @@ def test_a_callers_own_body_is_never_marked() -> None:
         "messages", system="Be brief.", tools=[{"name": "look", "input_schema": {"type": "object"}}]
     )
     assert b"cache_control" not in FORMATS["messages"].encode_request(request, "m", False, MARKING).body
+
+
+SCOPED = {"type": "ephemeral", "scope": "global"}
+SCOPES: dict[str, Any] = {
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": SCOPED}],
+    "tools": [{"name": "scope", "input_schema": {"type": "object", "scope": 1}, "cache_control": SCOPED}],
+    "messages": [{"role": "user", "content": [{"type": "text", "text": '"scope"', "cache_control": SCOPED}]}],
+    "cache_control": SCOPED,
+}
+
+
+def test_scopes_of_marks_are_left_out_for_providers_that_refuse_them() -> None:
+    body, report = encoded("messages", "messages", NO_QUIRKS, **SCOPES)
+    without = json.loads(json.dumps(SCOPES).replace(', "scope": "global"', ""))
+    assert {name: body[name] for name in SCOPES} == without
+    assert report == "cache_control.scope"
+    kept, report = encoded("messages", "messages", Quirks(cache_scopes=True), **SCOPES)
+    assert ({name: kept[name] for name in SCOPES}, report) == (SCOPES, "")
+
+
+def test_scopes_reach_their_vendor_alone() -> None:
+    body = {"max_tokens": 99, **SCOPES}
+    assert b"global" in send(Model("anthropic", "claude-opus-5"), "messages", body, stream=False).body
+    relay = Model("openrouter", "openrouter/anthropic/claude-sonnet-5", "anthropic/claude-sonnet-5")
+    for model in (relay, Model("openai", "gpt-6-sol"), Model("deepseek", "deepseek-v4-pro")):
+        assert b"global" not in send(model, "messages", body, stream=False).body

@@ -1,4 +1,6 @@
-"""Prompt cache marks (`cache_control`) in messages that are kept as raw JSON: detection, renaming and removal."""
+"""Prompt cache marks (`cache_control`) in messages that are kept as raw JSON: detection, renaming and removal, of their
+scopes, too.
+"""
 
 import re
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject, parse
 
 MAX_DEPTH = 10  # maximum depth of lists and objects around a mark: a document in a tool's result is the deepest
 _PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
+_SCOPED = re.compile(rb'"cache_control"\s*:\s*\{[^{}]*"scope"\s*:')
 _ANY = re.compile(rb'"cache_control"')
 
 Edit: TypeAlias = Callable[[dict[str, Raw]], None]
@@ -38,6 +41,21 @@ def rename_persistent(fields: dict[str, Raw]) -> None:
             fields[name] = _edit_marks(fields[name], _PERSISTENT, _rename)
 
 
+def has_scopes(body: bytes) -> bool:
+    """Return whether a body may contain a cache mark with a `scope`, which one vendor alone accepts."""
+    return b'"scope"' in body and _SCOPED.search(body) is not None
+
+
+def remove_scopes(fields: dict[str, Raw]) -> None:
+    """Remove the `scope` of each cache mark from the members of a body: on the request, the system prompt, the tools
+    and the messages.
+    """
+    _remove_scope(fields)
+    for name in ("system", "tools", "messages"):
+        if name in fields:
+            fields[name] = _edit_marks(fields[name], _SCOPED, _remove_scope)
+
+
 def without_marks(turns: Raw) -> Raw:
     """Return the JSON list `messages` without the cache marks (`cache_control`) of its blocks."""
     return _edit_marks(turns, _ANY, _remove)
@@ -48,6 +66,14 @@ def _rename(members: dict[str, Raw]) -> None:
     if bytes(raw).startswith(b"{") and parse(_Mark, raw, "cache_control").type == "persistent":
         mark: JsonObject = {"type": "ephemeral", "ttl": "1h"}
         members["cache_control"] = Raw(msgspec.json.encode(mark))
+
+
+def _remove_scope(members: dict[str, Raw]) -> None:
+    raw = members.get("cache_control", ABSENT)
+    if bytes(raw).startswith(b"{"):
+        mark = parse(dict[str, Raw], raw, "cache_control")
+        if mark.pop("scope", None) is not None:
+            members["cache_control"] = Raw(msgspec.json.encode(mark))
 
 
 def _remove(members: dict[str, Raw]) -> None:

@@ -18,7 +18,12 @@ from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.decode_messages import UNSIGNED
 from umg_grpc.wire.messages.encode_body import encode_fields
-from umg_grpc.wire.messages.passthrough_cache_control import has_persistent, rename_persistent
+from umg_grpc.wire.messages.passthrough_cache_control import (
+    has_persistent,
+    has_scopes,
+    remove_scopes,
+    rename_persistent,
+)
 from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 from umg_grpc.wire.messages.passthrough_turns import fit_turns
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
@@ -102,6 +107,9 @@ def rebuild(
         fit_own_tools(fields, quirks, report)
     if has_persistent(body):
         rename_persistent(fields)
+    if not quirks.cache_scopes and has_scopes(body):
+        remove_scopes(fields)
+        report.omit("cache_control.scope")
     _make_max_tokens_whole(fields, request)
     if _is_thinking(fields) and request.HasField("top_p") and request.top_p < MIN_TOP_P and "top_p" in fields:
         del fields["top_p"]
