@@ -140,23 +140,27 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str, 
         case "text":
             text, part = parse(schema.TextPart, raw, at), target.parts.add()
             part.text.text = text.text
-            decode_breakpoint(text.prompt_cache_breakpoint, part)
+            if (mark := text.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "image_url":
             image, part = parse(schema.ImagePart, raw, at), target.parts.add()
             _decode_image(image.image_url, part.media, f"{at}.image_url")
-            decode_breakpoint(image.prompt_cache_breakpoint, part)
+            if (mark := image.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "input_audio":
             sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
             audio = sound.input_audio
             decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
-            decode_breakpoint(sound.prompt_cache_breakpoint, part)
+            if (mark := sound.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "file":
             notes.family.append(at)
             file, part = parse(schema.FilePart, raw, at), target.parts.add()
             _decode_file(file.file, part.media, f"{at}.file")
-            decode_breakpoint(file.prompt_cache_breakpoint, part)
+            if (mark := file.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON

@@ -13,7 +13,7 @@ from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_i
 from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
-from umg_grpc.wire.core.cache_breakpoints import has_marks, limit_breakpoints, with_breakpoint
+from umg_grpc.wire.core.cache_breakpoints import can_end_prefix, has_marks, limit_breakpoints, with_breakpoint
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
@@ -123,6 +123,9 @@ class MessageEncoder:
                 content.append(self._marked({"type": "text", "text": joined_text}, part))
         return [{"role": "system", "content": content}] if content else []
 
+    def _marked_part(self, part: pb.Part, at: str) -> object:
+        return self._marked(self._part(part, at), part)
+
     def _marked(self, encoded: object, part: pb.Part) -> object:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
@@ -134,7 +137,7 @@ class MessageEncoder:
         if message.phase:
             self._report.drop("phase")
         for position, part in enumerate(message.parts):
-            if part.HasField("cache_control") and (message.role == pb.ROLE_ASSISTANT or part.HasField("tool_result")):
+            if part.HasField("cache_control") and not (self._keeps_parts and can_end_prefix(message, part)):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
                 results += self._result(part.tool_result, f"{at}.parts[{position}]")
@@ -160,9 +163,8 @@ class MessageEncoder:
         role = ROLE_NAMES.get(turn.message.role)
         if role is None and not any(part.HasField("opaque") for part, _ in turn.parts):
             raise no_role(at)
-        content = shown + [
-            self._marked(self._part(part, at), part) for part, at in turn.parts if self._is_encodable(part, at)
-        ]
+        encode = self._marked_part if self._keeps_parts else self._part
+        content = shown + [encode(part, at) for part, at in turn.parts if self._is_encodable(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in turn.parts if part.HasField("opaque")), None)
             raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")

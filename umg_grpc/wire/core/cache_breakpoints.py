@@ -56,9 +56,19 @@ def marks_instructions(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 
 def has_marks(request: pb.GenerateRequest) -> bool:
     """Return whether a part of the prompt has a mark."""
-    return any(part.HasField("cache_control") for part in request.instructions) or any(
-        part.HasField("cache_control") for message in request.messages for part in message.parts
-    )
+    for part in request.instructions:
+        if part.HasField("cache_control"):
+            return True
+    for message in request.messages:
+        for part in message.parts:
+            if part.HasField("cache_control"):
+                return True
+    return False
+
+
+def can_end_prefix(message: pb.Message, part: pb.Part) -> bool:
+    """Return whether providers take the mark of a part of a message: not of the model's turns and of tool results."""
+    return message.role != pb.ROLE_ASSISTANT and not part.HasField("tool_result")
 
 
 def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Report) -> object:

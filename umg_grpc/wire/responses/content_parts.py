@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid, json_text, missing, parse
 from umg_grpc.wire.core.media import (
     check_address,
     data_url,
@@ -40,7 +40,7 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
         decode_part(raw, target, f"{at}[{index}]")
 
 
-def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
+def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:  # noqa: PLR0912 - one case a kind
     """Append one content part to the parts of `target`; a part of an unknown type becomes raw JSON.
     Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the part in the body.
     """
@@ -48,7 +48,8 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
         case "input_text":
             plain, part = parse(schema.TextPart, raw, at), target.parts.add()
             part.text.text = plain.text
-            decode_breakpoint(plain.prompt_cache_breakpoint, part)
+            if (mark := plain.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "output_text":
             decoded = parse(schema.OutputText, raw, at)
             text = target.parts.add().text
@@ -61,16 +62,19 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
         case "input_image":
             image, part = parse(schema.ImagePart, raw, at), target.parts.add()
             _decode_image(image, part.media, at)
-            decode_breakpoint(image.prompt_cache_breakpoint, part)
+            if (mark := image.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "input_file":
             file, part = parse(schema.FilePart, raw, at), target.parts.add()
             _decode_file(file, part.media, at)
-            decode_breakpoint(file.prompt_cache_breakpoint, part)
+            if (mark := file.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case "input_audio":
             sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
             audio = sound.input_audio
             decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
-            decode_breakpoint(sound.prompt_cache_breakpoint, part)
+            if (mark := sound.prompt_cache_breakpoint) is not ABSENT:
+                decode_breakpoint(mark, part)
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON

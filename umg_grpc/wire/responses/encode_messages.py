@@ -6,7 +6,12 @@ from typing import assert_never
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
-from umg_grpc.wire.core.cache_breakpoints import limit_breakpoints, marks_instructions, with_breakpoint
+from umg_grpc.wire.core.cache_breakpoints import (
+    can_end_prefix,
+    limit_breakpoints,
+    marks_instructions,
+    with_breakpoint,
+)
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
@@ -54,6 +59,7 @@ class InputEncoder:
         self._request = request
         self._report = report
         self._quirks = quirks
+        self._has_marks = marks_instructions(request, quirks)  # set later for a mark of a message
         self._detail = request.media_detail if request.media_detail in DETAILS else ""
         self._items: list[object] = []
         self._generated_ids = 0  # number of generated ids
@@ -79,12 +85,12 @@ class InputEncoder:
         """Return the conversation as the items of `input`. Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
         whose loss would change the meaning.
         """
-        if marks_instructions(self._request, self._quirks):
+        if self._has_marks:
             self._items.append(self._marked_instructions())
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
-        if self._quirks.breakpoints is not None:
+        if self._has_marks:
             contents = [item.get("content") for item in self._items if isinstance(item, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
         if not self._items and self._completes_pairs:
@@ -104,6 +110,17 @@ class InputEncoder:
                 content.append(self._marked({"type": "input_text", "text": joined}, part))
         return {"type": "message", "role": "developer", "content": content}
 
+    def _takes_mark(self, message: pb.Message, part: pb.Part) -> bool:
+        """Return whether the provider takes the mark of a part; report a mark that it does not take."""
+        if self._quirks.breakpoints is None or not can_end_prefix(message, part):
+            self._report.drop("cache_control")
+            return False
+        self._has_marks = True
+        return True
+
+    def _marked_input(self, part: pb.Part, at: str) -> object:
+        return self._marked(self._input(part, at), part)
+
     def _marked(self, encoded: object, part: pb.Part) -> object:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
@@ -112,11 +129,11 @@ class InputEncoder:
             return
         if message.name:
             self._report.drop("name")
-        rest = list[Placed]()
+        rest, marked = list[Placed](), False
         for position, part in enumerate(message.parts):
             path = f"{at}.parts[{position}]"
-            if part.HasField("cache_control") and (message.role == pb.ROLE_ASSISTANT or part.HasField("tool_result")):
-                self._report.drop("cache_control")
+            if part.HasField("cache_control"):
+                marked = self._takes_mark(message, part) or marked
             if part.HasField("tool_result"):
                 self._end_turn(results=True)
                 self._result(part.tool_result, path)
@@ -137,7 +154,8 @@ class InputEncoder:
             if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user or system turn can hold this")
             raise no_role(at)
-        content = [self._marked(self._input(part, path), part) for part, path in rest if self._is_encodable(part)]
+        encode = self._marked_input if marked else self._input
+        content = [encode(part, path) for part, path in rest if self._is_encodable(part)]
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
