@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
-from umg_grpc.knowledge.model_facts import FACT_NAMES, ModelFacts
+from umg_grpc.knowledge.model_facts import FACT_NAMES, NO_FACTS, ModelFacts
 from umg_grpc.knowledge.presets import PROVIDERS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
@@ -49,16 +49,18 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether it is a rule of a format, for all models and providers."""
         return not (self.models or self.family or self.hosts or self.vendors)
 
-    def holds(self, model: str, family: str, host: str, protocol: str, vendor: str = "", path: str = "") -> bool:
-        """Return whether all conditions of the row match: the provider's model id, its family ("" if unknown), the
-        provider's host, the wire format, the vendor of the host ("" if unknown), and the path of the base URL.
+    def holds_at(self, host: str, protocol: str, vendor: str = "", path: str = "") -> bool:
+        """Return whether the conditions about the provider match: its host, the wire format, the vendor of the host (""
+        if unknown), and the path of the base URL.
         """
         if not path.startswith(self.path) or (self.protocols and protocol not in self.protocols):
             return False
         if self.vendors and vendor not in self.vendors and not ("" in self.vendors and vendor in _uncharted()):
             return False
-        if self.hosts and _domain(self.hosts).fullmatch(host) is None:
-            return False
+        return not self.hosts or _domain(self.hosts).fullmatch(host) is not None
+
+    def holds_for(self, model: str, family: str) -> bool:
+        """Return whether the conditions about the model match: the provider's id, and the family ("" if unknown)."""
         if self.family and self.family == family:
             return True
         return not self.models or _beginning(self.models).match(model) is not None
@@ -91,23 +93,44 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     provider; `certain`: whether only refusals that are certain count. Of several rows that set the same quirk, the
     first decides, and rows precede facts about the model.
     """
-    found = NO_QUIRKS
-    for row in rows_of(model, family, base_url, protocol):
-        if row.sure or not certain:
-            found = found.over(row.quirks)
+    found = _merged(_numbers_of(model, family, base_url, protocol), certain)
     facts = find(model, vendor_of(base_url)).facts
+    if facts is NO_FACTS:
+        return found
     if certain:
         facts = structs.replace(facts, **dict.fromkeys(set(FACT_NAMES) - facts.sure))
     found = found.over(quirks_of(facts, protocol))
     return NO_QUIRKS if found == NO_QUIRKS else found  # by which codecs recognise it
 
 
-@lru_cache(FOUND_MODELS)
 def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[Row, ...]:
     """Return the rows that apply to a provider's model, in the order in which they decide."""
+    return tuple(PROVIDER_QUIRKS[number] for number in _numbers_of(model, family, base_url, protocol))
+
+
+@lru_cache(FOUND_MODELS)
+def _numbers_of(model: str, family: str, base_url: str, protocol: str) -> tuple[int, ...]:
+    """Return the positions of the rows that apply, from which their merged quirks are found again."""
+    rows = _rows_at(base_url, protocol)
+    return tuple(number for number in rows if PROVIDER_QUIRKS[number].holds_for(model, family))
+
+
+@lru_cache(256)
+def _rows_at(base_url: str, protocol: str) -> tuple[int, ...]:
+    """Return the positions of the rows about a provider, which has thousands of models and few of the rows."""
     url, vendor = urlsplit(base_url), vendor_of(base_url)
     place = url.hostname or "", protocol, vendor, url.path
-    return tuple(row for row in PROVIDER_QUIRKS if row.holds(model, family, *place))
+    return tuple(number for number, row in enumerate(PROVIDER_QUIRKS) if row.holds_at(*place))
+
+
+@lru_cache(FOUND_MODELS)
+def _merged(numbers: tuple[int, ...], certain: bool) -> Quirks:
+    """Return the quirks of rows. `certain`: whether only rows that are sure count."""
+    found = NO_QUIRKS
+    for row in (PROVIDER_QUIRKS[number] for number in numbers):
+        if row.sure or not certain:
+            found = found.over(row.quirks)
+    return NO_QUIRKS if found == NO_QUIRKS else found
 
 
 SYSTEM_PLACES: Mapping[bool | None, SystemPlace] = {True: "anywhere", False: "first"}

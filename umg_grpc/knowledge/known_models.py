@@ -43,7 +43,7 @@ class HandRow(Facts, frozen=True, kw_only=True, dict=True):
         """Return whether the row is about a model with these ids at the vendor."""
         if self.vendors and vendor not in self.vendors:
             return False
-        return any(self._ids.match(model) is not None for model in ids)
+        return any(map(self._ids.match, ids))  # no generator: each row is compared with each model
 
 
 class GeneratedRow(Facts, frozen=True, kw_only=True):
@@ -125,7 +125,8 @@ def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...]
         certain = row.sure.intersection(new)
         sure |= certain
         applied.append(replace(row, facts=new, sure=certain))
-    return Found(structs.replace(NO_FACTS, **found, sure=frozenset(sure)), tuple(applied), ids, like)
+    facts = structs.replace(NO_FACTS, **found, sure=frozenset(sure)) if found else NO_FACTS
+    return Found(facts, tuple(applied), ids, like)
 
 
 def _is_known(series: Series, ids: Sequence[str], vendor: str) -> bool:

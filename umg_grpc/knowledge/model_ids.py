@@ -5,7 +5,7 @@ Pure: no I/O and no clock.
 
 import re
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -99,6 +99,7 @@ class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         return Version(int(parts.get("major") or 0), int(parts.get("minor") or 0))
 
 
+@lru_cache(1024)
 def spellings(model: str) -> tuple[str, ...]:
     """Return the ids under which rows may have a model, the most special first: in lower case, without the prefixes and
     suffixes of providers, with and without its date.
