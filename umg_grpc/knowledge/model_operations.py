@@ -61,3 +61,7 @@ def known_operations(model: str) -> "frozenset[pb.ModelOperation.ValueType] | No
 @cache
 def _rows() -> tuple[OperationsRow, ...]:
     return tuple(read_rows("model_operations", OperationsRow))
+
+
+UNSERVED_IDS = tuple(row.ids for row in _rows() if not row.operations)
+"""Patterns of the ids, in lower case, of models that have only operations which are not served."""

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.model_operations import UNSERVED_IDS
 from umg_grpc.knowledge.retirements import ENDS
 from umg_grpc.v1 import pb
 
@@ -21,12 +22,14 @@ MIN_SIMILARITY = 0.8
 
 def model_not_found(model: str) -> UmgError:
     """Return the error for an id that does not exist or that the caller may not use: one text for both, with the end of
-    the model if its vendor has shut it down.
+    the model if its vendor has shut it down, or with the reason why no channel has it.
     """
     named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."
     if (end := next((text for pattern, text in ENDS if pattern.fullmatch(named)), None)) is not None:
         message += f" It {end}."
+    elif any(pattern.fullmatch(named.lower()) for pattern in UNSERVED_IDS):
+        message += " Speech, transcription, moderation, realtime sessions and text completions are not served."
     return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)
 
 

@@ -110,6 +110,12 @@ def test_an_export_without_keys_reads_them_from_variables_that_comments_name() -
     ]
 
 
+def test_a_header_without_a_text_is_listed() -> None:
+    made = imported({"header_override": '{"X-A": "a", "X-B": null, "X-C": ["c"]}'})
+    assert made.channels[0].keys["headers"] == {"X-A": "a"}
+    assert [note for note in made.lost if note.startswith("header_override of channel `c`: ")]
+
+
 def test_a_channel_whose_keys_are_disabled_has_no_comment_on_a_missing_key() -> None:
     off = {"is_multi_key": True, "multi_key_status_list": {"0": 3}, "multi_key_mode": "polling"}
     made = imported({}, {"name": "off", "key": "k", "channel_info": off})

@@ -132,11 +132,11 @@ def _headers(source: Source) -> dict[str, str]:
     decoded = json_of(row.columns.peek("header_override"))
     headers: dict[str, str] = {}
     if isinstance(decoded, dict):
-        written = {str(name): str(value) for name, value in decoded.items()}
+        written = {str(name): value for name, value in decoded.items()}
         headers = {
             name: literal(value)
             for name, value in written.items()
-            if not TEMPLATE.search(name) and not TEMPLATE.search(value)
+            if not TEMPLATE.search(name) and isinstance(value, str) and not TEMPLATE.search(value)
         }
         if len(headers) == len(written):
             row.columns.take("header_override")
