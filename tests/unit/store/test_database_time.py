@@ -86,6 +86,7 @@ WALL_CLOCKS = {
     "service/pipeline/maximum_cost.py": "default without usage records",
     "service/operations/generate/response_completion.py": "times shown to callers",
     "service/operations/generate/streamed_responses.py": "times shown to callers",
+    "service/operations/video/video_pipeline.py": "rate of the hour for the highest price of a call",
     "service/pipeline/usage_recording.py": "default without usage records",
     "service/resilience/channel_protection.py": "default",
     "service/resilience/learned_quirks.py": "default",
