@@ -11,13 +11,13 @@ from aiohttp import ClientSession
 
 from tests.pairs.presets.strict_vendors import StrictVendors, documented
 from tests.pairs.presets.test_documented_calls import call, plain
+from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import Running, running
 from tests.support.providers.server import serve_provider
 from umg_grpc.config.importers.from_environment import config_text
 from umg_grpc.knowledge.presets import PROVIDERS
 
 ROOT = Path(__file__).parents[3]
-TEXTS = ("chat", "responses", "messages", "native")
 
 
 def first_block(page: str) -> str:
@@ -89,7 +89,7 @@ async def test_the_lines_list_and_answer_models_of_each_vendor(case: Lines, tmp_
             async with ClientSession(headers=made.headers) as session:
                 for name in case.providers:
                     row, preset = documented()[name], PROVIDERS[name]
-                    protocol = next(each for each in preset.protocols if each in TEXTS)
+                    protocol = next(each for each in preset.protocols if each in TEXT_PROVIDERS)
                     public, upstream = row.model(protocol)
                     if name == "azure":  # the page states its model
                         (public,) = (model["id"] for model in _channel(case, name)["models"])
