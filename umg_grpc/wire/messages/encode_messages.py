@@ -428,21 +428,30 @@ class MessageEncoder:
         else:
             self._report.drop("cache_control")
 
+    def _shorten_marks(self, marked: list[JsonObject]) -> None:
+        """Shorten a lifetime that follows a shorter one, in place: providers refuse it, and callers of formats without
+        this rule do not have it in mind.
+        """
+        is_short = False
+        for block in marked:
+            mark = block["cache_control"]
+            is_long = isinstance(mark, dict) and mark.get("ttl") == "1h"
+            if is_short and is_long:
+                block["cache_control"] = {"type": "ephemeral"}
+                self._report.drop("cache_control", "5m")
+            is_short = is_short or not is_long
+
     def _limit_marks(self, marked: list[JsonObject]) -> None:
         """Remove all but the last four cache marks, the number that a provider accepts, from `marked`: all blocks and
         tools with a mark, in order. A mark on the whole request counts as one of the four.
         """
-        is_short = False
-        for block in marked:  # providers refuse a longer lifetime behind a shorter one
-            mark = block["cache_control"]
-            if isinstance(mark, dict) and is_short and mark.get("ttl") == "1h":
-                block["cache_control"] = {"type": "ephemeral"}
-                self._report.drop("cache_control", "5m")
-            is_short = is_short or not (isinstance(mark, dict) and mark.get("ttl") == "1h")
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
-        for block in marked[: max(0, len(marked) - room)]:
+        removed = max(0, len(marked) - room)
+        for block in marked[:removed]:
             del block["cache_control"]
             self._report.drop("cache_control")
+        if self._request.source.format not in {"", "messages"}:
+            self._shorten_marks(marked[removed:])
 
 
 def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:

@@ -491,12 +491,13 @@ MARKED = {"cache_control": {"type": "ephemeral"}}
 
 
 def test_the_last_four_cache_marks_stay() -> None:
+    hour = pb.CacheControl(ttl=pb.CACHE_TTL_ONE_HOUR)
     request = pb.GenerateRequest(
-        instructions=[text("s", cache_control=MARK)],
+        instructions=[text("s", cache_control=hour)],
         messages=[
             user(
-                text("a", cache_control=MARK),
-                text("b", cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_ONE_HOUR)),
+                text("a", cache_control=hour),
+                text("b", cache_control=hour),
                 text("c", cache_control=MARK),
             )
         ],
@@ -504,8 +505,8 @@ def test_the_last_four_cache_marks_stay() -> None:
     )
     fields, report = encoded(request)
     assert fields["tools"] == [F_ENCODED, G_ENCODED]
-    assert fields["system"] == [{"type": "text", "text": "s"} | MARKED]
-    assert [block["cache_control"].get("ttl") for block in fields["messages"][0]["content"]] == [None, "1h", None]
+    assert fields["system"] == [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
+    assert [block["cache_control"].get("ttl") for block in fields["messages"][0]["content"]] == ["1h", "1h", None]
     assert report == "cache_control x2"
     request.cache_control.SetInParent()
     assert encoded(request)[0]["system"] == "s"
