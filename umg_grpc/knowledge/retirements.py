@@ -50,13 +50,14 @@ def retirement_of(model: str, vendor: str) -> Retirement | None:
     """
     if not vendor:
         return None  # a relay may serve the model for longer
-    if (provider := PROVIDERS.get(vendor)) is not None and provider.retired:
+    provider = PROVIDERS.get(vendor)
+    if provider is not None and provider.retired:
         return Retirement(day=date.fromisoformat(provider.retired), instead=provider.instead, is_certain=True)
     ids = spellings(model)
     row = next((found for each in (model, *ids) if (found := retirement(each, vendor)) is not None), None)
     if row is not None:
         return _shut_down(row)
-    if "*" in model or (vendor in PROVIDERS and PROVIDERS[vendor].kind == "host"):
+    if "*" in model or (provider is not None and provider.kind == "host"):
         return None  # the dates below are those of one model at its maker
     facts, prices = find(model, vendor).facts, shipped_rows()
     priced = next((prices[vendor, each].retired for each in ids if (vendor, each) in prices), "")
