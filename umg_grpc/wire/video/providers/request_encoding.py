@@ -1,7 +1,7 @@
 """Steps that several protocols share when they encode the submission of a video task."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from urllib.parse import quote
 
 import msgspec
@@ -12,7 +12,7 @@ from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 
 JSON = "application/json"
@@ -180,6 +180,20 @@ def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
         return ""
     frame = found[0] * found[1]
     return min(resolutions, key=lambda name: abs(math.log(frame / (SIDES[name.lower()] ** 2 * 16 / 9))))
+
+
+def implied_resolution(
+    resolution_of: Callable[[tuple[int, int]], str],
+) -> Callable[[Submission], Mapping[str, Implied]]:
+    """Return a function `VideoProtocol.implied` that returns the resolution which a size in pixels means.
+    `resolution_of`: width and height -> resolution.
+    """
+
+    def implied(submission: Submission) -> Mapping[str, Implied]:
+        found = pixels(submission.request.parameters.size)
+        return {} if found is None else {"resolution": Implied(resolution_of(found), "size")}
+
+    return implied
 
 
 def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:

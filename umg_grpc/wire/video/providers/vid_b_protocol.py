@@ -15,7 +15,7 @@ from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.relayed_tasks import read_relayed
-from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
@@ -25,6 +25,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    implied_resolution,
     is_sent,
     json_request,
     pixels,
@@ -116,12 +117,6 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
 def _resolution(size: tuple[int, int]) -> str:
     """Return the resolution of a size in pixels."""
     return "4k" if max(size) >= 3840 else "1080p" if max(size) >= 1920 else "720p"
-
-
-def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a size means."""
-    found = pixels(submission.request.parameters.size)
-    return {} if found is None else {"resolution": Implied(_resolution(found), "size")}
 
 
 def _instance(submission: Submission) -> JsonObject:
@@ -315,7 +310,7 @@ VID_B = VideoProtocol(
     decode_status=decode_status,
     decode_error=decode_error,
     takes_media_urls=False,
-    implied=implied,
+    implied=implied_resolution(_resolution),
     key_header=NATIVE_KEY_HEADER,
     max_response_bytes=MAX_RESPONSE_BYTES,
     result_seconds=RESULT_SECONDS,

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
-from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
 from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
@@ -23,6 +23,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     extra_fields,
     get_request,
     given,
+    implied_resolution,
     is_sent,
     json_request,
     path_id,
@@ -131,12 +132,6 @@ def _add_size(body: JsonObject, size: str, report: Report) -> None:
 def _resolution(size: tuple[int, int]) -> str:
     """Return the resolution with about as many pixels as a size."""
     return next((name for most, name in RESOLUTIONS if size[0] * size[1] <= most), LARGEST)
-
-
-def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a size means."""
-    found = pixels(submission.request.parameters.size)
-    return {} if found is None else {"resolution": Implied(_resolution(found), "size")}
 
 
 def any_text(raw: Raw | None) -> str:
@@ -269,7 +264,7 @@ VID_D = VideoProtocol(
     encode_query=encode_query,
     decode_status=decode_status,
     decode_error=decode_error,
-    implied=implied,
+    implied=implied_resolution(_resolution),
     takes_drafts=True,
     max_batch=MAX_BATCH,
     encode_cancel=encode_cancel,
