@@ -59,6 +59,14 @@ async def running(
         yield Running(f"{scheme}://{state.http}", str(state.grpc), state.service)
 
 
+async def refresh_model_lists(service: Service) -> None:
+    """Read the model lists of all channels, and wait until they are used."""
+    discovery = service._discovery
+    await discovery._read(discovery._lists.values())
+    async with service._routing:  # the read of the start may have built the router of the same list
+        pass
+
+
 async def revoke(service: Service, reference: str, secret: str) -> None:
     """Revoke a key, and wait until the gateway rejects it: a load of all keys may have read it just before."""
     await Keys(service.store).revoke(reference)

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import ClientSession, web
 from structlog.testing import capture_logs
 
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running, refresh_model_lists, running
 from tests.support.providers.scripted import Scripted, succeed
 from tests.support.providers.server import ReceivedRequest, serve_provider
 from umg_grpc.cli.model_list import list_models
@@ -61,14 +61,6 @@ async def call(made: Running, model: str) -> int:
         return response.status
 
 
-async def refresh(made: Running) -> None:
-    """Read the lists, and wait until they are used."""
-    discovery = made.service._discovery
-    await discovery._read(discovery._lists.values())
-    async with made.service._routing:
-        pass
-
-
 @asynccontextmanager
 async def provider() -> AsyncGenerator[Listing, None]:
     async with serve_provider(Listing(name="lister", scripts=[succeed])) as made:
@@ -91,7 +83,7 @@ async def test_a_new_model_is_usable_after_a_refresh_and_an_old_one_goes(tmp_pat
     async with provider() as made, running(config(made.url), tmp_path) as gateway:
         made.rows = [{"id": "vendor/b"}, {"id": "vendor/c"}]
         assert await call(gateway, "vendor/c") == 404
-        await refresh(gateway)
+        await refresh_model_lists(gateway.service)
         assert await ids(gateway) == ["vendor/b", "vendor/c"]
         assert (await call(gateway, "vendor/c"), await call(gateway, "vendor/a")) == (200, 404)
 
@@ -100,15 +92,15 @@ async def test_a_failed_refresh_keeps_the_last_list_and_is_logged_once(tmp_path:
     async with provider() as made, running(config(made.url), tmp_path) as gateway:
         made.status = 500
         with capture_logs() as logs:
-            await refresh(gateway)
-            await refresh(gateway)
+            await refresh_model_lists(gateway.service)
+            await refresh_model_lists(gateway.service)
             made.status, rows = 200, made.rows
             made.rows = []
-            await refresh(gateway)
+            await refresh_model_lists(gateway.service)
             assert await ids(gateway) == ["vendor/a", "vendor/b"]
             assert 'umg_model_list_success{channel="lister"} 0.0' in gateway.service.metrics.exposition().decode()
             made.rows = rows
-            await refresh(gateway)
+            await refresh_model_lists(gateway.service)
         assert 'umg_model_list_success{channel="lister"} 1.0' in gateway.service.metrics.exposition().decode()
         events = [line for line in logs if "model list" in line["event"]]
         assert [line["event"] for line in events] == [
@@ -195,7 +187,7 @@ async def test_a_reload_discovers_the_models_of_a_new_channel_and_keeps_the_othe
         other_keyed = text.replace("models: discover}", "models: discover, api_key: sk-provider-key}")
         gateway.service.reload(parse(other_keyed, "umg.yaml", {}))
         assert await call(gateway, "vendor/a") == 200  # the last list, before a refresh
-        await refresh(gateway)
+        await refresh_model_lists(gateway.service)
         assert await ids(gateway) == ["other/c", "vendor/a", "vendor/b"]
         gateway.service.reload(parse(config(made.url), "umg.yaml", {}))
         assert await ids(gateway) == ["vendor/a", "vendor/b"]

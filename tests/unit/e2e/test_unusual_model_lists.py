@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession, web
 from structlog.testing import capture_logs
 
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running, refresh_model_lists, running
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.model_discovery import ModelDiscovery
@@ -53,14 +53,6 @@ async def ids(made: Running) -> list[str]:
         return [model["id"] for model in (await response.json())["data"]]
 
 
-async def refresh(made: Running) -> None:
-    """Read the lists, and wait until they are used."""
-    discovery = made.service._discovery
-    await discovery._read(discovery._lists.values())
-    async with made.service._routing:  # the read of the start may have built the router of the same list
-        pass
-
-
 @dataclass(frozen=True)
 class Unusual:
     """Response to the request of a list, and the reason that the operator is shown."""
@@ -88,11 +80,11 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 async def test_the_last_list_stays_when_the_provider_sends_no_list(case: Unusual, tmp_path: Path) -> None:
     async with serve_provider(Lists()) as made, running(config(made.url), tmp_path) as gateway:
-        await refresh(gateway)
+        await refresh_model_lists(gateway.service)
         assert await ids(gateway) == ["ollama/a", "ollama/b"]
         made.status, made.body, made.media_type = case.status, case.body, case.media_type
         with capture_logs() as logs:
-            await refresh(gateway)
+            await refresh_model_lists(gateway.service)
         assert await ids(gateway) == ["ollama/a", "ollama/b"]
         assert 'umg_model_list_success{channel="ollama"} 0.0' in gateway.service.metrics.exposition().decode()
         (line,) = [line for line in logs if "could not be read" in line["event"]]
@@ -102,14 +94,14 @@ async def test_the_last_list_stays_when_the_provider_sends_no_list(case: Unusual
 async def test_odd_and_repeated_ids_are_left_out_and_do_no_harm(tmp_path: Path) -> None:
     body = b'{"data": [{"id": "a"}, {"id": "a"}, {"id": ""}, {"id": 7}, {}, 3, {"id": "x y"}, {"id": "b\\u0000"}, {"id": "*"}, {"id": "\\u00e9/\\ud83d\\ude00"}, {"id": "whisper-9"}]}'  # fmt: skip
     async with serve_provider(Lists(body=body)) as made, running(config(made.url), tmp_path) as gateway:
-        await refresh(gateway)
+        await refresh_model_lists(gateway.service)
         assert await ids(gateway) == ["ollama/a", "ollama/é/😀"]
 
 
 async def test_a_list_of_ten_thousand_models_is_served(tmp_path: Path) -> None:
     body = b'{"data": [' + b",".join(b'{"id": "m-%d"}' % number for number in range(HUGE_COUNT)) + b"]}"
     async with serve_provider(Lists(body=body)) as made, running(config(made.url), tmp_path) as gateway:
-        await refresh(gateway)
+        await refresh_model_lists(gateway.service)
         assert len(await ids(gateway)) == HUGE_COUNT
 
 
@@ -153,7 +145,7 @@ async def test_lists_of_several_organizations_of_an_account_are_read_each(tmp_pa
             for name in ("first", "second")
         )
         async with running(f"channels:\n{channels}", tmp_path) as gateway:
-            await refresh(gateway)
+            await refresh_model_lists(gateway.service)
             assert {each.headers["openai-organization"] for each in made.received} == {"first", "second"}
 
 
@@ -187,7 +179,7 @@ async def test_a_failing_list_is_read_more_and_more_rarely_and_others_as_usual(t
             pauses = []
             for _ in range(8):
                 pauses.append(discovery._pause(discovery._lists["ollama"]))
-                await refresh(gateway)
+                await refresh_model_lists(gateway.service)
             assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
             before = len(good.paths), len(bad.paths)
             await discovery._read_due()
