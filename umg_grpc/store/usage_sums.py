@@ -14,6 +14,7 @@ from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
+from umg_grpc.store.agent_totals import SOURCES
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_partitions import days_of_partitions
@@ -23,7 +24,7 @@ from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
 BUCKETS = (*BUCKET_MICROS, MONTH)
 """Names of the time spans by which usage can be grouped, the shortest first; they begin in UTC."""
 DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
-    {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel"}
+    {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel", "agent": "agent"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
 FOREVER = 253_399_622_400 * 10**6
@@ -231,7 +232,7 @@ def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: i
         yield from _divided(records, shorter, since, until, now)
         return
     yield from _divided(records, shorter, since, start, now)
-    yield _Part(totals.table, start, end, totals)
+    yield _Part(SOURCES.get(totals.table.name, totals.table), start, end, totals)
     yield from _divided(records, shorter, end, until, now)
 
 
@@ -249,6 +250,8 @@ def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, di
     query = query.where(*_selected(calls, part.table))
     if after:
         query = query.where(tuple_(*groups) > tuple_(*after))
+    if part.totals is not None and part.totals.has_agents:
+        query = query.having(counts[0] > 0)  # no group of unknown agents that has no calls
     return query.group_by(*groups).order_by(*groups)
 
 

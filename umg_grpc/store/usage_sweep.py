@@ -65,7 +65,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
         if is_partitioned:
             await _drop_days_before(store, oldest_to_keep)
         await _delete(store, start < oldest_to_keep)
-    for totals in TOTALS:
+    for totals in reversed(TOTALS):  # totals of agents first: they are subtracted from those of all calls
         kept = min(totals_ttl, totals_ttl if totals.kept is None else int(totals.kept.total_seconds()))
         bound = start_of(totals.bucket, now - kept * 10**6 - TOTALS_MARGIN_MICROS)
         async with store.write() as session:

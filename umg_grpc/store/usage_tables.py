@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from umg_grpc.store.tables import Base
@@ -57,6 +57,7 @@ class _RecordColumns(Base):
     videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
     image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
     image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    agent: Mapped[str] = mapped_column(NAME, server_default=text("''"))
 
 
 class UsageRow(_RecordColumns):
@@ -98,6 +99,11 @@ class Totals:
     kept: timedelta | None = None
     """Time for which the totals are kept; None for the configured one."""
 
+    @property
+    def has_agents(self) -> bool:
+        """Whether the calls are also grouped by agent. The table then has no row for calls of unknown agents."""
+        return AGENT in self.columns
+
 
 def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | None = None) -> Totals:
     by_key = [Index(f"ix_{name}_key_id", "key_id", "start_micros")] if "key_id" in columns else []
@@ -116,8 +122,10 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
     return Totals(table, bucket, columns, kept)
 
 
+AGENT = "agent"
 OF_CHANNEL = ("model", "operation", "channel")
 OF_KEY = ("key_id", *OF_CHANNEL)
+OF_AGENT = (*OF_KEY, AGENT)
 TOTALS = (
     _totals("usage_minutes", MINUTE, OF_CHANNEL, timedelta(days=2)),
     _totals("usage_hours", HOUR, OF_CHANNEL, timedelta(days=400)),
@@ -126,6 +134,9 @@ TOTALS = (
     _totals("usage_key_hours", HOUR, OF_KEY, timedelta(days=400)),
     _totals("usage_key_days", DAY, OF_KEY),
     _totals("usage_key_months", MONTH, OF_KEY),
+    _totals("usage_agent_hours", HOUR, OF_AGENT, timedelta(days=400)),
+    _totals("usage_agent_days", DAY, OF_AGENT),
+    _totals("usage_agent_months", MONTH, OF_AGENT),
 )
 """All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
 lists above, and a migration. The tables without the key are small however many keys there are.

@@ -101,6 +101,7 @@ ADDED = (
     *("media_tasks", "task_callbacks", "learned_quirks", "call_records"),
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
+    *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (

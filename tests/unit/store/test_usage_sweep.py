@@ -110,7 +110,8 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
     usage_store.clock = GivenClock(lambda: NOW)
     ages = {"now": 0, "days": 3, "year": 399, "years": 500, "long": 1500}
     made = [
-        record(number, start_micros=micros_of(NOW - timedelta(days=age))) for number, age in enumerate(ages.values())
+        record(number, agent="codex", start_micros=micros_of(NOW - timedelta(days=age)))
+        for number, age in enumerate(ages.values())
     ]
     await UsageRecords(usage_store).insert(lines(*made))
     await sweep_usage(usage_store, 90 * DAY_SECONDS, None, 1000 * DAY_SECONDS)
@@ -128,6 +129,9 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
         "usage_key_hours": by_hour,
         "usage_key_days": by_day,
         "usage_key_months": by_month,
+        "usage_agent_hours": by_hour,
+        "usage_agent_days": by_day,
+        "usage_agent_months": by_month,
     }
 
 

@@ -30,6 +30,7 @@ def varied(number: int) -> UsageRecord:
         model=["m", "é", "M", "a-model"][number % 4],
         channel=["main", "", "other"][number % 3 if number % 5 else 1],
         operation=["generate", "embed"][number % 7 == 0],
+        agent="codex" if number % 4 == 3 else ["", "codex", "claude-code"][number // 4 % 3],
         status="UNAVAILABLE" if number % 11 == 0 else "OK",
         start_micros=micros_of(NOW.replace(day=1)) + (number * 7919 % 3600 - 1800) * 86 * 10**6 + number,
         input_tokens=number,
@@ -131,7 +132,13 @@ async def test_pages_of_sums_are_the_whole_list(usage_store: Store) -> None:
     records = UsageRecords(usage_store)
     await records.insert(lines(*RECORDS))
     calls = CallFilter(MIDDLE - timedelta(hours=30, seconds=5), MIDDLE + timedelta(hours=7, seconds=3))
-    for by in (["hour", "key", "model"], ["key", "model", "operation", "channel"], ["month", "model"], ["minute"]):
+    for by in (
+        ["hour", "key", "model"],
+        ["key", "model", "operation", "channel"],
+        ["month", "model"],
+        ["minute"],
+        ["day", "model", "agent"],
+    ):
         paged = list[UsageSum]()
         while page := await records.sums(by, calls, after=paged[-1].group if paged else (), limit=3):
             assert len(page) == 3 or len(paged) + len(page) == len(expected(by, calls))
@@ -145,7 +152,7 @@ async def test_totals_remain_without_the_records(usage_store: Store) -> None:
     await records.insert(lines(*RECORDS))
     async with usage_store.write() as session:
         await session.execute(delete(UsageRow))
-    for by in ([], ["day", "key"], ["hour", "channel"], ["month", "model", "operation"]):
+    for by in ([], ["day", "key"], ["hour", "channel"], ["month", "model", "operation"], ["day", "model", "agent"]):
         assert await records.sums(by, CallFilter(ALL)) == expected(by, CallFilter(ALL))
 
 
@@ -171,6 +178,20 @@ async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_st
         assert await records.sums(by, calls) == expected(by, calls)
 
 
+async def test_totals_of_versions_without_agents_are_of_unknown_agents(usage_store: Store) -> None:
+    usage_store.clock = GivenClock(lambda: NOW.replace(day=2))
+    records = UsageRecords(usage_store)
+    await records.insert(lines(*RECORDS))
+    async with usage_store.write() as session:
+        await session.execute(delete(UsageRow))
+        for totals in TOTALS:
+            if totals.has_agents:
+                await session.execute(delete(totals.table))
+    [unknown] = await records.sums(["agent"], CallFilter(ALL))
+    [everything] = await records.sums([], CallFilter(ALL))
+    assert (unknown.group, unknown.requests, unknown.sums) == (("",), COUNT, everything.sums)
+
+
 async def test_processes_that_write_the_same_records_at_once_count_each_once(
     prepared_database: Database,
 ) -> None:
@@ -189,7 +210,9 @@ async def test_processes_that_write_the_same_records_at_once_count_each_once(
                 columns = totals.table.c
                 query = select(func.sum(columns.requests), func.sum(columns.micro_credits))
                 [(requests, cost)] = (await session.execute(query)).all()
-                assert (requests, cost) == (COUNT, sum(each.micro_credits for each in RECORDS)), totals.table.name
+                counted = [each for each in RECORDS if each.agent or not totals.has_agents]
+                expected_cost = sum(each.micro_credits for each in counted)
+                assert (requests, cost) == (len(counted), expected_cost), totals.table.name
     finally:
         for store in stores:
             await store.aclose()
