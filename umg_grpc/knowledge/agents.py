@@ -1,0 +1,66 @@
+"""Agents: the programs that make calls, by the headers in which they name themselves.
+
+The names are those of the rows of `data/agents.json`, never a text of a caller, so that records, totals and metrics
+have few of them. Pure: no I/O and no clock.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+UNKNOWN = ""
+"""Agent of a call whose headers match no row."""
+USER_AGENT = "user-agent"
+MAX_CHARACTERS = 64
+"""Length to which values of headers are compared. It bounds the size of the cache: callers choose the values."""
+CACHED_VALUES = 1024
+
+
+class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: the beginning of a header of some agent."""
+
+    agent: str
+    """Name in usage and metrics."""
+    client: str
+    """Name of the program as its makers write it."""
+    header: str
+    """Name in lower case."""
+    begins: str
+    """Beginning of the value, in lower case; "" for any value."""
+    is_library: bool = False
+    """Whether other programs make their calls by it, whose own headers therefore decide before it."""
+    source: str
+    as_of: str
+    """Date on which the source was read."""
+
+
+AGENTS = tuple(read_rows("agents", AgentRow))
+"""Rows in the order in which they decide."""
+NAMES = frozenset(row.agent for row in AGENTS)
+_OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header != USER_AGENT))
+
+
+def agent_of(headers: Mapping[str, str]) -> str:
+    """Return the agent that sent a request, by its user agent, else by other headers; `UNKNOWN` if no row matches.
+
+    `headers`: by names in lower case.
+    """
+    row = _row_of(USER_AGENT, headers.get(USER_AGENT, "")[:MAX_CHARACTERS])
+    if row is not None and not row.is_library:
+        return row.agent
+    for header in _OTHER_HEADERS:
+        if value := headers.get(header):
+            named = _row_of(header, value[:MAX_CHARACTERS])
+            if named is not None:
+                return named.agent
+    return UNKNOWN if row is None else row.agent
+
+
+@lru_cache(CACHED_VALUES)
+def _row_of(header: str, value: str) -> AgentRow | None:
+    """Return the first row of a header that matches a value, None if no row does."""
+    value = value.lower()
+    return next((row for row in AGENTS if row.header == header and value and value.startswith(row.begins)), None)
