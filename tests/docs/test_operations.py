@@ -31,7 +31,7 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.operations import ROWS
 from umg_grpc.process.grpc_server import STREAMS
 from umg_grpc.service import metric_gauges, metrics
-from umg_grpc.service.caching import prompt_cache_affinity, response_cache
+from umg_grpc.service.caching import response_cache
 from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, stream_pipeline
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export
@@ -242,8 +242,6 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("held back for up to {} seconds", stream_pipeline.HOLD_SECONDS),
     DocumentedNumber("early, {} seconds after", slow_stream_starts.ANSWERED_SECONDS),
     DocumentedNumber("after each {} seconds of silence", Settings.heartbeat_seconds),
-    DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
-    DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
     DocumentedNumber("One every {} seconds is allowed besides", retry_budget.SECONDS_PER_TOKEN),
     DocumentedNumber("is saved, up to {}. Mended", retry_budget.MAX_TOKENS),
     DocumentedNumber("may take up to {} in advance", retry_budget.MEND_CREDIT),

@@ -38,6 +38,8 @@ class AttemptProgress(msgspec.Struct, eq=False):
     """Whether the call is to be refused if a gateway behind this one states changes of the request: its caller is
     strict, and that gateway was not sent `x-umg-strict`.
     """
+    affinity: bytes = b""
+    """Affinity key of the call, by which a channel with several API keys selects one; empty to use them in turn."""
     stream_start: StreamStart | None = None
     """Progress of the call before its first message; None for a call without a stream."""
 

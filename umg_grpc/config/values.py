@@ -66,7 +66,7 @@ class Channel:
     base_urls: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Protocol -> URL in place of `base_url`, for protocols at another address of the upstream."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """Keys that are used in turn; empty with the kinds of `KEYLESS_AUTH`, else at least one."""
+    """Keys that are used in turn or by affinity; empty with the kinds of `KEYLESS_AUTH`, else at least one."""
     auth: Auth = field(default_factory=NoAuth)
     """Way of sending the key. If `has_explicit_auth` is false, a key is sent in the header of the wire format."""
     has_explicit_auth: bool = False

@@ -1,15 +1,14 @@
-"""Order of a model's channels for one call: by `Rank`, and among channels of equal rank by prompt cache, affinity key
-or round-robin.
+"""Order of a model's channels for one call: by `Rank`, and among channels of equal rank by affinity key or
+round-robin.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import groupby
-from math import log2
 from typing import NamedTuple
 
+from umg_grpc.base.rendezvous_hashing import distance
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.routing.channel_target import Target
 
@@ -35,11 +34,9 @@ class RoutePreferences:
     """Channel that produced the provider's data (reasoning state or stored response) that the request refers to; "" for
     none. It comes first of all healthy channels, since perhaps no other channel can read this data.
     """
-    prompt_cache_channel: str = ""
-    """Channel that served the beginning of the conversation and may still have it in its prompt cache; "" for none."""
-    affinity: str = ""
-    """Affinity key: calls with the same key prefer the same channel. Keys are distributed by the channels' weights; ""
-    for round-robin.
+    affinity: bytes = b""
+    """Affinity key: calls with the same key prefer the same channel, in every process. Keys are distributed by the
+    channels' weights; empty for round-robin.
     """
     is_healthy: Callable[[Target], bool] = _always_healthy
     """Function that returns whether the circuit breaker of a channel lets calls pass; unhealthy channels come last."""
@@ -111,7 +108,7 @@ def ordered(
     targets: Sequence[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> Iterator[tuple[Target, Rank]]:
     """Yield each target with its rank, best first, for a call with these preferences.
-    `turn`: orders the targets of equal rank if neither prompt cache nor affinity does; `RoundRobin.take` or `peek`.
+    `turn`: orders the targets of equal rank of a call without an affinity key; `RoundRobin.take` or `peek`.
     """
     ranked = sorted([(_rank(target, preferences), target) for target in targets], key=_by_rank)
     for rank, group in groupby(ranked, key=_by_rank):
@@ -146,23 +143,11 @@ def _by_rank(ranked: tuple[Rank, Target]) -> Rank:
 def _order_equals(
     targets: list[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> list[Target]:
-    """Return targets of equal rank in the order for the call: the one with the prompt cache first, then by affinity or
-    `turn`.
-    """
-    if preferences.affinity:
-        targets = sorted(targets, key=lambda target: _distance(target, preferences.affinity))
-    known = [target for target in targets if target.channel.name == preferences.prompt_cache_channel]
-    others = [target for target in targets if target.channel.name != preferences.prompt_cache_channel]
-    return known + (others if preferences.affinity or len(others) < 2 else turn(others))
-
-
-def _distance(target: Target, affinity: str) -> float:
-    """Return a number by which the targets are sorted for an affinity key, the smallest first (weighted rendezvous
-    hashing). If a channel is added or removed, only the keys that prefer it move.
-    """
-    text = f"{target.channel.name}\0{affinity}".encode(errors="surrogatepass")
-    fraction = (int.from_bytes(blake2b(text, digest_size=8).digest()) + 1) / 2**64
-    return -log2(fraction) / (target.channel.weight or 1)
+    """Return targets of equal rank in the order for the call: by its affinity key, or by `turn` without one."""
+    affinity = preferences.affinity
+    if not affinity:
+        return turn(targets)
+    return sorted(targets, key=lambda target: distance(target.channel.name, affinity, target.channel.weight or 1))
 
 
 @lru_cache(maxsize=4096)

@@ -279,8 +279,6 @@ def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights:
     if preferences.protocol:
         formats = ", ".join(channel.protocols)
         yield f"translated to {formats}" if rank.needs_translation else f"supports {preferences.protocol}"
-    if channel.name == preferences.prompt_cache_channel:
-        yield "served the beginning of the conversation"
     if preferences.affinity:
         yield "by affinity"
     if rank.has_zero_weight:

@@ -6,6 +6,7 @@ import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.key_rotation import Keys
+from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
 from umg_grpc.v1 import pb
 
 
@@ -136,3 +137,47 @@ def test_the_only_key_is_used_after_any_refusal() -> None:
     keys = Keys(1, Clock())
     assert not keys.record_failure(0, bad())
     assert taken(keys, 2) == [0, 0]
+
+
+AFFINITIES = [b"%016d" % number for number in range(300)]
+
+
+def homes(endpoints: RotatingEndpoints) -> list[str]:
+    """Return the key of each affinity."""
+    return [endpoints.nearest(affinity).key for affinity in AFFINITIES]
+
+
+def rotating(*keys: str, now: Clock | None = None) -> RotatingEndpoints:
+    return RotatingEndpoints([Endpoint("http://a", {}, key=key) for key in keys], now or Clock())
+
+
+def test_an_affinity_has_one_key_in_any_order_of_the_keys() -> None:
+    endpoints = rotating("a", "b", "c")
+    found = homes(endpoints)
+    assert found == homes(endpoints) == homes(rotating("c", "b", "a"))
+    assert {key: found.count(key) > 70 for key in "abc"} == dict.fromkeys("abc", True)
+    assert taken(endpoints.keys, 3) == [0, 1, 2]  # the turn did not advance
+
+
+def test_a_key_that_is_added_or_removed_moves_only_its_own_affinities() -> None:
+    two, three = homes(rotating("a", "b")), homes(rotating("a", "b", "c"))
+    assert {(old, new) for old, new in zip(two, three, strict=True) if old != new} == {("a", "c"), ("b", "c")}
+
+
+def test_the_affinities_of_a_suspended_key_return_after_the_suspension() -> None:
+    clock = Clock()
+    endpoints = rotating("a", "b", "c", now=clock)
+    before = homes(endpoints)
+    endpoints.record_failure(endpoints.endpoints[1], limited("7"))
+    during = homes(endpoints)
+    moved = {(old, new) for old, new in zip(before, during, strict=True) if old != new}
+    assert moved == {("b", "a"), ("b", "c")}
+    clock.time += 7
+    assert homes(endpoints) == before
+
+
+def test_when_all_keys_rest_each_affinity_has_the_first_that_is_due() -> None:
+    endpoints = rotating("a", "b")
+    for endpoint, seconds in zip(endpoints.endpoints, ("9", "3"), strict=True):
+        endpoints.record_failure(endpoint, limited(seconds))
+    assert set(homes(endpoints)) == {"b"}

@@ -1,19 +1,19 @@
-"""Prompt cache affinity: prefers the channel that served a conversation last, whose provider may have its beginning in
-the prompt cache.
+"""Affinity of calls by prompt caches: the requests of a conversation have one digest, in every process, by which they
+are sent to the same account of a provider, in whose prompt cache their beginning is.
 """
 
-import hashlib
-import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Protocol
 
 from umg_grpc.knowledge.client_lines import BEGINNINGS
+from umg_grpc.knowledge.sessions import Session, session_of
 from umg_grpc.v1 import pb
 
-SMALLEST_BYTES = 4 * 2**10  # minimum size of a request: providers cache no prompt below 1024 tokens
-MAX_CONVERSATIONS = 20_000  # maximum number of conversations in memory
-SECONDS = 600.0  # time for which providers keep an unused prompt
+SMALLEST_BYTES = 4 * 2**10
+"""Minimum size of a request that names no session: providers cache no prompt below 1024 tokens."""
+MAX_PART_BYTES = 16 * 2**10
+"""Bytes of one part of the prompt that are read, so that a digest takes microseconds."""
 
 
 class Digest(Protocol):
@@ -22,52 +22,60 @@ class Digest(Protocol):
     def update(self, data: bytes, /) -> None: ...
 
 
-def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
-    """Return a digest of the request's instructions and of its messages before the first assistant message, which
-    identifies the conversation; None for a request that is too short for a prompt cache. `owner`: id of the caller's
-    key.
+def find_affinity(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> bytes:
+    """Return the digest of the request's conversation; empty for a request that names no session and is too short for
+    a prompt cache. `owner`: id of the caller's key; `headers`: of the call, with names in lower case.
     """
-    if (len(request.source.body) or request.ByteSize()) < SMALLEST_BYTES:
-        return None
-    digest = hashlib.blake2b(owner.encode(), digest_size=16)
-    update_with_beginning(digest, request)
-    return digest.digest()
+    session = session_of(headers, prompt_cache_key=request.prompt_cache_key, user=request.user)
+    if session is None:
+        body = len(request.source.body)
+        if body < SMALLEST_BYTES and request.ByteSize() - body < SMALLEST_BYTES:  # with stored messages it is longer
+            return b""
+    return conversation_digest(owner, request, session)
 
 
-def update_with_beginning(digest: Digest, request: pb.GenerateRequest) -> None:
-    """Add the request's instructions and its messages before the first assistant message to a digest. A line that the
-    client put in front of them for its own vendor, and that differs between calls, is left out.
+def conversation_digest(owner: str, request: pb.GenerateRequest, session: Session | None) -> bytes:
+    """Return a digest that all requests of a conversation have: of its session, else of the names of its tools and of
+    its beginning, which are the instructions and the messages before the first one of the assistant.
     """
+    digest = blake2b(owner.encode(), digest_size=16)
+    if session is not None:
+        digest.update("\0".join(("", *session)).encode(errors="surrogatepass"))
+        return digest.digest()
+    for tool in request.tools:
+        _add_tool(digest, tool)
     for index, part in enumerate(request.instructions):
-        if index or not part.text.text.startswith(BEGINNINGS):
-            digest.update(part.SerializeToString())
+        if index or not part.text.text.startswith(BEGINNINGS):  # a line for the client's own vendor, new in each call
+            _add_part(digest, part)
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             break
-        digest.update(message.SerializeToString())
+        digest.update(b"\0message %d" % message.role)
+        for part in message.parts:
+            _add_part(digest, part)
+    return digest.digest()
 
 
-class PromptCacheAffinity:
-    """Map from conversation to the name of the channel that served it last, in memory, for the calls of this
-    process.
+def _add_tool(digest: Digest, tool: pb.Tool) -> None:
+    name = tool.function.name or tool.custom.name  # "" for tools that the provider runs
+    digest.update(f"\0{tool.WhichOneof('kind')} {name}".encode())
+
+
+def _add_part(digest: Digest, part: pb.Part) -> None:
+    """Add the beginning of a part of the prompt, without its cache mark: clients set marks at other parts in each
+    request.
     """
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._channels: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
-
-    def channel(self, beginning: bytes | None) -> str:
-        """Return the name of the channel that served the conversation last, "" if none is known.
-        `beginning`: digest of the conversation; None, for a request without one, is never known.
-        """
-        if beginning is None:
-            return ""
-        channel, seen = self._channels.get(beginning, ("", 0.0))
-        return channel if self._now() - seen <= SECONDS else ""
-
-    def note(self, beginning: bytes, channel: str) -> None:
-        """Record that the channel has served the conversation with the digest `beginning`."""
-        self._channels[beginning] = (channel, self._now())
-        self._channels.move_to_end(beginning)
-        if len(self._channels) > MAX_CONVERSATIONS:
-            self._channels.popitem(last=False)
+    if part.HasField("text"):
+        text = part.text.text
+        digest.update(b"\0text %d " % len(text))
+        digest.update(text[:MAX_PART_BYTES].encode())
+        return
+    if part.HasField("cache_control"):
+        unmarked = pb.Part()
+        unmarked.CopyFrom(part)
+        unmarked.ClearField("cache_control")
+        part = unmarked
+    size = part.ByteSize()
+    digest.update(b"\0part %d " % size)
+    if size <= MAX_PART_BYTES:  # media of one size count as the same
+        digest.update(part.SerializeToString(deterministic=True))

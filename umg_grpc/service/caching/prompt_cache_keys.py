@@ -2,12 +2,11 @@
 session and in every process, and different for each key of the gateway.
 """
 
-import hashlib
 from collections.abc import Mapping
 
 from umg_grpc.knowledge.losses import MEMBERS
 from umg_grpc.knowledge.sessions import session_of
-from umg_grpc.service.caching.prompt_cache_affinity import update_with_beginning
+from umg_grpc.service.caching.prompt_cache_affinity import conversation_digest
 from umg_grpc.v1 import pb
 
 MEMBER = "prompt_cache_key"
@@ -23,12 +22,4 @@ def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]
     """Return the key for a request: by the session that its client names, else by its tools and the beginning of its
     conversation. `owner`: id of the caller's key; `headers`: of the call, with names in lower case.
     """
-    digest = hashlib.blake2b(owner.encode(), digest_size=16)
-    session = session_of(headers, user=request.user)
-    if session is not None:
-        digest.update("\0".join(("", *session)).encode())
-    else:
-        for tool in request.tools:
-            digest.update(tool.SerializeToString(deterministic=True))
-        update_with_beginning(digest, request)
-    return f"umg-{digest.hexdigest()}"
+    return f"umg-{conversation_digest(owner, request, session_of(headers, user=request.user)).hex()}"

@@ -22,6 +22,7 @@ def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
     attempt.progress = progress = AttemptProgress(
         on_send=None if usage is None else partial(begin_usage, call, usage),
         refuses_changes=STRICT in call.arrival.metadata and call.strict,
+        affinity=call.affinity,
         stream_start=call.stream_start,
     )
     ATTEMPT_PROGRESS.set(progress)

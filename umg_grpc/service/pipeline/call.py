@@ -121,6 +121,8 @@ class Call(msgspec.Struct, eq=False):
     """Expired or revoked key with which the call was made, for the log; else None."""
     stream_start: StreamStart | None = None
     """Progress of a stream before its first message; None for a call without a stream, and before its admission."""
+    affinity: bytes = b""
+    """Affinity key: calls with the same one prefer the same channel and API key of a provider; empty for any."""
     ends_at: float = inf
     """The caller's deadline, on the monotonic clock; infinite without a deadline."""
 

@@ -55,6 +55,8 @@ class Access(NamedTuple):
     """Different prices of the channels that may be used."""
     has_several: bool
     """Whether more than one channel serves the model, for any operation."""
+    has_several_accounts: bool
+    """Whether the calls may use different keys of providers: of several channels, or of one with several keys."""
     router: Router
     only_target: Target | None
     """The channel that the calls use, if there is only one that the key may use for the operation; None if there are
@@ -114,6 +116,7 @@ class ModelAccess:
             skips_unpriced=len(usable) < len(targets),
             price_lists=price_lists,
             has_several=router.has_several(model.id),
+            has_several_accounts=len(usable) > 1 or any(len(target.channel.api_keys) > 1 for target in usable),
             router=router,
             only_target=usable[0] if len(usable) == 1 else None,
         )

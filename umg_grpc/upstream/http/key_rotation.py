@@ -1,6 +1,6 @@
-"""Rotation of a channel's provider keys: keys are used in turn, and rejected ones are suspended for a time."""
+"""Selection of a channel's provider keys: in turn or by affinity. Rejected ones are suspended for a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -52,6 +52,18 @@ class Keys:
             key = next(free, min(order, key=self._until.__getitem__))
         self._turn = (key + 1) % count
         return key
+
+    def nearest(self, distances: Sequence[float]) -> int:
+        """Return the number of the key with the smallest distance that is not suspended; if all are, of the key whose
+        suspension ends first. The turn does not advance. `distances`: one for each key.
+        """
+        if self.none_suspended:
+            return distances.index(min(distances))
+        now = self._now()
+        free = [key for key, until in enumerate(self._until) if until <= now]
+        if not free:
+            return self._until.index(min(self._until))
+        return min(free, key=distances.__getitem__)
 
     def record_success(self, key: int) -> None:
         """Record that a call with a key succeeded, and end the suspension of the key.

@@ -89,21 +89,26 @@ class HttpChannel:
         """Return (endpoint for the call, complete HTTP request). `seconds`: time until the caller's deadline.
 
         `repeatable`: whether the provider may process the request twice. `max_bytes`: maximum size of the response.
-        `key_id`: fingerprint of the key to use, "" for the next one. Raise UmgError(DEADLINE_EXCEEDED) if no time is
-        left.
+        `key_id`: fingerprint of the key to use, "" for the one that the affinity of the call prefers, else the next.
+        Raise UmgError(DEADLINE_EXCEEDED) if no time is left.
         """
+        progress = ATTEMPT_PROGRESS.get()
         if self._in_turn is None:
             endpoint, seconds = await self._resolve_endpoint(seconds)
             self.secrets = ChannelSecrets([endpoint], self._proxy)
         elif key_id:
             endpoint = self._in_turn.of_key(key_id)
+        elif self._in_turn.single is not None:
+            endpoint = self._in_turn.single
+        elif progress is not None and progress.affinity:
+            endpoint = self._in_turn.nearest(progress.affinity)
         else:
-            endpoint = self._in_turn.single or self._in_turn.next()
+            endpoint = self._in_turn.next()
         SECRETS.set(self.secrets)
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
-        trace, progress, deadlines = OUTGOING.get(), ATTEMPT_PROGRESS.get(), self._deadlines
+        trace, deadlines = OUTGOING.get(), self._deadlines
         head_lines = trace.head_lines if trace is not None else b""
         if self._is_gateway and progress is not None and progress.refuses_changes:
             head_lines, progress.refuses_changes = head_lines + STRICT_LINE, False

@@ -12,6 +12,7 @@ from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.rendezvous_hashing import distance
 from umg_grpc.upstream.http.key_rotation import Keys
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http1.request import Outgoing
@@ -85,8 +86,8 @@ class EndpointSource(Protocol):
 
 
 class RotatingEndpoints:
-    """Endpoints of a channel, one for each of its API keys, which are used in turn. Endpoints with a suspended key
-    are skipped.
+    """Endpoints of a channel, one for each of its API keys, which are used in turn or by affinity. Endpoints with a
+    suspended key are skipped.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
@@ -109,6 +110,12 @@ class RotatingEndpoints:
         first.
         """
         return self.endpoints[self.keys.next()]
+
+    def nearest(self, affinity: bytes) -> Endpoint:
+        """Return the endpoint with the key that an affinity key prefers among the usable ones, the same
+        in every process; if all are suspended, the one whose suspension ends first.
+        """
+        return self.endpoints[self.keys.nearest([distance(each.key_id, affinity) for each in self.endpoints])]
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
         """Return the endpoint with the next key. `broken` is ignored, since a provider's address does not change."""

@@ -9,7 +9,6 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
 from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, ResponseCompletion, with_reported
@@ -48,7 +47,6 @@ class StreamedText(msgspec.Struct, eq=False):
     _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]
     _memory: ConversationStores
-    _prompt_cache_affinity: PromptCacheAffinity
     _unfinished: int  # number of candidates that have not ended
     _reservation: Reservation | None = None  # memory of a large response that is kept
     _aggregator: ResponseAggregator | None = None  # set by the first message
@@ -119,8 +117,6 @@ class StreamedText(msgspec.Struct, eq=False):
         self._is_ended = True
         completion, admitted = self._completion, self._completion.admitted
         call = admitted.call
-        if admitted.beginning is not None:
-            self._prompt_cache_affinity.note(admitted.beginning, self._attempts.attempt.channel)
         if self._aggregator is None:
             return []
         if (is_incomplete := _is_incomplete(call.facts.usage)) or completion.stores_any:

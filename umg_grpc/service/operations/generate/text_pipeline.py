@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
-from umg_grpc.service.caching import prompt_cache_affinity
-from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
+from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
@@ -57,7 +56,6 @@ class GenerationPipeline(
         taken = self._request_steps()
         self._reading = tuple(taken[step] for step in self.steps if step in READING)
         self._memory = memory
-        self._prompt_cache_affinity = PromptCacheAffinity()
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
         """Return the call with its request decoded and validated, its model resolved, and the stored response that it
@@ -158,23 +156,20 @@ class GenerationPipeline(
     # --- plan and completion
 
     async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:
-        reasoning, access, continued = self._memory.reasoning, admitted.access, admitted.continued
+        reasoning, access, call = self._memory.reasoning, admitted.access, admitted.call
         pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
-        if access.has_several:
-            threaded = continued.continued if isinstance(continued, Thread) else None
-            conversation = admitted.request if threaded is None else threaded.canonical
-            admitted.beginning = prompt_cache_affinity.beginning(access.caller.key_id, conversation)
+        if access.has_several_accounts:
+            call.affinity = find_affinity(access.caller.key_id, admitted.full_request, call.arrival.metadata)
         if access.has_several or pins:
             origin = await find_origin(admitted, reasoning)
             preferences = RoutePreferences(
                 protocol=admitted.request.source.format,
                 pins=pins,
                 state_channel=origin.channel,
-                prompt_cache_channel=self._prompt_cache_affinity.channel(admitted.beginning),
-                affinity=admitted.request.prompt_cache_key,
+                affinity=call.affinity,
                 is_healthy=self._context.shared.is_healthy,
             )
-        upstreams, shared, call = self._context.channels.text, self._context.shared, admitted.call
+        upstreams, shared = self._context.channels.text, self._context.shared
         healing = RefusalHealing(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
@@ -186,8 +181,6 @@ class GenerationPipeline(
     def _complete(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
     ) -> Awaitable[None] | None:
-        if admitted.beginning is not None:
-            self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
         completion = ResponseCompletion(admitted, attempt, self._memory)
         admitted.settle = completion.store_whole
         return completion.complete_whole(response)
@@ -215,7 +208,7 @@ class GenerationPipeline(
     def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedText:
         completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
         candidates = max(1, admitted.request.candidate_count)
-        return StreamedText(completion, attempts, self._memory, self._prompt_cache_affinity, candidates)
+        return StreamedText(completion, attempts, self._memory, candidates)
 
     # --- conversations
 

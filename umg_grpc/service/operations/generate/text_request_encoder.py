@@ -38,10 +38,6 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     """Whether only the tokens of the request are counted."""
     face: TextFormat | None = None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None = None
-    beginning: bytes | None = None
-    """Digest of the beginning of the conversation, for prompt cache affinity; None if there is no choice of channels,
-    or the conversation is too short.
-    """
     full_request: pb.GenerateRequest = None  # type: ignore[assignment]  # set by the step `conversation`
     """Request with all messages of its conversation, stored ones included."""
     settle: Callable[[pb.GenerateResponse], Awaitable[None] | None] | None = None

@@ -1,0 +1,15 @@
+"""Weighted rendezvous hashing: the member of a group that each of many affinity keys prefers.
+
+Each member has a distance to a key, and the nearest one is preferred. A member that is added or removed changes the
+preference only of keys that prefer it, and each member has a share of the keys by its weight. The result is the same
+in every process. Pure: no I/O, clock and state.
+"""
+
+from hashlib import blake2b
+from math import log2
+
+
+def distance(member: str, affinity: bytes, weight: int = 1) -> float:
+    """Return the distance of a member of a group, by its name, to an affinity key. `weight`: at least 1."""
+    number = int.from_bytes(blake2b(b"%b\0%b" % (member.encode(), affinity), digest_size=8).digest())
+    return -log2((number + 1) / 2**64) / weight
