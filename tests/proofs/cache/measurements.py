@@ -69,6 +69,8 @@ class Measured:
     """Through two gateways in turn."""
     accounts: Run | None = None
     """Through one gateway, with two accounts of the channel."""
+    both: Run | None = None
+    """Through two gateways in turn, with a channel for each of two accounts."""
 
     @property
     def reached(self) -> float:
@@ -108,4 +110,6 @@ async def measure(pair: Pair, parts: int, data: Path, new_database: NewDatabase 
     database = await new_database()
     replicas = await agent.through(upstream, parts, data / "replicas", [database, database])
     accounts = await agent.through(replace(upstream, accounts=2), parts, data / "accounts")
-    return Measured(pair, goal, cost, one, replicas, accounts)
+    own = replace(upstream, accounts=2, own_channels=True)
+    both = await agent.through(own, parts, data / "both", [database, database])
+    return Measured(pair, goal, cost, one, replicas, accounts, both)

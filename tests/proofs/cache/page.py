@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "prompt-caches.md"
 RECORDED, PROGRAMS = "recorded", "programs"
 COLUMNS = (
     *("agent", "provider", "input tokens", "direct", "ideal", "one gateway", "two replicas", "two accounts"),
-    "cost",
+    *("both", "cost"),
 )
 
 
@@ -23,7 +23,7 @@ def table(found: Sequence[Measured]) -> str:
 def _row(each: Measured) -> list[str]:
     pair = each.pair
     goal = [f"{each.goal:.1%}", ""] if pair.is_own else ["", f"{each.goal:.1%}"]
-    runs = (each.one, each.replicas, each.accounts)
+    runs = (each.one, each.replicas, each.accounts, each.both)
     shares = [f"{run.share:.1%}" if run is not None else "" for run in runs]
     cost = f"{each.one.cost / each.goal_cost:.3f}" if each.goal_cost else ""
     agent, provider = f"{pair.agent.name}, {pair.agent.format}", f"{pair.upstream.model}, {pair.upstream.format}"

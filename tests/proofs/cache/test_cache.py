@@ -38,27 +38,20 @@ async def test_an_agent_reads_as_much_from_the_cache_through_the_gateway_and_pay
     check(await measure(pair, PARTS, tmp_path))
 
 
-async def test_two_replicas_share_the_providers_cache(tmp_path: Path, postgres: Postgres) -> None:
-    [pair] = [each for each in PAIRS if each.id == "Claude Code to claude-sonnet-5"]
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "gpt-5.5"])
+async def test_two_replicas_keep_a_conversation_at_one_of_two_accounts(
+    model: str, tmp_path: Path, postgres: Postgres
+) -> None:
+    [pair] = [each for each in PAIRS if each.id == f"Claude Code to {model}"]
 
     async def new_database() -> str:
-        return await postgres.create_prepared("cache")
+        return await postgres.create_prepared(f"cache_{model.partition('-')[0]}")
 
     found = await measure(pair, PARTS, tmp_path, new_database)
-    assert found.replicas is not None
-    assert found.replicas.share >= LEAST * found.goal
-    assert found.accounts is not None
-    assert found.accounts.share < found.goal  # the keys of a channel are used in turn, and each account has half
-
-
-@pytest.mark.parametrize("model", ["claude-sonnet-5", "gpt-5.5"])
-async def test_a_process_keeps_a_conversation_at_the_channel_of_one_account(model: str, tmp_path: Path) -> None:
-    [pair] = [each for each in PAIRS if each.id == f"Claude Code to {model}"]
-    found = await measure(
-        replace(pair, upstream=replace(pair.upstream, accounts=2, own_channels=True)), PARTS, tmp_path
-    )
-    assert found.reached >= LEAST
-    assert len({bill.account for bill in found.one.bills}) == 1
+    for run in (found.replicas, found.accounts, found.both):
+        assert run is not None
+        assert run.share >= LEAST * found.goal
+        assert len({bill.account for bill in run.bills}) == 1
 
 
 async def test_a_prompt_without_marks_is_not_read_at_a_provider_that_needs_them(tmp_path: Path) -> None:
