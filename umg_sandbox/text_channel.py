@@ -109,6 +109,11 @@ class SandboxCall:
         """Empty: nothing is sent to a provider."""
         return b""
 
+    @property
+    def protocol(self) -> str:
+        """Empty, for the same reason."""
+        return ""
+
     async def send(self, seconds: float) -> pb.GenerateResponse:
         """Return the complete response. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
         the prompt selects.

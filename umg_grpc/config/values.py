@@ -27,7 +27,7 @@ from umg_grpc.config.file_sections import (
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_protocols import has_cache_marks
+from umg_grpc.wire.provider_protocols import has_cache_marks, needs_cache_marks
 
 SIMULATED_PROTOCOL = "sandbox"
 """Protocol of the channels that the simulated provider serves."""
@@ -99,7 +99,9 @@ class Channel:
     heal: bool = True
     """Whether a request that the upstream refuses for a member that can be left out or adapted is sent once more."""
     prompt_caching: Literal["auto", "off"] = "auto"
-    """Whether requests to `messages` upstreams get prompt cache marks if the caller's format has none."""
+    """Whether requests to `messages` upstreams, and to relays of their models in chat, get prompt cache marks if the
+    caller's format has none.
+    """
     concurrency: int | None = None
     """Concurrency limit: most calls in flight at the upstream; None is unlimited. Further calls use another channel, or
     wait.
@@ -139,8 +141,12 @@ class Channel:
         return SIMULATED_PROTOCOL in self.protocols
 
     def marks_prompts(self, protocol: str) -> bool | None:
-        """Return whether requests in a protocol get prompt cache marks; None for a protocol that has none."""
-        return self.prompt_caching == "auto" if has_cache_marks(protocol) else None
+        """Return whether requests in a protocol get prompt cache marks; None if that depends on the model, or for a
+        protocol without marks.
+        """
+        if self.prompt_caching == "off" and has_cache_marks(protocol):
+            return False
+        return True if needs_cache_marks(protocol) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -178,7 +178,9 @@ class Quirks:
     threads: bool | None = None
     """Whether the provider stores message threads; if false, it receives the whole conversation."""
     cache_marks: bool | None = None
-    """Whether prompt cache marks are added to a request without any (messages format)."""
+    """Whether prompt cache marks are added to a request without any: in the messages format, and in chat to a relay of
+    marks (`breakpoints`).
+    """
 
     @cached_property
     def nested_rejects(self) -> tuple[str, ...]:

@@ -91,10 +91,11 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
         MappingProxyType(
             {
                 protocol: written.first(
-                    described.over(of_upstream)
+                    _marks(channel, protocol)
+                    .over(described)
+                    .over(of_upstream)
                     .over(known(model.upstream, family, channel.address(protocol), protocol))
                     .over(of_model)
-                    .over(_marks(channel, protocol))
                 )
                 for protocol in texts
             }

@@ -38,6 +38,11 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
         """Body that is sent to the provider; b"" for a call without a provider."""
         ...
 
+    @property
+    def protocol(self) -> str:
+        """Wire format of the body; "" for a call without a provider."""
+        ...
+
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield the response as it is generated. Closing the generator cancels the call.
 

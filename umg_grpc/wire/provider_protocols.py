@@ -35,7 +35,9 @@ class TextProtocol(ProviderProtocol):
     codec: str
     """Location of the `TextFormat` as `module:name`, for `pkgutil.resolve_name`."""
     has_cache_marks: bool = False
-    """Whether requests of the format mark the parts that the provider should cache (`cache_control`)."""
+    """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
+    needs_cache_marks: bool = False
+    """Whether all providers of the format cache marked parts only."""
 
 
 TEXT_PROTOCOLS = {
@@ -44,6 +46,7 @@ TEXT_PROTOCOLS = {
         other_names=("chat_completions", "chat-completions", "completions"),
         call_path=re.compile(r"/(?:chat/)?completions$"),
         model_list=OPENAI_LIST,
+        has_cache_marks=True,
     ),
     "responses": TextProtocol(
         codec="umg_grpc.wire.responses:RESPONSES", call_path=re.compile(r"/responses$"), model_list=OPENAI_LIST
@@ -55,6 +58,7 @@ TEXT_PROTOCOLS = {
         call_path=re.compile(r"/messages$"),
         model_list=ANTHROPIC_LIST,
         has_cache_marks=True,
+        needs_cache_marks=True,
     ),
     "native": TextProtocol(
         codec="umg_grpc.wire.native:NATIVE",
@@ -68,7 +72,12 @@ TEXT_PROTOCOLS = {
 
 
 def has_cache_marks(protocol: str) -> bool:
-    """Return whether requests of this protocol mark the parts that the provider should cache (`cache_control`); False
+    """Return whether requests of this protocol mark the parts that a provider should cache (`cache_control`); False
     for protocols that are no text formats.
     """
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks
+
+
+def needs_cache_marks(protocol: str) -> bool:
+    """Return whether all providers of this protocol cache marked parts of a prompt only."""
+    return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].needs_cache_marks

@@ -1,5 +1,6 @@
 """Model server with a prompt cache: a strict fake provider whose answers state the use of the cache, with a bill."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +13,7 @@ from tests.proofs.cache import controls
 from tests.proofs.cache.prompt_caches import CacheUse, SteppedClock, VendorCaches
 from tests.proofs.cache.prompts import TOKEN_BYTES, Prompt, prompt_of
 from tests.proofs.cache.stored_contents import StoredContents
-from tests.proofs.cache.vendor_rules import MODEL_OF, RULES_OF, ModelPrice
+from tests.proofs.cache.vendor_rules import MODEL_OF, RULES_OF, Matching, ModelPrice
 from tests.support.providers.native import Native
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
@@ -65,7 +66,7 @@ class CachedFormat:
         return self.inner.generates(received)
 
     def read(self, received: ReceivedRequest) -> ScenarioRequest:
-        request = self.inner.read(received)
+        request = self.inner.read(self._as_openai(received))
         body, _ = self._body(received)
         controls.judge(self.name, self.caches.rules, body, prompt_of(self.name, body))
         return request
@@ -124,6 +125,19 @@ class CachedFormat:
         if self.name != "native":
             return received.json, 0
         return self.stored.whole_body(self._account(received), _model_of(self.name, received), received.json)
+
+    def _as_openai(self, received: ReceivedRequest) -> ReceivedRequest:
+        """Return a request to a relay of marks without them, as the strict fake of chat takes it. That refuses marks
+        outside of texts.
+        """
+        if self.name != "chat" or self.caches.rules.matching is not Matching.MARKS:
+            return received
+        body = received.json
+        for message in body["messages"]:
+            for part in message["content"] if isinstance(message["content"], list) else ():
+                if part["type"] == "text":
+                    part.pop("cache_control", None)
+        return replace(received, body=json.dumps(body).encode())
 
     def _account(self, received: ReceivedRequest) -> str:
         """Return the account of the key of a request. Raise RefusedError(401) for an unknown key."""

@@ -15,7 +15,7 @@ LIFETIMES = {"5m", "1h"}
 
 def judge(wire_format: str, rules: CacheRules, body: Json, prompt: Prompt) -> None:
     """Raise RefusedError for controls that the vendor refuses. Prompts that are too short are no error."""
-    if wire_format == "messages":
+    if rules.matching is Matching.MARKS:
         _judge_marks(rules, body, prompt)
     elif wire_format != "native":
         _judge_breakpoints(rules, body, prompt)
@@ -58,7 +58,7 @@ def _unsupported(name: str) -> RefusedError:
 
 def selected(wire_format: str, rules: CacheRules, body: Json, account: str, model: str) -> CacheRequest:
     """Return the controls of a request beside its marks."""
-    if wire_format == "messages":
+    if rules.matching is Matching.MARKS:
         return CacheRequest(account, model, automatic=_top_level(body))
     if wire_format == "native":
         return CacheRequest(account, model)

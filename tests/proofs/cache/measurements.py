@@ -8,6 +8,10 @@ from typing import Protocol
 from tests.proofs.cache.conversations import AGENTS
 from tests.proofs.cache.replay import SQLITE, Recorded, Run, Upstream
 
+RELAYING = "    quirks: {breakpoints: cache_control, reasoning_content: true}\n"
+RELAY = Upstream("chat", "anthropic/claude-sonnet-5", settings=RELAYING)
+"""Relay of marks in chat, at an address that the gateway does not know."""
+RELAYED_AGENT = "Codex"
 UPSTREAMS = (
     Upstream("chat", "deepseek-v4-flash"),
     Upstream("chat", "qwen3-coder-480b"),
@@ -90,8 +94,9 @@ def pairs(subjects: Iterable[Subject]) -> list[Pair]:
 
 
 def recorded_pairs() -> list[Pair]:
-    """Return the pairs of the recorded agents."""
-    return pairs(Recorded(agent) for agent in AGENTS)
+    """Return the pairs of the recorded agents, and one with a relay."""
+    relayed = [Pair(Recorded(agent), RELAY) for agent in AGENTS if agent.name == RELAYED_AGENT]
+    return [*pairs(Recorded(agent) for agent in AGENTS), *relayed]
 
 
 async def measure(pair: Pair, parts: int, data: Path, new_database: NewDatabase | None = None) -> Measured:

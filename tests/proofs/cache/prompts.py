@@ -40,9 +40,9 @@ class Prompt:
 
 def _mark(value: Json, usual: str) -> str:
     """Return the lifetime of the mark of a block; "" for a block without."""
-    for name in CONTROLS:
+    for name, lifetime in (("cache_control", "5m"), ("prompt_cache_breakpoint", usual)):
         if (control := value.get(name)) is not None:
-            return str(control.get("ttl") or usual)
+            return str(control.get("ttl") or lifetime)
     return ""
 
 

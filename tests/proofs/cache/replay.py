@@ -164,7 +164,7 @@ def channel_of(upstream: Upstream, base_url: str) -> str:
     groups = [[key] for key in upstream.keys] if upstream.own_channels else [[*upstream.keys]]
     model = f"{{id: {upstream.public_model or upstream.model}, upstream: {upstream.model}}}"
     return "".join(
-        f"  - name: {upstream.model}-{number}\n{upstream.settings}    protocols: [{upstream.format}]\n"
+        f"  - name: {upstream.model.replace('/', '-')}-{number}\n{upstream.settings}    protocols: [{upstream.format}]\n"
         f"    base_url: {base_url}\n    api_key: [{', '.join(keys)}]\n    models: [{model}]\n"
         for number, keys in enumerate(groups)
     )

@@ -13,13 +13,15 @@ import pytest_asyncio
 from tests.pairs.table import ROOTS
 from tests.proofs.cache import task
 from tests.proofs.cache.cached_provider import Bill, CachedFormat, cached_provider
-from tests.proofs.cache.measurements import UPSTREAMS
+from tests.proofs.cache.measurements import RELAY
+from tests.proofs.cache.measurements import UPSTREAMS as USUAL
 from tests.proofs.cache.replay import Upstream, channel_of, head_of, ledger_of, prices_of
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.server import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LONG = "word " * 2000
+UPSTREAMS = (*USUAL, RELAY)
 CONTROL = {"type": "ephemeral", "ttl": "1h"}
 
 
@@ -129,9 +131,12 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worl
         yield World(await stack.enter_async_context(running(config, tmp_path_factory.mktemp("gateway"))), providers)
 
 
+MARKED = [(face, each) for face in FACES for each in UPSTREAMS if face.name != "chat" or each != RELAY]
+"""All pairs but that of a caller without marks with a provider that is sent its body as it came."""
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.model)
-@pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
+@pytest.mark.parametrize(("face", "upstream"), MARKED, ids=lambda each: getattr(each, "model", "") or each.name)
 async def test_the_callers_usage_states_the_tokens_that_the_provider_billed(
     world: World, face: Face, upstream: Upstream, stream: bool
 ) -> None:
@@ -158,6 +163,8 @@ LIFETIMES = [
     Lifetime("twelve hours in chat", CHAT, "gpt-5.6-sol", {"prompt_cache_options": {"ttl": "12h"}}, is_long=True),
     Lifetime("twelve hours", RESPONSES, "gpt-5.6-sol", {"prompt_cache_options": {"ttl": "12h"}}, is_long=True),
     Lifetime("an hour in messages", MESSAGES, "claude-sonnet-5", {}, is_long=True),
+    Lifetime("an hour at a relay", MESSAGES, RELAY.model, {}, is_long=True),
+    Lifetime("five minutes at a relay", RESPONSES, RELAY.model, {}, is_long=False),
     Lifetime(
         "five minutes in messages", MESSAGES, "claude-sonnet-5", {"messages": [{"role": "user", "content": LONG}],
         "cache_control": {"type": "ephemeral"}}, is_long=False,

@@ -10,6 +10,7 @@ MINUTE, HOUR = 60.0, 3600.0
 OPENAI = "https://developers.openai.com/api/docs/guides/prompt-caching"
 OPENAI_TYPES = f"{OPENAI}; openai 3.57.0, types/responses/response_create_params.py"
 ANTHROPIC = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
+OPENROUTER = "https://openrouter.ai/docs/guides/best-practices/prompt-caching"
 GEMINI = "https://ai.google.dev/gemini-api/docs/caching"
 DEEPSEEK = "https://api-docs.deepseek.com/guides/kv_cache"
 VLLM = "https://docs.vllm.ai/en/latest/design/prefix_caching.html"
@@ -93,6 +94,17 @@ RULES = (
         lookback=20,
         settings=("tool_choice", "thinking"),
     ),
+    CacheRules(
+        "relay of marks",
+        Matching.MARKS,
+        OPENROUTER,
+        "2026-11-29",
+        lifetime=5 * MINUTE,
+        long_lifetime=HOUR,
+        max_marks=4,
+        lookback=20,
+        settings=("tool_choice", "reasoning"),
+    ),
     CacheRules("gemini", Matching.STEPS, GEMINI, "2026-11-29", lifetime=5 * MINUTE, long_lifetime=HOUR),
     CacheRules("deepseek", Matching.STEPS, DEEPSEEK, "2026-11-29", step=64, lifetime=HOUR),
     CacheRules("vllm", Matching.STEPS, VLLM, "2026-11-29", step=16, computes_last=True),
@@ -148,6 +160,9 @@ MODELS = (
     ModelPrice("claude-opus-5", "anthropic", 512, "5", "25", "0.5", CLAUDE_PRICES, "2026-11-28", "6.25", "10"),
     ModelPrice("claude-opus-4-7", "anthropic", 2048, "5", "25", "0.5", CLAUDE_PRICES, "2026-11-28", "6.25", "10"),
     ModelPrice("claude-haiku-4-5", "anthropic", 4096, "1", "5", "0.1", CLAUDE_PRICES, "2026-11-28", "1.25", "2"),
+    ModelPrice(
+        "anthropic/claude-sonnet-5", "relay of marks", 1024, "2", "10", "0.2", OPENROUTER, "2026-11-29", "2.5", "4"
+    ),
     ModelPrice("gemini-3.6-flash", "gemini", 1024, "0.75", "3.75", "0.075", GEMINI_PRICES, "2026-11-28"),
     ModelPrice("gemini-3.1-pro-preview", "gemini", 4096, "2", "12", "0.2", GEMINI_PRICES, "2026-11-28"),
     ModelPrice("deepseek-v4-flash", "deepseek", 64, "0.3", "1.2", "0.006", DEEPSEEK_PRICES, "2026-11-28"),

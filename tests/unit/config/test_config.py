@@ -719,8 +719,8 @@ MISTAKES = [
     ),
     Mistake(
         "prompt caching of a provider that needs no marks",
-        CHANNEL + "  prompt_caching: off",
-        ("6: channels[0].prompt_caching: expected only with messages",),
+        CHANNEL.replace("[chat]", "[responses]") + "  prompt_caching: off",
+        ("6: channels[0].prompt_caching: expected only with chat or messages",),
     ),
     Mistake(
         "inputs at once of a provider that embeds nothing",

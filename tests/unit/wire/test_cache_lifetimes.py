@@ -14,6 +14,7 @@ class Body:
     id: str
     body: bytes
     is_long: bool
+    protocol: str = "chat"
 
 
 BODIES = [
@@ -23,10 +24,13 @@ BODIES = [
     Body("white space", b'{"prompt_cache_options" : {\n "ttl": "12h"\n}}', is_long=True),
     Body("a breakpoint", b'{"prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}}', is_long=True),
     Body("another member of this value", b'{"prompt_cache_options":{"ttl":"30m"},"ttl":"12h"}', is_long=False),
+    Body("an hour at a relay", b'{"cache_control": {"type": "ephemeral", "ttl": "1h"}}', is_long=True),
+    Body("five minutes at a relay", b'{"cache_control":{"type":"ephemeral"},"ttl":"1h"}', is_long=False),
+    Body("an hour of messages", b'{"cache_control":{"ttl":"1h"}}', is_long=False, protocol="messages"),
     Body("a text", rb'{"input":"{\"prompt_cache_options\":{\"ttl\":\"12h\"}}"}', is_long=False),
 ]
 
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
 def test_the_longer_lifetime_is_selected_by_the_controls_of_the_cache_alone(case: Body) -> None:
-    assert selects_long_lifetime(case.body) is case.is_long
+    assert selects_long_lifetime(case.protocol, case.body) is case.is_long

@@ -144,6 +144,10 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     def body(self) -> bytes:
         return self.encoded.body
 
+    @property
+    def protocol(self) -> str:
+        return self.format.name
+
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield one message for each received part of the response. `seconds`: time until the
         caller's deadline. Closing the generator closes the connection, which stops the provider.

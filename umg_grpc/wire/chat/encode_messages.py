@@ -11,9 +11,16 @@ from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
 from umg_grpc.wire.chat.document_parts import encode_document
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
 from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
+from umg_grpc.wire.chat.relayed_cache_marks import add_marks, marks_end
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
-from umg_grpc.wire.core.cache_breakpoints import can_end_prefix, has_marks, limit_breakpoints, with_breakpoint
+from umg_grpc.wire.core.cache_breakpoints import (
+    RELAYED_MEMBER,
+    can_end_prefix,
+    has_marks,
+    limit_breakpoints,
+    with_breakpoint,
+)
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
@@ -47,7 +54,8 @@ class MessageEncoder:
         self._report = report
         self._quirks = quirks
         # marks move on with each request, in which a turn keeps its form
-        self._keeps_parts = quirks.breakpoints is not None and has_marks(request)
+        self._keeps_parts = quirks.breakpoints is not None and (has_marks(request) or marks_end(request, quirks))
+        self._marks_results = self._keeps_parts and quirks.breakpoints == RELAYED_MEMBER
         self._takes_reasoning = quirks.reasoning_content is not False
         self._signatures = quirks.signatures
         self._takes_custom = quirks.custom_tools is not False
@@ -104,6 +112,8 @@ class MessageEncoder:
         if self._signatures:
             _add_placeholder_signatures(messages)
         if self._keeps_parts:
+            if marks_end(self._request, self._quirks):
+                add_marks(messages, self._request)
             contents = [message.get("content") for message in messages if isinstance(message, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
         return messages
@@ -137,10 +147,12 @@ class MessageEncoder:
         if message.phase:
             self._report.drop("phase")
         for position, part in enumerate(message.parts):
-            if part.HasField("cache_control") and not (self._keeps_parts and can_end_prefix(message, part)):
+            if part.HasField("cache_control") and not (
+                self._keeps_parts and can_end_prefix(message, part, self._quirks)
+            ):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
-                results += self._result(part.tool_result, f"{at}.parts[{position}]")
+                results += self._result(part, f"{at}.parts[{position}]")
             elif part.HasField("media") and part.thought:
                 self._report.drop("thought")
             else:
@@ -283,11 +295,12 @@ class MessageEncoder:
             encoded = {"id": call_id, "type": "function", "function": self._function_call(call)}
         return encoded
 
-    def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
+    def _result(self, part: pb.Part, at: str) -> list[JsonObject]:
         """Return a tool result as chat messages: one, or none for a result without its call, which becomes text of the
         next user message, since providers reject it (clients cut off the beginning of long conversations). `at`:
         canonical path of the result.
         """
+        result = part.tool_result
         legacy = self._request.face_hints.legacy_functions and not result.call_id
         call_id = "" if legacy else self._sent_id(result.call_id or self._unanswered_id(result.name))
         has_call = legacy or not self._completes_pairs or call_id in self._open
@@ -298,11 +311,16 @@ class MessageEncoder:
         texts = self._result_texts(result, at)
         if not has_call:
             self._report.drop("tool_result", "text")
+            if self._marks_results and part.HasField("cache_control"):
+                self._report.drop("cache_control")
             self._shown[shown:shown] = texts or [{"type": "text", "text": NO_RESULT}]
             return []
         if not texts and len(self._shown) > shown:
             texts.append({"type": "text", "text": RESULT_IN_NEXT_MESSAGE})  # providers reject an empty result
-        content, name = _compact(texts), self._names.of_choice(result.name) if result.name else ""
+        if self._marks_results and texts:
+            texts[-1] = self._marked(texts[-1], part)
+        content = texts if self._marks_results and texts else _compact(texts)
+        name = self._names.of_choice(result.name) if result.name else ""
         if legacy:
             return [{"role": "function", "name": name, "content": content}]
         encoded: JsonObject = {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}

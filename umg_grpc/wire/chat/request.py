@@ -27,6 +27,7 @@ from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_r
 from umg_grpc.wire.chat.response_format import add_instructions, encode_json_format
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.web_search import decode_search, encode_search
+from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER
 from umg_grpc.wire.core.json import (
     INT64_MAX,
     JsonObject,
@@ -289,6 +290,8 @@ def _encode_body(
 ) -> bytes:
     """Return a body for a request that came in another format. For the parameters see `encode_request`."""
     unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED
+    if quirks.breakpoints == RELAYED_MEMBER:
+        unsupported = tuple(name for name in unsupported if name != "cache_control")
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=unsupported)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")

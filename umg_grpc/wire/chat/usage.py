@@ -40,6 +40,7 @@ class ProviderUsage(Struct):
     prompt_cache_hit_tokens: Count = None  # DeepSeek
     cached_tokens: Count = None  # Moonshot
     cache_read_input_tokens: Count = None  # relays of Claude
+    cache_creation_input_tokens: Count = None  # relays of Claude
     reasoning_tokens: Count = None  # Perplexity
 
 
@@ -173,8 +174,11 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None
         or usage.cache_read_input_tokens
     ):
         target.cache_read_tokens = count(cached)
+    if usage.cache_creation_input_tokens:
+        target.cache_write_tokens = count(usage.cache_creation_input_tokens)
     if prompt is not None:
-        target.cache_write_tokens = count(prompt.cache_write_tokens)
+        if prompt.cache_write_tokens:
+            target.cache_write_tokens = count(prompt.cache_write_tokens)
         target.audio_input_tokens, target.image_input_tokens = count(prompt.audio_tokens), count(prompt.image_tokens)
     if completion is not None:
         target.reasoning_tokens = count(completion.reasoning_tokens)

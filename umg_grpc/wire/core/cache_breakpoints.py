@@ -13,9 +13,11 @@ from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 
 MEMBER = "prompt_cache_breakpoint"
+RELAYED_MEMBER = "cache_control"
+"""Member of relays of models of the messages format."""
 LONG = "12h"
 """Lifetime that becomes an hour in other formats; any other becomes their shorter one."""
-MAX_BREAKPOINTS = {MEMBER: 3, "cache_control": 4}
+MAX_BREAKPOINTS = {MEMBER: 3, RELAYED_MEMBER: 4}
 """Member -> most of them in a request. A provider with the first sets one more itself."""
 
 
@@ -66,9 +68,13 @@ def has_marks(request: pb.GenerateRequest) -> bool:
     return False
 
 
-def can_end_prefix(message: pb.Message, part: pb.Part) -> bool:
-    """Return whether providers take the mark of a part of a message: not of the model's turns and of tool results."""
-    return message.role != pb.ROLE_ASSISTANT and not part.HasField("tool_result")
+def can_end_prefix(message: pb.Message, part: pb.Part, quirks: Quirks) -> bool:
+    """Return whether the provider takes the mark of a part of a message: not of the model's turns, and of tool results
+    only as a relay.
+    """
+    if message.role == pb.ROLE_ASSISTANT:
+        return False
+    return quirks.breakpoints == RELAYED_MEMBER or not part.HasField("tool_result")
 
 
 def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Report) -> object:
@@ -85,8 +91,12 @@ def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Repo
         if is_long:
             report.drop("cache_control", "30m")
         return {**encoded, MEMBER: {"mode": "explicit"}}
-    mark: JsonObject = {"type": "ephemeral", "ttl": "1h"} if is_long else {"type": "ephemeral"}
-    return {**encoded, "cache_control": mark}
+    return {**encoded, RELAYED_MEMBER: relayed_mark(is_long=is_long)}
+
+
+def relayed_mark(*, is_long: bool) -> JsonObject:
+    """Return the value of a mark for a relay. `is_long`: whether its lifetime is an hour."""
+    return {"type": "ephemeral", "ttl": "1h"} if is_long else {"type": "ephemeral"}
 
 
 def limit_breakpoints(contents: Sequence[object], quirks: Quirks, report: Report) -> None:

@@ -112,7 +112,7 @@ class InputEncoder:
 
     def _takes_mark(self, message: pb.Message, part: pb.Part) -> bool:
         """Return whether the provider takes the mark of a part; report a mark that it does not take."""
-        if self._quirks.breakpoints is None or not can_end_prefix(message, part):
+        if self._quirks.breakpoints is None or not can_end_prefix(message, part, self._quirks):
             self._report.drop("cache_control")
             return False
         self._has_marks = True

@@ -136,7 +136,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         """Take the usage that the provider reported. Cache writes get their lifetime from the request that was sent
         where the provider counts all of them together.
         """
-        if usage.cache_write_tokens and selects_long_lifetime(self._attempt.call.body):
+        call = self._attempt.call
+        if usage.cache_write_tokens and selects_long_lifetime(call.protocol, call.body):
             usage.long_cache_write_tokens += usage.cache_write_tokens
             usage.cache_write_tokens = 0
         self.admitted.call.facts.usage = usage

@@ -1,0 +1,62 @@
+"""Marks of prompt caches (`cache_control`) that the gateway adds to the messages of a chat body, for relays of models
+that cache prompts up to a mark only.
+"""
+
+from collections.abc import Sequence
+from itertools import chain, takewhile
+from typing import TypeGuard
+
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER, has_marks, is_explicit, relayed_mark
+from umg_grpc.wire.core.json import JsonObject
+
+OWN_MARKS = frozenset({"", "chat", "messages"})
+"""Formats of callers whose own marks are all that they want: those of the relay, and those without automatic marks."""
+
+
+def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
+    """Return whether the end of the prompt gets a mark: of a caller that marks the whole prompt, and of one whose
+    format has no marks, or whose provider would set one itself.
+    """
+    if quirks.breakpoints != RELAYED_MEMBER or request.source.format == "chat":
+        return False
+    if request.HasField("cache_control"):
+        return True
+    if not quirks.cache_marks or is_explicit(request):
+        return False
+    return request.source.format not in OWN_MARKS or not has_marks(request)
+
+
+def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
+    """Mark the end of the prompt and, for a caller without any mark, that of the instructions, in place. The content of
+    the messages is lists of parts. The lifetime is the longest of the caller's marks.
+    """
+    turns = [message for message in messages if isinstance(message, dict)]
+    mark = relayed_mark(is_long=_is_long(request))
+    if not (request.HasField("cache_control") or has_marks(request)):
+        instructions = list(takewhile(lambda turn: turn.get("role") in {"system", "developer"}, turns))
+        if instructions:
+            _mark_last(instructions[-1], mark)
+    for turn in reversed(turns):
+        if turn.get("role") in {"user", "tool"}:
+            _mark_last(turn, mark)
+            return
+
+
+def _is_long(request: pb.GenerateRequest) -> bool:
+    if request.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR:
+        return True
+    parts = chain(request.instructions, *(message.parts for message in request.messages))
+    return any(part.HasField("cache_control") and part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for part in parts)
+
+
+def _mark_last(turn: JsonObject, mark: JsonObject) -> None:
+    content = turn.get("content")
+    texts = [part for part in content if _is_text(part)] if isinstance(content, list) else []
+    if texts:  # relays take no marks on other parts
+        texts[-1].setdefault(RELAYED_MEMBER, mark)
+
+
+def _is_text(part: object) -> TypeGuard[JsonObject]:
+    return isinstance(part, dict) and part.get("type") == "text"
