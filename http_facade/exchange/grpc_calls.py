@@ -11,6 +11,7 @@ from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.base.grpc_status import has_status_of
+from umg_grpc.knowledge.client_headers import FACES, RESPONSE_HEADERS, request_names
 from umg_grpc.knowledge.sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
@@ -25,6 +26,7 @@ RESPONSE_HEADER_PREFIXES = (
     "x-umg-",
     "retry-after",
     "openai-poll-after",
+    *RESPONSE_HEADERS,
     *{codec.rate_limit_prefix for codec in FORMATS.values()},
 )
 """Prefixes of the initial metadata that becomes response headers."""
@@ -185,9 +187,14 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
         pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
     if TRACEPARENT_HEADER in headers and (trace := exchange.trace_context) is not None:
         pairs += trace.pairs
+    names_session = False
     for header, name in SESSION_NAMES:
         if header in headers and (value := headers[header]).isascii() and value.isprintable():
             pairs.append((name, value[: MAX_CHARACTERS + 1]))
+            names_session = True
+    if names_session and face in FACES:  # clients with other headers of a session name it, too
+        sent = request_names(face).select(headers)
+        pairs += [(name, value) for name, value in sent.items() if name not in SESSION_HEADERS]
     acknowledge(exchange)
     exchange.is_called = True
     return pairs

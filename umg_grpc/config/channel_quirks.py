@@ -6,6 +6,7 @@ import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.client_headers import OWNERS
 from umg_grpc.knowledge.quirks import (
     HASH_CHARACTERS,
     NO_QUIRKS,
@@ -73,6 +74,8 @@ class QuirksEntry(ConfigEntry, frozen=True):
     breakpoints: Breakpoints | None = None
     cache_key: bool | None = None
     cache_scopes: bool | None = None
+    session_header: Annotated[str, msgspec.Meta(pattern=r"^x-[a-z0-9-]+$")] | None = None
+    client_headers: list[str] | None = None
     client_lines: list[str] | None = None
 
 
@@ -83,11 +86,13 @@ def quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
         document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")
     if written == QuirksEntry():
         return NO_QUIRKS
+    if unknown := set(written.client_headers or ()) - OWNERS:
+        document.problem((*path, "client_headers"), f"expected {' or '.join(sorted(OWNERS))}, got {min(unknown)}")
     values = msgspec.structs.asdict(written)
     if isinstance(written.sampling, bool):
         values["sampling"] = "all" if written.sampling else "never"
     for name in ("accepts", "rejects", "rejects_beside_reasoning", "inputs"):
         values[name] = None if values[name] is None else frozenset(values[name])
-    for name in ("service_tiers", "efforts", "versions", "client_lines"):
+    for name in ("service_tiers", "efforts", "versions", "client_headers", "client_lines"):
         values[name] = None if values[name] is None else tuple(values[name])
     return Quirks(**values)

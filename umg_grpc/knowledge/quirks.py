@@ -130,6 +130,12 @@ class Quirks:
     """
     cache_scopes: bool | None = None
     """Whether prompt cache marks may have a `scope` (messages format); unless true, it is left out."""
+    session_header: str | None = None
+    """Header in which the provider takes the name of a conversation, to keep it at one cache; the gateway makes it."""
+    client_headers: tuple[str, ...] | None = None
+    """Owners of the headers of clients (`client_headers`) that the provider is sent, and whose headers in its responses
+    are passed back; all others are left out.
+    """
     client_lines: tuple[str, ...] | None = None
     """Beginnings of lines that agents put in front of the system prompt (`client_lines`) and that the provider reads;
     all others are left out.
@@ -307,6 +313,16 @@ class ChannelQuirks:
     def takes_cache_key(self) -> bool:
         """Whether the provider takes a key of its prompt cache in one of its formats."""
         return any(quirks.takes_cache_key for quirks in self.by_protocol.values())
+
+    @cached_property
+    def takes_client_headers(self) -> bool:
+        """Whether the provider takes headers of clients in one of its formats."""
+        return any(quirks.client_headers for quirks in self.by_protocol.values())
+
+    @cached_property
+    def takes_session_header(self) -> bool:
+        """Whether the provider takes the name of a conversation in a header, in one of its formats."""
+        return any(quirks.session_header for quirks in self.by_protocol.values())
 
     @property
     def keeps_threads(self) -> bool:

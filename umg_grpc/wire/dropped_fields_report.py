@@ -51,6 +51,10 @@ class Report(msgspec.Struct, eq=False):
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
     of_turns: int | None = None
     """Number of names in `dropped` that are in `OF_TURNS`; None until they are renamed."""
+    awaited_headers: tuple[str, ...] = ()
+    """Names of the headers of the provider's response that the caller is sent."""
+    response_headers: dict[str, str] = {}
+    """Those of `awaited_headers` that the response has."""
     performed: set[str] = set()
     """Names in `dropped` of fields whose effect the gateway itself has, or that the provider has no use for, so that
     strict mode accepts them.

@@ -1,5 +1,6 @@
 """Notes about a decoded request: facts that codecs and service pass to one another beside the canonical request."""
 
+from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -39,6 +40,10 @@ class RequestNotes(msgspec.Struct, eq=False):
 
     cache_key: str = ""
     """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
+    conversation: str = ""
+    """Name of the conversation that the gateway made, for providers that take it in a header; "" without one."""
+    client_headers: Mapping[str, str] = {}
+    """Headers of the request by names in lower case, of which a provider may take those of its own clients."""
     edited: tuple[str, ...] = ()
     """Names of the canonical fields that differ from the source document: the rules of a family changed them, or
     stored messages were added. They are encoded again for a provider of the caller's own format.
@@ -51,6 +56,14 @@ class RequestNotes(msgspec.Struct, eq=False):
     def with_cache_key(self, key: str) -> "RequestNotes":
         """Return a copy of the notes with a key of the prompt cache."""
         return msgspec.structs.replace(self, cache_key=key)
+
+    def with_conversation(self, name: str) -> "RequestNotes":
+        """Return a copy of the notes with a name of the conversation."""
+        return msgspec.structs.replace(self, conversation=name)
+
+    def with_client_headers(self, headers: Mapping[str, str]) -> "RequestNotes":
+        """Return a copy of the notes with the headers of the request."""
+        return msgspec.structs.replace(self, client_headers=headers)
 
     def with_edited(self, *fields: str) -> "RequestNotes":
         """Return a copy of the notes in which `fields` (canonical names) are also recorded in `edited`."""

@@ -49,6 +49,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     report: Report  # fields that the format could not express
     """Fields of the caller's request that are not sent, or are sent with another value."""
     method: str = "POST"
+    relayed_headers: Mapping[str, str] = {}
+    """Headers of this request alone, beside those of the format. Configured headers of the channel override them."""
     local_stops: tuple[str, ...] = ()
     """Stop sequences that are not sent: the gateway itself ends the text of the response there."""
 

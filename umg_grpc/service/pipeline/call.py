@@ -148,9 +148,15 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Headers of the response as initial metadata, with the dropped fields that are known now."""
-        headers = (*self.headers.items(),)
-        return headers if (changes := self.changes) is None else (*headers, (DROPPED, changes.header()))
+        """Headers of the response as initial metadata, with those of the provider and the dropped fields that are known
+        now.
+        """
+        headers, report = (*self.headers.items(),), self.facts.report
+        if report is None:
+            return headers
+        if report.response_headers:
+            headers += (*report.response_headers.items(),)
+        return (*headers, (DROPPED, report.header())) if report.dropped else headers
 
     def limit(self) -> None:
         """Shorten the deadline of the call to the time in the header `x-umg-timeout`, if that is earlier. Raise

@@ -17,6 +17,7 @@ from umg_grpc.base.trace_context import OUTGOING
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
 from umg_grpc.upstream.http.provider_endpoints import CONTENT_TYPE, Endpoint, EndpointSource, RotatingEndpoints
+from umg_grpc.upstream.http.relayed_headers import found, lines_beside
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing, request_to
@@ -110,6 +111,8 @@ class HttpChannel:
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
         trace, deadlines = OUTGOING.get(), self._deadlines
         head_lines = trace.head_lines if trace is not None else b""
+        if encoded.relayed_headers:
+            head_lines += lines_beside(template.headers, encoded.relayed_headers)
         if self._is_gateway and progress is not None and progress.refuses_changes:
             head_lines, progress.refuses_changes = head_lines + STRICT_LINE, False
         outgoing = structs.replace(
@@ -160,6 +163,8 @@ class HttpChannel:
         UmgError(UNTRANSLATABLE) if the caller accepts no changes.
         """
         states_changes = DROPPED_NAME in headers.values_by_name
+        if report.awaited_headers:
+            report.response_headers = found(headers, report.awaited_headers, self.secrets.mask)
         if states_changes:
             self._is_gateway = True
             report.add_header(self.secrets.mask.text(headers[DROPPED]))

@@ -10,6 +10,7 @@ from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirk
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
+from umg_grpc.upstream.http.relayed_headers import with_relayed
 from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded
 from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
@@ -78,6 +79,9 @@ class HttpText:
         source_format = request.source.format
         text_format, encoded = self._encoded(request, model, notes, stream, quirks)
         name = text_format.name
+        if notes.client_headers or notes.conversation:
+            known = quirks.by_protocol.get(name, NO_QUIRKS)
+            encoded = with_relayed(encoded, request, model, name, notes, known)
         # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
         # response that was not sent to the provider
         passes = (

@@ -11,6 +11,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
+from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
@@ -158,6 +159,10 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if quirks.takes_cache_key and lacks_key(request):
             key = make_key(admitted.access.caller.key_id, admitted.full_request, admitted.call.arrival.metadata)
             notes = notes.with_cache_key(key)
+        if quirks.takes_client_headers:
+            notes = notes.with_client_headers(admitted.call.arrival.metadata)
+        if quirks.takes_session_header and (affinity := self._affinity()):
+            notes = notes.with_conversation(f"umg-{affinity.hex()}")
         call = self._upstreams[name].prepare(request, target.model, notes, stream=self._admitted.stream, quirks=quirks)
         if lacks_state:
             call.report.drop("state")
@@ -167,6 +172,12 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         known = {"previous_response_id"} if isinstance(admitted.continued, Continued) else set[str]()
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
+
+    def _affinity(self) -> bytes:
+        """Return the affinity key of the call, also if the gateway itself has no choice of accounts."""
+        admitted, call = self._admitted, self._admitted.call
+        known = call.affinity
+        return known or find_affinity(admitted.access.caller.key_id, admitted.full_request, call.arrival.metadata)
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
         """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the

@@ -1,0 +1,48 @@
+"""Headers by which clients, the gateway and a provider keep a session together, beside those of the wire format."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from umg_grpc.knowledge.client_headers import is_sendable, request_names, response_names
+from umg_grpc.knowledge.quirks import Quirks
+from umg_grpc.upstream.http1.response import Headers
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.secret_masking import SecretMask
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+
+def with_relayed(
+    encoded: UpstreamRequest,
+    request: pb.GenerateRequest,
+    model: str,
+    protocol: str,
+    notes: RequestNotes,
+    quirks: Quirks,
+) -> UpstreamRequest:
+    """Return a request in the format `protocol` with the headers of sessions that the provider takes, and record the
+    headers of its response that the caller is sent. Headers of clients go only to a provider in the client's format.
+
+    `model`: the provider's id. `notes`: have the headers of the caller's request. `quirks`: of the provider's model.
+    """
+    face, sent = request.source.format, dict[str, str]()
+    if quirks.client_headers and face == protocol:
+        sent = request_names(face, quirks.client_headers).select(notes.client_headers)
+        is_renamed = request.model != model
+        encoded.report.awaited_headers = response_names(face, quirks.client_headers, is_renamed=is_renamed)
+    if quirks.session_header and notes.conversation:
+        sent[quirks.session_header] = notes.conversation
+    return structs.replace(encoded, relayed_headers=sent) if sent else encoded
+
+
+def lines_beside(configured: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
+    """Return the lines of those headers that the operator has not configured."""
+    names = {name.lower() for name in configured}
+    return b"".join(f"{name}: {value}\r\n".encode() for name, value in headers.items() if name not in names)
+
+
+def found(headers: Headers, names: Sequence[str], mask: SecretMask) -> dict[str, str]:
+    """Return those of a response's headers that the caller is sent, without secrets of the channel."""
+    values = {name: value for name in names if (value := headers.get(name)) is not None}
+    return {name: mask.text(value) for name, value in values.items() if is_sendable(value)}
