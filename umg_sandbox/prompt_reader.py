@@ -234,7 +234,7 @@ class _Reader:
                 return "\n".join(f"{result.title} {result.url}" for result in results), b""
             case "opaque":
                 raise foreign(part.opaque, at)
-            case None:
+            case "compaction" | None:
                 raise _unknown(at)
             case unhandled:
                 assert_never(unhandled)
@@ -253,7 +253,14 @@ class _Reader:
             case "opaque":
                 raise foreign(part.opaque, at)
             case (
-                "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result" | "refusal" | None
+                "reasoning"
+                | "tool_call"
+                | "tool_result"
+                | "server_tool_call"
+                | "server_tool_result"
+                | "refusal"
+                | "compaction"
+                | None
             ):
                 raise _unknown(at)
             case unhandled:

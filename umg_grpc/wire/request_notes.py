@@ -38,6 +38,8 @@ class RequestNotes(msgspec.Struct, eq=False):
     correspond. For error messages only.
     """
 
+    compactions: list[int] = []
+    """Indexes of the messages with a summary that the gateway has to open."""
     cache_key: str = ""
     """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
     conversation: str = ""

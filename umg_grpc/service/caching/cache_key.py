@@ -119,7 +119,7 @@ def _is_self_contained(part: pb.Part) -> bool:
             return all(map(_is_self_contained, part.tool_result.parts))
         case "opaque" | None:  # its content is not known, so it may refer to anything
             return False
-        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal":
+        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | "compaction":
             return True
         case unhandled:
             assert_never(unhandled)

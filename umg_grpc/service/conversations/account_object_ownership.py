@@ -178,8 +178,10 @@ def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = Fa
                 yield from ((f".tool_result.parts[{index}]{at}", name) for at, name in inside)
         case "opaque":
             yield from (("", name) for name in _in_opaque(part.opaque, protocols, from_model=from_model))
-        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
+        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal":
             pass  # not in `OBJECT_PARTS`
+        case "compaction" | None:
+            pass  # replaced by the text of its summary; a kind newer than this build
         case unhandled:
             assert_never(unhandled)
 

@@ -75,6 +75,8 @@ def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message
             item_id = part.reasoning.item_id or item_id
         case "server_tool_call":
             item_id = part.server_tool_call.call_id or item_id
+        case "compaction":
+            item_id = part.compaction.item_id or item_id
         case "opaque":
             with suppress(ValueError, RecursionError):
                 item_id = item_id or msgspec.json.decode(part.opaque.json, type=_IdOnly).id
@@ -103,6 +105,8 @@ def _set_id(item: pb.Message, item_id: str) -> None:
             part.tool_result.item_id = item_id
         case "reasoning":
             part.reasoning.item_id = item_id
+        case "compaction":
+            part.compaction.item_id = item_id
         case "text" | "media" | "server_tool_call" | "server_tool_result" | "refusal" | "opaque" | None:
             pass
         case unhandled:

@@ -207,8 +207,10 @@ def _scan(request: pb.GenerateRequest) -> _Content:
                     media += [inner.media for inner in part.tool_result.parts if inner.HasField("media")]
                 case "opaque":
                     is_opaque = True
-                case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
+                case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal":
                     pass  # of these only the size counts
+                case "compaction" | None:
+                    pass  # replaced by the text of its summary; a kind newer than this build
             if part.HasField("cache_control"):
                 marked.append(part)
     is_cached_long = bool(request.prompt_cache_options_json) or any(

@@ -94,7 +94,7 @@ class ContentCapture:
                 result = part.tool_result
                 text = result.result_json or "\n".join(each.text.text for each in result.parts)
                 return {"type": "tool_call_response", "id": result.call_id, "result": self._text(text)}
-            case "media" | "server_tool_call" | "server_tool_result" | "opaque" as kind:
+            case "media" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" as kind:
                 return {"type": kind}
             case None:
                 return {"type": "unknown"}

@@ -403,7 +403,9 @@ class MessageEncoder:
                 return {"type": "text", "text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
-            case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result" | None:
+            case "compaction" | None:
+                raise unknown_part(at)
+            case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result":
                 raise untranslatable(at, "a chat turn of this role cannot hold it")
             case unhandled:
                 assert_never(unhandled)

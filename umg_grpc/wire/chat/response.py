@@ -94,7 +94,7 @@ def can_express(part: pb.Part) -> bool:
             return part.server_tool_result.name == "web_search"
         case "text" | "refusal" | "reasoning" | "tool_call" | "tool_result" | None:
             return True
-        case "opaque":
+        case "opaque" | "compaction":
             return False
         case unhandled:
             assert_never(unhandled)

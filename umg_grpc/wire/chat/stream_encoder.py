@@ -213,7 +213,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         kind, choice = started.WhichOneof("kind"), self._choice(index)
         if kind != "reasoning":
             yield from self._end_reasoning_text(index)
-        if kind not in ("server_tool_call", "server_tool_result", "opaque", None):
+        if kind not in ("server_tool_call", "server_tool_result", "opaque", "compaction", None):
             is_text = kind == "text" or (kind == "reasoning" and self._request.face_hints.thinking_to_content)
             yield from self._begin(index, "" if is_text else None)
         match kind:
@@ -232,7 +232,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
                 yield from self._call(index, part, started)
             case "media":
                 yield from self._media(index, started.media)
-            case "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+            case "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # a provider's own tool; chat has no field for it
             case unhandled:
                 assert_never(unhandled)

@@ -82,7 +82,7 @@ def part_to_events(part: pb.Part) -> Iterator[pb.GenerateEvent]:  # noqa: PLR091
                 deltas.append(pb.GenerateEvent(refusal_delta=part.refusal.text))
             if part.refusal.logprobs:
                 deltas.append(pb.GenerateEvent(logprobs=pb.LogprobsDelta(logprobs=part.refusal.logprobs)))
-        case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+        case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
             pass  # complete in its start
         case unhandled:
             assert_never(unhandled)

@@ -377,7 +377,7 @@ class _Part:
             case "text":
                 part.text.text += text
                 part.text.MergeFrom(self._retained)
-            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # complete in its start or in its last update
             case unhandled:
                 assert_never(unhandled)

@@ -55,7 +55,7 @@ class PartEncoder:
                 return self._server_result(part.server_tool_result)
             case "media":
                 raise untranslatable(at, "an assistant's turn cannot hold it in this format")
-            case "text" | "opaque" | "tool_result" | None:
+            case "text" | "opaque" | "tool_result" | "compaction" | None:
                 return self._text_or_opaque(part, at)
             case unhandled:
                 assert_never(unhandled)
@@ -77,7 +77,7 @@ class PartEncoder:
                 raise untranslatable(at, "only an assistant's turn can hold it")
             case "text" if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user's turn can hold it")
-            case "text" | "opaque" | None:
+            case "text" | "opaque" | "compaction" | None:
                 return self._text_or_opaque(part, at)
             case unhandled:
                 assert_never(unhandled)

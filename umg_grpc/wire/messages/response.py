@@ -63,6 +63,8 @@ def can_express(part: pb.Part) -> bool:
             return part.opaque.format == "messages"
         case "text" | "media" | "reasoning" | "tool_call" | "tool_result" | "refusal" | None:
             return True
+        case "compaction":
+            return False
         case unhandled:
             assert_never(unhandled)
 

@@ -127,7 +127,7 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
             yield {"type": "text", "text": note}
         case "opaque" if part.opaque.format == "messages":
             yield json_text(part.opaque.json, "opaque")
-        case "refusal" | "media" | "opaque" | "tool_result" | None:
+        case "refusal" | "media" | "opaque" | "tool_result" | "compaction" | None:
             pass  # empty, content that only another format has, or a kind newer than this build
         case unhandled:
             assert_never(unhandled)

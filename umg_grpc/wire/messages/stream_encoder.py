@@ -247,7 +247,7 @@ class StreamEncoder:
                 yield from self._call(current)
             case "media":
                 current.size = len(part.media.data)
-            case "refusal" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+            case "refusal" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # empty, or written when the part ends
             case unhandled:
                 assert_never(unhandled)
@@ -381,8 +381,8 @@ class StreamEncoder:
             case "reasoning" | "server_tool_result" | "opaque":
                 for block in encode_blocks(part, self._response_id, current.index):
                     yield from self._write_block(current, block)
-            case "text" | "refusal" | "tool_call" | "tool_result" | None:
-                pass  # written already
+            case "text" | "refusal" | "tool_call" | "tool_result" | "compaction" | None:
+                pass  # written already, or nothing to write
             case unhandled:
                 assert_never(unhandled)
         yield from self._close_block(current)

@@ -210,7 +210,7 @@ class ContentEncoder:
                 yield {"text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
-            case "tool_result" | None:
+            case "tool_result" | "compaction" | None:
                 raise unknown_part(at)  # results are encoded by `_result`
             case unhandled:
                 assert_never(unhandled)

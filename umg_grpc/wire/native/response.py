@@ -87,6 +87,8 @@ def can_express(part: pb.Part) -> bool:
             return part.opaque.format == "native"
         case "text" | "reasoning" | "tool_call" | "tool_result" | "refusal" | None:
             return True
+        case "compaction":
+            return False
         case unhandled:
             assert_never(unhandled)
 

@@ -350,7 +350,7 @@ def encode_response_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR
             encoded = _server_tool(part)
         case "opaque" if part.opaque.format == "native":
             return _raw(part.opaque.json)
-        case "opaque" | "tool_result" | None:
+        case "opaque" | "tool_result" | "compaction" | None:
             pass  # content that only another format has, or a kind newer than this build
         case unhandled:
             assert_never(unhandled)

@@ -214,8 +214,8 @@ class StreamEncoder:
             case "reasoning" if not started.reasoning.redacted:
                 for number, thought in enumerate(started.reasoning.texts):
                     yield from self._reasoning_line(index, part, thought, number, summary=False)
-            case None:
-                return  # a kind newer than this build
+            case "compaction" | None:
+                return  # only responses have it; a kind newer than this build
             case (
                 "reasoning"
                 | "tool_call"

@@ -242,7 +242,7 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
             raise foreign(part.opaque, at)
         case None:
             raise unknown_part(at)
-        case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result":
+        case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result" | "compaction":
             raise untranslatable(at, "a turn of this role cannot hold it")
         case unhandled:
             assert_never(unhandled)

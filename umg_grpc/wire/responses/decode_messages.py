@@ -3,10 +3,12 @@
 import pybase64
 from msgspec import Raw
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.json import missing, parse
+from umg_grpc.wire.core.json import invalid, missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
+from umg_grpc.wire.core.sealed_summaries import SEALED
 from umg_grpc.wire.core.unknown_role_messages import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema, typed_client_tools
@@ -24,6 +26,8 @@ ROLE_NAMES = {value: name for name, value in ROLES.items()}
 BARE_PARTS = ("input_text", "input_image", "input_file", "input_audio")
 DECLARING = ("additional_tools", "tool_search_output", "tool_search_call")
 """Types of items that declare tools, and of the items of the provider's own search among tools."""
+TRIGGER = "compaction_trigger"
+"""Type of the item that requests a summary of the conversation before it."""
 
 OURS = "umg_"
 """Infix after the prefix of ids that the gateway generates (`rs_umg_...`), which distinguishes them from a
@@ -57,6 +61,7 @@ class InputDecoder:
         self._turn: pb.Message | None = None  # of the bare parts just before
         self._last_model_part: pb.Part | None = None  # last part of the model, if it is just before
         self._ahead: pb.Part | None = None  # part with the state for the next item
+        self._trigger = ""  # path of the item that requests a summary
         self.added: list[tuple[Raw, str]] = []
         """Tools that items declare, each with its path."""
 
@@ -70,8 +75,12 @@ class InputDecoder:
         for index, raw in enumerate(items):
             self._item(raw, f"input[{index}]")
         self._apply_state(None)
+        if self._trigger:
+            if self._trigger != f"input[{len(items) - 1}]":
+                raise not_last(self._trigger)
+            self._request.compaction.SetInParent()
 
-    def _item(self, raw: Raw, at: str) -> None:
+    def _item(self, raw: Raw, at: str) -> None:  # noqa: PLR0912 - one case a kind
         head = parse(schema.ItemHead, raw, at)
         if head.type in BARE_PARTS:
             self._apply_state(None)
@@ -96,6 +105,12 @@ class InputDecoder:
                 self._result(parse(schema.CallOutput, raw, at), at, custom=head.type == "custom_tool_call_output")
             case "reasoning":
                 self._reasoning(parse(schema.ReasoningItem, raw, at))
+            case "compaction" if self._add_summary(raw, at):
+                pass
+            case kind if kind == TRIGGER:
+                if self._trigger:
+                    raise not_last(self._trigger)
+                self._trigger = at
             case None if head.id is None:
                 raise missing(f"{at}.type")
             case kind:  # all other types are decoded on their own, unknown ones as raw JSON
@@ -141,6 +156,21 @@ class InputDecoder:
             self.added += self._tools(raw, at)
         self._messages.add(role=pb.ROLE_TOOL, parts=[part])
         self._last_model_part = None
+        return True
+
+    def _add_summary(self, raw: Raw, at: str) -> bool:
+        """Add a summary that this gateway sealed as a message of the user. Return False, and add nothing, for a summary
+        that a provider sealed. `at`: path of the item in the body.
+        """
+        item = parse(schema.CompactionItem, raw, at)
+        if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED):
+            return False
+        self._apply_state(None)
+        self._last_model_part = None
+        index, part = len(self._messages), self._messages.add(role=pb.ROLE_USER).parts.add()
+        part.compaction.encrypted_content, part.compaction.item_id = item.encrypted_content, item.id or ""
+        self._notes.compactions.append(index)
+        self._notes.opaque_paths[f"messages[{index}].parts[0]"] = at
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
@@ -201,6 +231,11 @@ class InputDecoder:
             self._last_model_part.state.CopyFrom(part.state)
         else:
             self._add(pb.Message(role=pb.ROLE_ASSISTANT, parts=[part]))
+
+
+def not_last(at: str) -> UmgError:
+    """Return the error for a request of a summary that other items follow. `at`: path of its item."""
+    return invalid(at, f"`{TRIGGER}` must be the final item of `input`, and may occur once; send it last")
 
 
 # --- caller or provider -> canonical
@@ -296,6 +331,11 @@ def read_state(text: str) -> pb.ReasoningState:
     created it.
     """
     return reasoning_state.read(text.removeprefix(AHEAD).removeprefix(REDACTED), "responses")
+
+
+def compaction_item(encrypted_content: str, item_id: str) -> dict[str, object]:
+    """Return a sealed summary as an item of type `compaction`."""
+    return {"id": item_id, "type": "compaction", "encrypted_content": encrypted_content}
 
 
 def image_item(media: pb.MediaPart, item_id: str) -> dict[str, object]:

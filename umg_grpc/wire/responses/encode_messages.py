@@ -24,7 +24,7 @@ from umg_grpc.wire.responses.content_parts import (
     encode_annotations,
     encode_part,
 )
-from umg_grpc.wire.responses.decode_messages import OURS, ROLE_NAMES, image_item, reasoning_item
+from umg_grpc.wire.responses.decode_messages import OURS, ROLE_NAMES, TRIGGER, image_item, reasoning_item
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS, call_item, output_item
 
 NO_RESULT = "No result."
@@ -90,6 +90,8 @@ class InputEncoder:
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
+        if self._request.HasField("compaction") and not self._request.compaction.standalone:
+            self._items.append({"type": TRIGGER})
         if self._has_marks:
             contents = [item.get("content") for item in self._items if isinstance(item, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
@@ -284,7 +286,7 @@ class InputEncoder:
                 return json_text(part.opaque.json, f"{at}.opaque.json")
             case "opaque":
                 raise foreign(part.opaque, at)
-            case None:
+            case "compaction" | None:
                 raise unknown_part(at)
             case "server_tool_result" if part.server_tool_result.name == "web_search":
                 return None  # its pages are in the call, or were reported with it

@@ -9,7 +9,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
-from umg_grpc.wire.responses.decode_messages import OURS, image_item, shown_state
+from umg_grpc.wire.responses.decode_messages import OURS, compaction_item, image_item, shown_state
 from umg_grpc.wire.responses.echoed_request_fields import service_tier
 from umg_grpc.wire.responses.encode_options import ENCRYPTED
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, server_item
@@ -81,7 +81,7 @@ class Ids:
 
 def kind_of(part: pb.Part) -> str:
     """Return the kind of output item as which a part is encoded: `message`, `reasoning`, `call`, `server` (tool of the
-    provider), `image`, `opaque` (raw JSON); "" for a part that this format cannot express.
+    provider), `image`, `compaction`, `opaque` (raw JSON); "" for a part that this format cannot express.
     """
     if part.thought:
         return ""
@@ -96,6 +96,8 @@ def kind_of(part: pb.Part) -> str:
             return "server"
         case "media" if part.media.kind == pb.MEDIA_KIND_IMAGE:
             return "message" if part.media.HasField("uri") else "image"
+        case "compaction":
+            return "compaction"
         case "opaque" if part.opaque.format == "responses":
             return "opaque"
         case "server_tool_call" | "server_tool_result" | "media" | "opaque" | "tool_result" | None:
@@ -237,6 +239,8 @@ def _item(
             return server_item(item_id, tool, results.get(tool.call_id), sources=shown.sources)
         case "image":
             return image_item(part.media, ids.item("ig_", part.media.media_id, index))
+        case "compaction":
+            return compaction_item(part.compaction.encrypted_content, ids.item("cmp_", part.compaction.item_id, index))
         case _:  # opaque
             return json_text(part.opaque.json, "opaque.json")
 

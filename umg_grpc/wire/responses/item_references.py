@@ -22,6 +22,7 @@ ITEM_PREFIXES = {
     "reasoning": "rs",
     "server_tool_call": "ws",
     "server_tool_result": "ws",
+    "compaction": "cmp",
 }
 """Beginnings of the ids of input items, by the kinds of parts that are items of their own."""
 MESSAGE_PREFIX = "msg"

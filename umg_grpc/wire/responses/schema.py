@@ -149,6 +149,13 @@ class ReasoningItem(Struct):
     encrypted_content: str | None = None
 
 
+class CompactionItem(Struct):
+    """Item of type `compaction`: a sealed summary of the conversation before it."""
+
+    encrypted_content: str | None = None
+    id: str | None = None
+
+
 class SearchSource(Struct):
     """Element of `action.sources` of a web search."""
 

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses.content_parts import compact_output, encode_part
-from umg_grpc.wire.responses.decode_messages import ROLE_NAMES
+from umg_grpc.wire.responses.decode_messages import ROLE_NAMES, compaction_item
 from umg_grpc.wire.responses.encode_output import completed_at, encode_output, ending_of_response
 from umg_grpc.wire.responses.response import encode_response
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
@@ -98,6 +98,8 @@ def _items(message: pb.Message) -> list[object]:
             items.append(_result(part.tool_result, message.message_id, len(items)))
         elif part.HasField("opaque") and message.role == pb.ROLE_UNSPECIFIED:
             items.append(_with_id(part.opaque, message.message_id))
+        elif part.HasField("compaction"):
+            items.append(compaction_item(part.compaction.encrypted_content, message.message_id))
         else:
             content.append(_content(part))
     if content or not items:
@@ -127,7 +129,7 @@ def _assistant_items(message: pb.Message) -> list[object]:
                 own.reasoning.item_id = item_id or own.reasoning.item_id
             case "tool_call":
                 own.tool_call.item_id = item_id or own.tool_call.item_id
-            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # its item has an id of its own
             case unhandled:
                 assert_never(unhandled)

@@ -20,7 +20,18 @@ from umg_grpc.wire.responses.encode_output import (
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.stream_event_writer import Writer
-from umg_grpc.wire.responses.stream_items import Audio, Call, Image, Item, Message, Opaque, ReasoningItem, Server, State
+from umg_grpc.wire.responses.stream_items import (
+    Audio,
+    Call,
+    Compaction,
+    Image,
+    Item,
+    Message,
+    Opaque,
+    ReasoningItem,
+    Server,
+    State,
+)
 
 IN_PROGRESS = Ending("in_progress")
 ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their own
@@ -304,6 +315,9 @@ class StreamEncoder:
                 return server
             case "image":
                 return Image(writer, index, ids.item("ig_", part.media.media_id, index), part.media)
+            case "compaction":
+                item_id = ids.item("cmp_", part.compaction.item_id, index)
+                return Compaction(writer, index, item_id, part.compaction.encrypted_content)
             case _:  # opaque
                 return Opaque(writer, index, "", part.opaque)
 

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
-from umg_grpc.wire.responses.decode_messages import image_item, shown_state
+from umg_grpc.wire.responses.decode_messages import compaction_item, image_item, shown_state
 from umg_grpc.wire.responses.encode_output import (
     Ids,
     Shown,
@@ -390,6 +390,18 @@ class Opaque(Item):
 
     def finished_item(self, status: str) -> object:
         return self._json
+
+
+class Compaction(Item):
+    """Item of type `compaction`: a sealed summary of the conversation."""
+
+    def __init__(self, writer: Writer, index: int, item_id: str, encrypted_content: str) -> None:
+        super().__init__(writer, index, item_id)
+        self._encrypted_content = encrypted_content
+        self.added(compaction_item("", item_id))
+
+    def finished_item(self, status: str) -> object:
+        return compaction_item(self._encrypted_content, self.item_id)
 
 
 class State(Item):

@@ -413,6 +413,7 @@ type Part struct {
 	//	*Part_ServerToolResult
 	//	*Part_Refusal
 	//	*Part_Opaque
+	//	*Part_Compaction
 	Kind isPart_Kind `protobuf_oneof:"kind"`
 	// Marks the part as the end of a prefix that the provider should cache. Only the messages format has this mark on
 	// parts; others drop it.
@@ -551,6 +552,15 @@ func (x *Part) GetOpaque() *OpaquePart {
 	return nil
 }
 
+func (x *Part) GetCompaction() *CompactionPart {
+	if x != nil {
+		if x, ok := x.Kind.(*Part_Compaction); ok {
+			return x.Compaction
+		}
+	}
+	return nil
+}
+
 func (x *Part) GetCacheControl() *CacheControl {
 	if x != nil {
 		return x.CacheControl
@@ -635,6 +645,11 @@ type Part_Opaque struct {
 	Opaque *OpaquePart `protobuf:"bytes,9,opt,name=opaque,proto3,oneof"`
 }
 
+type Part_Compaction struct {
+	// A summary that stands for the conversation before it.
+	Compaction *CompactionPart `protobuf:"bytes,10,opt,name=compaction,proto3,oneof"`
+}
+
 func (*Part_Text) isPart_Kind() {}
 
 func (*Part_Media) isPart_Kind() {}
@@ -652,6 +667,8 @@ func (*Part_ServerToolResult) isPart_Kind() {}
 func (*Part_Refusal) isPart_Kind() {}
 
 func (*Part_Opaque) isPart_Kind() {}
+
+func (*Part_Compaction) isPart_Kind() {}
 
 // Text with its sources.
 type TextPart struct {
@@ -2041,6 +2058,65 @@ func (x *RefusalPart) GetLogprobs() []*TokenLogprob {
 	return nil
 }
 
+// A summary of a conversation that the gateway made and sealed (responses `compaction`), in the response to a request
+// with `GenerateRequest.compaction`. Sent back in a later request, in a message of the user, it is opened at any replica
+// with the same `secret`, and the model is sent the summary as a text of the user. A summary that a provider sealed
+// itself is an `OpaquePart` instead, which only its account can open.
+type CompactionPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sealed summary, readable by the gateway alone and bound to the caller's key. Required. Fails with
+	// INVALID_ARGUMENT (`INVALID_FIELD`) if it was changed, or was made for another key.
+	EncryptedContent string `protobuf:"bytes,1,opt,name=encrypted_content,json=encryptedContent,proto3" json:"encrypted_content,omitempty"`
+	// Id of the item in the responses format (`cmp_...`). Unset: "".
+	ItemId        string `protobuf:"bytes,2,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionPart) Reset() {
+	*x = CompactionPart{}
+	mi := &file_umg_v1_content_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionPart) ProtoMessage() {}
+
+func (x *CompactionPart) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_content_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionPart.ProtoReflect.Descriptor instead.
+func (*CompactionPart) Descriptor() ([]byte, []int) {
+	return file_umg_v1_content_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CompactionPart) GetEncryptedContent() string {
+	if x != nil {
+		return x.EncryptedContent
+	}
+	return ""
+}
+
+func (x *CompactionPart) GetItemId() string {
+	if x != nil {
+		return x.ItemId
+	}
+	return ""
+}
+
 // A block, item or tool without a canonical form. It is passed through between a face and an upstream of the same
 // format. Where it would have to be translated, the call fails with INVALID_ARGUMENT (`UNSUPPORTED_FIELD`), and the
 // error names its type.
@@ -2062,7 +2138,7 @@ type OpaquePart struct {
 
 func (x *OpaquePart) Reset() {
 	*x = OpaquePart{}
-	mi := &file_umg_v1_content_proto_msgTypes[17]
+	mi := &file_umg_v1_content_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2150,7 @@ func (x *OpaquePart) String() string {
 func (*OpaquePart) ProtoMessage() {}
 
 func (x *OpaquePart) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_content_proto_msgTypes[17]
+	mi := &file_umg_v1_content_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2163,7 @@ func (x *OpaquePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpaquePart.ProtoReflect.Descriptor instead.
 func (*OpaquePart) Descriptor() ([]byte, []int) {
-	return file_umg_v1_content_proto_rawDescGZIP(), []int{17}
+	return file_umg_v1_content_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpaquePart) GetFormat() string {
@@ -2136,7 +2212,7 @@ type CacheControl struct {
 
 func (x *CacheControl) Reset() {
 	*x = CacheControl{}
-	mi := &file_umg_v1_content_proto_msgTypes[18]
+	mi := &file_umg_v1_content_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2224,7 @@ func (x *CacheControl) String() string {
 func (*CacheControl) ProtoMessage() {}
 
 func (x *CacheControl) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_content_proto_msgTypes[18]
+	mi := &file_umg_v1_content_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2237,7 @@ func (x *CacheControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheControl.ProtoReflect.Descriptor instead.
 func (*CacheControl) Descriptor() ([]byte, []int) {
-	return file_umg_v1_content_proto_rawDescGZIP(), []int{18}
+	return file_umg_v1_content_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CacheControl) GetTtl() CacheTtl {
@@ -2182,7 +2258,7 @@ const file_umg_v1_content_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x04 \x01(\tR\tmessageId\x12\x14\n" +
-	"\x05phase\x18\x05 \x01(\tR\x05phase\"\xa5\x05\n" +
+	"\x05phase\x18\x05 \x01(\tR\x05phase\"\xdf\x05\n" +
 	"\x04Part\x12&\n" +
 	"\x04text\x18\x01 \x01(\v2\x10.umg.v1.TextPartH\x00R\x04text\x12)\n" +
 	"\x05media\x18\x02 \x01(\v2\x11.umg.v1.MediaPartH\x00R\x05media\x125\n" +
@@ -2193,7 +2269,11 @@ const file_umg_v1_content_proto_rawDesc = "" +
 	"\x10server_tool_call\x18\x06 \x01(\v2\x16.umg.v1.ServerToolCallH\x00R\x0eserverToolCall\x12H\n" +
 	"\x12server_tool_result\x18\a \x01(\v2\x18.umg.v1.ServerToolResultH\x00R\x10serverToolResult\x12/\n" +
 	"\arefusal\x18\b \x01(\v2\x13.umg.v1.RefusalPartH\x00R\arefusal\x12,\n" +
-	"\x06opaque\x18\t \x01(\v2\x12.umg.v1.OpaquePartH\x00R\x06opaque\x129\n" +
+	"\x06opaque\x18\t \x01(\v2\x12.umg.v1.OpaquePartH\x00R\x06opaque\x128\n" +
+	"\n" +
+	"compaction\x18\n" +
+	" \x01(\v2\x16.umg.v1.CompactionPartH\x00R\n" +
+	"compaction\x129\n" +
 	"\rcache_control\x18\x0f \x01(\v2\x14.umg.v1.CacheControlR\fcacheControl\x12,\n" +
 	"\x05state\x18\x10 \x01(\v2\x16.umg.v1.ReasoningStateR\x05state\x12\x1d\n" +
 	"\n" +
@@ -2315,7 +2395,10 @@ const file_umg_v1_content_proto_rawDesc = "" +
 	"\x06origin\x18\x06 \x01(\tR\x06origin\"S\n" +
 	"\vRefusalPart\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x120\n" +
-	"\blogprobs\x18\x02 \x03(\v2\x14.umg.v1.TokenLogprobR\blogprobs\"\x94\x01\n" +
+	"\blogprobs\x18\x02 \x03(\v2\x14.umg.v1.TokenLogprobR\blogprobs\"V\n" +
+	"\x0eCompactionPart\x12+\n" +
+	"\x11encrypted_content\x18\x01 \x01(\tR\x10encryptedContent\x12\x17\n" +
+	"\aitem_id\x18\x02 \x01(\tR\x06itemId\"\x94\x01\n" +
 	"\n" +
 	"OpaquePart\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\tR\x06format\x12\x12\n" +
@@ -2366,7 +2449,7 @@ func file_umg_v1_content_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_content_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_content_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_umg_v1_content_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_umg_v1_content_proto_goTypes = []any{
 	(Role)(0),                     // 0: umg.v1.Role
 	(MediaKind)(0),                // 1: umg.v1.MediaKind
@@ -2390,9 +2473,10 @@ var file_umg_v1_content_proto_goTypes = []any{
 	(*WebSource)(nil),             // 19: umg.v1.WebSource
 	(*DocumentSource)(nil),        // 20: umg.v1.DocumentSource
 	(*RefusalPart)(nil),           // 21: umg.v1.RefusalPart
-	(*OpaquePart)(nil),            // 22: umg.v1.OpaquePart
-	(*CacheControl)(nil),          // 23: umg.v1.CacheControl
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*CompactionPart)(nil),        // 22: umg.v1.CompactionPart
+	(*OpaquePart)(nil),            // 23: umg.v1.OpaquePart
+	(*CacheControl)(nil),          // 24: umg.v1.CacheControl
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
 }
 var file_umg_v1_content_proto_depIdxs = []int32{
 	0,  // 0: umg.v1.Message.role:type_name -> umg.v1.Role
@@ -2405,30 +2489,31 @@ var file_umg_v1_content_proto_depIdxs = []int32{
 	15, // 7: umg.v1.Part.server_tool_call:type_name -> umg.v1.ServerToolCall
 	16, // 8: umg.v1.Part.server_tool_result:type_name -> umg.v1.ServerToolResult
 	21, // 9: umg.v1.Part.refusal:type_name -> umg.v1.RefusalPart
-	22, // 10: umg.v1.Part.opaque:type_name -> umg.v1.OpaquePart
-	23, // 11: umg.v1.Part.cache_control:type_name -> umg.v1.CacheControl
-	12, // 12: umg.v1.Part.state:type_name -> umg.v1.ReasoningState
-	18, // 13: umg.v1.TextPart.citations:type_name -> umg.v1.Citation
-	8,  // 14: umg.v1.TextPart.logprobs:type_name -> umg.v1.TokenLogprob
-	8,  // 15: umg.v1.TokenLogprob.alternatives:type_name -> umg.v1.TokenLogprob
-	1,  // 16: umg.v1.MediaPart.kind:type_name -> umg.v1.MediaKind
-	10, // 17: umg.v1.MediaPart.blocks:type_name -> umg.v1.DocumentBlocks
-	24, // 18: umg.v1.MediaPart.expire_time:type_name -> google.protobuf.Timestamp
-	6,  // 19: umg.v1.DocumentBlocks.parts:type_name -> umg.v1.Part
-	6,  // 20: umg.v1.ToolResult.parts:type_name -> umg.v1.Part
-	17, // 21: umg.v1.ServerToolResult.results:type_name -> umg.v1.SearchResult
-	19, // 22: umg.v1.Citation.web:type_name -> umg.v1.WebSource
-	20, // 23: umg.v1.Citation.document:type_name -> umg.v1.DocumentSource
-	22, // 24: umg.v1.Citation.opaque:type_name -> umg.v1.OpaquePart
-	2,  // 25: umg.v1.DocumentSource.unit:type_name -> umg.v1.DocumentUnit
-	8,  // 26: umg.v1.RefusalPart.logprobs:type_name -> umg.v1.TokenLogprob
-	3,  // 27: umg.v1.OpaquePart.handling:type_name -> umg.v1.OpaqueHandling
-	4,  // 28: umg.v1.CacheControl.ttl:type_name -> umg.v1.CacheTtl
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	23, // 10: umg.v1.Part.opaque:type_name -> umg.v1.OpaquePart
+	22, // 11: umg.v1.Part.compaction:type_name -> umg.v1.CompactionPart
+	24, // 12: umg.v1.Part.cache_control:type_name -> umg.v1.CacheControl
+	12, // 13: umg.v1.Part.state:type_name -> umg.v1.ReasoningState
+	18, // 14: umg.v1.TextPart.citations:type_name -> umg.v1.Citation
+	8,  // 15: umg.v1.TextPart.logprobs:type_name -> umg.v1.TokenLogprob
+	8,  // 16: umg.v1.TokenLogprob.alternatives:type_name -> umg.v1.TokenLogprob
+	1,  // 17: umg.v1.MediaPart.kind:type_name -> umg.v1.MediaKind
+	10, // 18: umg.v1.MediaPart.blocks:type_name -> umg.v1.DocumentBlocks
+	25, // 19: umg.v1.MediaPart.expire_time:type_name -> google.protobuf.Timestamp
+	6,  // 20: umg.v1.DocumentBlocks.parts:type_name -> umg.v1.Part
+	6,  // 21: umg.v1.ToolResult.parts:type_name -> umg.v1.Part
+	17, // 22: umg.v1.ServerToolResult.results:type_name -> umg.v1.SearchResult
+	19, // 23: umg.v1.Citation.web:type_name -> umg.v1.WebSource
+	20, // 24: umg.v1.Citation.document:type_name -> umg.v1.DocumentSource
+	23, // 25: umg.v1.Citation.opaque:type_name -> umg.v1.OpaquePart
+	2,  // 26: umg.v1.DocumentSource.unit:type_name -> umg.v1.DocumentUnit
+	8,  // 27: umg.v1.RefusalPart.logprobs:type_name -> umg.v1.TokenLogprob
+	3,  // 28: umg.v1.OpaquePart.handling:type_name -> umg.v1.OpaqueHandling
+	4,  // 29: umg.v1.CacheControl.ttl:type_name -> umg.v1.CacheTtl
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_content_proto_init() }
@@ -2446,6 +2531,7 @@ func file_umg_v1_content_proto_init() {
 		(*Part_ServerToolResult)(nil),
 		(*Part_Refusal)(nil),
 		(*Part_Opaque)(nil),
+		(*Part_Compaction)(nil),
 	}
 	file_umg_v1_content_proto_msgTypes[3].OneofWrappers = []any{}
 	file_umg_v1_content_proto_msgTypes[4].OneofWrappers = []any{
@@ -2470,7 +2556,7 @@ func file_umg_v1_content_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_content_proto_rawDesc), len(file_umg_v1_content_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -471,6 +471,8 @@ type GenerateRequest struct {
 	// Moderation of prompt and answer by the provider, as the JSON object of chat and responses `moderation`, byte for
 	// byte. Unset: "".
 	ModerationJson string `protobuf:"bytes,51,opt,name=moderation_json,json=moderationJson,proto3" json:"moderation_json,omitempty"`
+	// Requests a summary of the conversation in place of an answer. Unset: an answer.
+	Compaction *CompactionRequest `protobuf:"bytes,53,opt,name=compaction,proto3" json:"compaction,omitempty"`
 	// The body that this request was decoded from. Unset for callers that set the fields above themselves.
 	Source *SourceDocument `protobuf:"bytes,60,opt,name=source,proto3" json:"source,omitempty"`
 	// Gateway only: details of a body that shape its answer on the HTTP face. Unset for callers that set the fields above
@@ -866,6 +868,13 @@ func (x *GenerateRequest) GetModerationJson() string {
 	return ""
 }
 
+func (x *GenerateRequest) GetCompaction() *CompactionRequest {
+	if x != nil {
+		return x.Compaction
+	}
+	return nil
+}
+
 func (x *GenerateRequest) GetSource() *SourceDocument {
 	if x != nil {
 		return x.Source
@@ -906,6 +915,55 @@ func (*GenerateRequest_ConversationId) isGenerateRequest_Continuation() {}
 
 func (*GenerateRequest_Thread) isGenerateRequest_Continuation() {}
 
+// Requests that the conversation be compacted: the model summarizes it, and the response consists of exactly one
+// `CompactionPart`. A provider that compacts conversations itself is sent the request as it came; its response then
+// contains an `OpaquePart` of type `compaction`.
+type CompactionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the request came by a call of its own (`POST /v1/responses/compact`), whose response also repeats the user's
+	// messages. False: by the last item of the conversation (responses `compaction_trigger`).
+	Standalone    bool `protobuf:"varint,1,opt,name=standalone,proto3" json:"standalone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionRequest) Reset() {
+	*x = CompactionRequest{}
+	mi := &file_umg_v1_generation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionRequest) ProtoMessage() {}
+
+func (x *CompactionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_generation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionRequest.ProtoReflect.Descriptor instead.
+func (*CompactionRequest) Descriptor() ([]byte, []int) {
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CompactionRequest) GetStandalone() bool {
+	if x != nil {
+		return x.Standalone
+	}
+	return false
+}
+
 // A conversation that is stored from call to call, so that each call sends only its new messages. It expires 5 minutes
 // after its last answer; the caller then sends the whole conversation and begins a new thread. The gateway stores it
 // for every provider. A provider that stores threads itself is sent the thread, as long as its channel serves the
@@ -923,7 +981,7 @@ type Thread struct {
 
 func (x *Thread) Reset() {
 	*x = Thread{}
-	mi := &file_umg_v1_generation_proto_msgTypes[1]
+	mi := &file_umg_v1_generation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +993,7 @@ func (x *Thread) String() string {
 func (*Thread) ProtoMessage() {}
 
 func (x *Thread) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[1]
+	mi := &file_umg_v1_generation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1006,7 @@ func (x *Thread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Thread.ProtoReflect.Descriptor instead.
 func (*Thread) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{1}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Thread) GetPreviousResponseId() string {
@@ -973,7 +1031,7 @@ type PromptTemplate struct {
 
 func (x *PromptTemplate) Reset() {
 	*x = PromptTemplate{}
-	mi := &file_umg_v1_generation_proto_msgTypes[2]
+	mi := &file_umg_v1_generation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1043,7 @@ func (x *PromptTemplate) String() string {
 func (*PromptTemplate) ProtoMessage() {}
 
 func (x *PromptTemplate) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[2]
+	mi := &file_umg_v1_generation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1056,7 @@ func (x *PromptTemplate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTemplate.ProtoReflect.Descriptor instead.
 func (*PromptTemplate) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{2}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PromptTemplate) GetPromptId() string {
@@ -1046,7 +1104,7 @@ type Tool struct {
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_umg_v1_generation_proto_msgTypes[3]
+	mi := &file_umg_v1_generation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1116,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[3]
+	mi := &file_umg_v1_generation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1129,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{3}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Tool) GetKind() isTool_Kind {
@@ -1192,7 +1250,7 @@ type ToolNamespace struct {
 
 func (x *ToolNamespace) Reset() {
 	*x = ToolNamespace{}
-	mi := &file_umg_v1_generation_proto_msgTypes[4]
+	mi := &file_umg_v1_generation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1262,7 @@ func (x *ToolNamespace) String() string {
 func (*ToolNamespace) ProtoMessage() {}
 
 func (x *ToolNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[4]
+	mi := &file_umg_v1_generation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1275,7 @@ func (x *ToolNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolNamespace.ProtoReflect.Descriptor instead.
 func (*ToolNamespace) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{4}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ToolNamespace) GetName() string {
@@ -1258,7 +1316,7 @@ type FunctionTool struct {
 
 func (x *FunctionTool) Reset() {
 	*x = FunctionTool{}
-	mi := &file_umg_v1_generation_proto_msgTypes[5]
+	mi := &file_umg_v1_generation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1328,7 @@ func (x *FunctionTool) String() string {
 func (*FunctionTool) ProtoMessage() {}
 
 func (x *FunctionTool) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[5]
+	mi := &file_umg_v1_generation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1341,7 @@ func (x *FunctionTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionTool.ProtoReflect.Descriptor instead.
 func (*FunctionTool) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{5}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FunctionTool) GetName() string {
@@ -1343,7 +1401,7 @@ type CustomTool struct {
 
 func (x *CustomTool) Reset() {
 	*x = CustomTool{}
-	mi := &file_umg_v1_generation_proto_msgTypes[6]
+	mi := &file_umg_v1_generation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1413,7 @@ func (x *CustomTool) String() string {
 func (*CustomTool) ProtoMessage() {}
 
 func (x *CustomTool) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[6]
+	mi := &file_umg_v1_generation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1426,7 @@ func (x *CustomTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CustomTool.ProtoReflect.Descriptor instead.
 func (*CustomTool) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{6}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CustomTool) GetName() string {
@@ -1414,7 +1472,7 @@ type WebSearchTool struct {
 
 func (x *WebSearchTool) Reset() {
 	*x = WebSearchTool{}
-	mi := &file_umg_v1_generation_proto_msgTypes[7]
+	mi := &file_umg_v1_generation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1484,7 @@ func (x *WebSearchTool) String() string {
 func (*WebSearchTool) ProtoMessage() {}
 
 func (x *WebSearchTool) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[7]
+	mi := &file_umg_v1_generation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1497,7 @@ func (x *WebSearchTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebSearchTool.ProtoReflect.Descriptor instead.
 func (*WebSearchTool) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{7}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WebSearchTool) GetContextSize() string {
@@ -1499,7 +1557,7 @@ type FileSearchTool struct {
 
 func (x *FileSearchTool) Reset() {
 	*x = FileSearchTool{}
-	mi := &file_umg_v1_generation_proto_msgTypes[8]
+	mi := &file_umg_v1_generation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1569,7 @@ func (x *FileSearchTool) String() string {
 func (*FileSearchTool) ProtoMessage() {}
 
 func (x *FileSearchTool) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[8]
+	mi := &file_umg_v1_generation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1582,7 @@ func (x *FileSearchTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileSearchTool.ProtoReflect.Descriptor instead.
 func (*FileSearchTool) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{8}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FileSearchTool) GetVectorStoreIds() []string {
@@ -1565,7 +1623,7 @@ type UserLocation struct {
 
 func (x *UserLocation) Reset() {
 	*x = UserLocation{}
-	mi := &file_umg_v1_generation_proto_msgTypes[9]
+	mi := &file_umg_v1_generation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1635,7 @@ func (x *UserLocation) String() string {
 func (*UserLocation) ProtoMessage() {}
 
 func (x *UserLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[9]
+	mi := &file_umg_v1_generation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1648,7 @@ func (x *UserLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserLocation.ProtoReflect.Descriptor instead.
 func (*UserLocation) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{9}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UserLocation) GetCountry() string {
@@ -1642,7 +1700,7 @@ type SearchOptions struct {
 
 func (x *SearchOptions) Reset() {
 	*x = SearchOptions{}
-	mi := &file_umg_v1_generation_proto_msgTypes[10]
+	mi := &file_umg_v1_generation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1712,7 @@ func (x *SearchOptions) String() string {
 func (*SearchOptions) ProtoMessage() {}
 
 func (x *SearchOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[10]
+	mi := &file_umg_v1_generation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1725,7 @@ func (x *SearchOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchOptions.ProtoReflect.Descriptor instead.
 func (*SearchOptions) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{10}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SearchOptions) GetMode() SearchMode {
@@ -1730,7 +1788,7 @@ type ToolChoice struct {
 
 func (x *ToolChoice) Reset() {
 	*x = ToolChoice{}
-	mi := &file_umg_v1_generation_proto_msgTypes[11]
+	mi := &file_umg_v1_generation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1742,7 +1800,7 @@ func (x *ToolChoice) String() string {
 func (*ToolChoice) ProtoMessage() {}
 
 func (x *ToolChoice) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[11]
+	mi := &file_umg_v1_generation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1755,7 +1813,7 @@ func (x *ToolChoice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolChoice.ProtoReflect.Descriptor instead.
 func (*ToolChoice) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{11}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ToolChoice) GetMode() ToolChoiceMode {
@@ -1810,7 +1868,7 @@ type ReasoningOptions struct {
 
 func (x *ReasoningOptions) Reset() {
 	*x = ReasoningOptions{}
-	mi := &file_umg_v1_generation_proto_msgTypes[12]
+	mi := &file_umg_v1_generation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1880,7 @@ func (x *ReasoningOptions) String() string {
 func (*ReasoningOptions) ProtoMessage() {}
 
 func (x *ReasoningOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[12]
+	mi := &file_umg_v1_generation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1893,7 @@ func (x *ReasoningOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasoningOptions.ProtoReflect.Descriptor instead.
 func (*ReasoningOptions) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{12}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReasoningOptions) GetMode() ReasoningMode {
@@ -1905,7 +1963,7 @@ type ResponseFormat struct {
 
 func (x *ResponseFormat) Reset() {
 	*x = ResponseFormat{}
-	mi := &file_umg_v1_generation_proto_msgTypes[13]
+	mi := &file_umg_v1_generation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +1975,7 @@ func (x *ResponseFormat) String() string {
 func (*ResponseFormat) ProtoMessage() {}
 
 func (x *ResponseFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[13]
+	mi := &file_umg_v1_generation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +1988,7 @@ func (x *ResponseFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResponseFormat.ProtoReflect.Descriptor instead.
 func (*ResponseFormat) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{13}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResponseFormat) GetKind() isResponseFormat_Kind {
@@ -2017,7 +2075,7 @@ type TextFormat struct {
 
 func (x *TextFormat) Reset() {
 	*x = TextFormat{}
-	mi := &file_umg_v1_generation_proto_msgTypes[14]
+	mi := &file_umg_v1_generation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2087,7 @@ func (x *TextFormat) String() string {
 func (*TextFormat) ProtoMessage() {}
 
 func (x *TextFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[14]
+	mi := &file_umg_v1_generation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2100,7 @@ func (x *TextFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextFormat.ProtoReflect.Descriptor instead.
 func (*TextFormat) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{14}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{15}
 }
 
 // Any JSON value, without options.
@@ -2054,7 +2112,7 @@ type JsonFormat struct {
 
 func (x *JsonFormat) Reset() {
 	*x = JsonFormat{}
-	mi := &file_umg_v1_generation_proto_msgTypes[15]
+	mi := &file_umg_v1_generation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2124,7 @@ func (x *JsonFormat) String() string {
 func (*JsonFormat) ProtoMessage() {}
 
 func (x *JsonFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[15]
+	mi := &file_umg_v1_generation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2137,7 @@ func (x *JsonFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JsonFormat.ProtoReflect.Descriptor instead.
 func (*JsonFormat) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{15}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{16}
 }
 
 // JSON that fits a schema.
@@ -2101,7 +2159,7 @@ type JsonSchemaFormat struct {
 
 func (x *JsonSchemaFormat) Reset() {
 	*x = JsonSchemaFormat{}
-	mi := &file_umg_v1_generation_proto_msgTypes[16]
+	mi := &file_umg_v1_generation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2171,7 @@ func (x *JsonSchemaFormat) String() string {
 func (*JsonSchemaFormat) ProtoMessage() {}
 
 func (x *JsonSchemaFormat) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[16]
+	mi := &file_umg_v1_generation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2184,7 @@ func (x *JsonSchemaFormat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JsonSchemaFormat.ProtoReflect.Descriptor instead.
 func (*JsonSchemaFormat) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{16}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JsonSchemaFormat) GetSchemaJson() string {
@@ -2179,7 +2237,7 @@ type ImageOutputOptions struct {
 
 func (x *ImageOutputOptions) Reset() {
 	*x = ImageOutputOptions{}
-	mi := &file_umg_v1_generation_proto_msgTypes[17]
+	mi := &file_umg_v1_generation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2249,7 @@ func (x *ImageOutputOptions) String() string {
 func (*ImageOutputOptions) ProtoMessage() {}
 
 func (x *ImageOutputOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[17]
+	mi := &file_umg_v1_generation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2262,7 @@ func (x *ImageOutputOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageOutputOptions.ProtoReflect.Descriptor instead.
 func (*ImageOutputOptions) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{17}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ImageOutputOptions) GetAspectRatio() string {
@@ -2241,7 +2299,7 @@ type AudioOutputOptions struct {
 
 func (x *AudioOutputOptions) Reset() {
 	*x = AudioOutputOptions{}
-	mi := &file_umg_v1_generation_proto_msgTypes[18]
+	mi := &file_umg_v1_generation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2311,7 @@ func (x *AudioOutputOptions) String() string {
 func (*AudioOutputOptions) ProtoMessage() {}
 
 func (x *AudioOutputOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[18]
+	mi := &file_umg_v1_generation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2324,7 @@ func (x *AudioOutputOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudioOutputOptions.ProtoReflect.Descriptor instead.
 func (*AudioOutputOptions) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{18}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AudioOutputOptions) GetFormat() string {
@@ -2296,7 +2354,7 @@ type SafetySetting struct {
 
 func (x *SafetySetting) Reset() {
 	*x = SafetySetting{}
-	mi := &file_umg_v1_generation_proto_msgTypes[19]
+	mi := &file_umg_v1_generation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2366,7 @@ func (x *SafetySetting) String() string {
 func (*SafetySetting) ProtoMessage() {}
 
 func (x *SafetySetting) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[19]
+	mi := &file_umg_v1_generation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2379,7 @@ func (x *SafetySetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SafetySetting.ProtoReflect.Descriptor instead.
 func (*SafetySetting) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{19}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SafetySetting) GetCategory() string {
@@ -2381,7 +2439,7 @@ type GenerateResponse struct {
 
 func (x *GenerateResponse) Reset() {
 	*x = GenerateResponse{}
-	mi := &file_umg_v1_generation_proto_msgTypes[20]
+	mi := &file_umg_v1_generation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2451,7 @@ func (x *GenerateResponse) String() string {
 func (*GenerateResponse) ProtoMessage() {}
 
 func (x *GenerateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[20]
+	mi := &file_umg_v1_generation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2464,7 @@ func (x *GenerateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateResponse.ProtoReflect.Descriptor instead.
 func (*GenerateResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{20}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GenerateResponse) GetResponseId() string {
@@ -2527,7 +2585,7 @@ type GenerationFailure struct {
 
 func (x *GenerationFailure) Reset() {
 	*x = GenerationFailure{}
-	mi := &file_umg_v1_generation_proto_msgTypes[21]
+	mi := &file_umg_v1_generation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2597,7 @@ func (x *GenerationFailure) String() string {
 func (*GenerationFailure) ProtoMessage() {}
 
 func (x *GenerationFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[21]
+	mi := &file_umg_v1_generation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2610,7 @@ func (x *GenerationFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerationFailure.ProtoReflect.Descriptor instead.
 func (*GenerationFailure) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{21}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GenerationFailure) GetCode() string {
@@ -2602,7 +2660,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	mi := &file_umg_v1_generation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2672,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	mi := &file_umg_v1_generation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2685,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{22}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Candidate) GetIndex() int32 {
@@ -2715,7 +2773,7 @@ type SafetyRating struct {
 
 func (x *SafetyRating) Reset() {
 	*x = SafetyRating{}
-	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	mi := &file_umg_v1_generation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2785,7 @@ func (x *SafetyRating) String() string {
 func (*SafetyRating) ProtoMessage() {}
 
 func (x *SafetyRating) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	mi := &file_umg_v1_generation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2798,7 @@ func (x *SafetyRating) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SafetyRating.ProtoReflect.Descriptor instead.
 func (*SafetyRating) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{23}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SafetyRating) GetCategory() string {
@@ -2814,7 +2872,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_umg_v1_generation_proto_msgTypes[24]
+	mi := &file_umg_v1_generation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2884,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[24]
+	mi := &file_umg_v1_generation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2897,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{24}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Usage) GetInputTokens() int32 {
@@ -3013,7 +3071,7 @@ type GenerateEvent struct {
 
 func (x *GenerateEvent) Reset() {
 	*x = GenerateEvent{}
-	mi := &file_umg_v1_generation_proto_msgTypes[25]
+	mi := &file_umg_v1_generation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3083,7 @@ func (x *GenerateEvent) String() string {
 func (*GenerateEvent) ProtoMessage() {}
 
 func (x *GenerateEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[25]
+	mi := &file_umg_v1_generation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3096,7 @@ func (x *GenerateEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateEvent.ProtoReflect.Descriptor instead.
 func (*GenerateEvent) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{25}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GenerateEvent) GetCandidateIndex() int32 {
@@ -3353,7 +3411,7 @@ type GenerationStarted struct {
 
 func (x *GenerationStarted) Reset() {
 	*x = GenerationStarted{}
-	mi := &file_umg_v1_generation_proto_msgTypes[26]
+	mi := &file_umg_v1_generation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3423,7 @@ func (x *GenerationStarted) String() string {
 func (*GenerationStarted) ProtoMessage() {}
 
 func (x *GenerationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[26]
+	mi := &file_umg_v1_generation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3436,7 @@ func (x *GenerationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerationStarted.ProtoReflect.Descriptor instead.
 func (*GenerationStarted) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{26}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GenerationStarted) GetResponseId() string {
@@ -3443,7 +3501,7 @@ type SummaryDelta struct {
 
 func (x *SummaryDelta) Reset() {
 	*x = SummaryDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[27]
+	mi := &file_umg_v1_generation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3513,7 @@ func (x *SummaryDelta) String() string {
 func (*SummaryDelta) ProtoMessage() {}
 
 func (x *SummaryDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[27]
+	mi := &file_umg_v1_generation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3526,7 @@ func (x *SummaryDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryDelta.ProtoReflect.Descriptor instead.
 func (*SummaryDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{27}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SummaryDelta) GetSummaryIndex() int32 {
@@ -3499,7 +3557,7 @@ type MediaDelta struct {
 
 func (x *MediaDelta) Reset() {
 	*x = MediaDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[28]
+	mi := &file_umg_v1_generation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3569,7 @@ func (x *MediaDelta) String() string {
 func (*MediaDelta) ProtoMessage() {}
 
 func (x *MediaDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[28]
+	mi := &file_umg_v1_generation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3582,7 @@ func (x *MediaDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaDelta.ProtoReflect.Descriptor instead.
 func (*MediaDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{28}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MediaDelta) GetData() []byte {
@@ -3552,7 +3610,7 @@ type LogprobsDelta struct {
 
 func (x *LogprobsDelta) Reset() {
 	*x = LogprobsDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[29]
+	mi := &file_umg_v1_generation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3622,7 @@ func (x *LogprobsDelta) String() string {
 func (*LogprobsDelta) ProtoMessage() {}
 
 func (x *LogprobsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[29]
+	mi := &file_umg_v1_generation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3635,7 @@ func (x *LogprobsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogprobsDelta.ProtoReflect.Descriptor instead.
 func (*LogprobsDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{29}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LogprobsDelta) GetLogprobs() []*TokenLogprob {
@@ -3596,7 +3654,7 @@ type PartEnded struct {
 
 func (x *PartEnded) Reset() {
 	*x = PartEnded{}
-	mi := &file_umg_v1_generation_proto_msgTypes[30]
+	mi := &file_umg_v1_generation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3666,7 @@ func (x *PartEnded) String() string {
 func (*PartEnded) ProtoMessage() {}
 
 func (x *PartEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[30]
+	mi := &file_umg_v1_generation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3679,7 @@ func (x *PartEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartEnded.ProtoReflect.Descriptor instead.
 func (*PartEnded) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{30}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{31}
 }
 
 // The candidate is complete. The fields are those of `Candidate`.
@@ -3653,7 +3711,7 @@ type CandidateFinished struct {
 
 func (x *CandidateFinished) Reset() {
 	*x = CandidateFinished{}
-	mi := &file_umg_v1_generation_proto_msgTypes[31]
+	mi := &file_umg_v1_generation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3723,7 @@ func (x *CandidateFinished) String() string {
 func (*CandidateFinished) ProtoMessage() {}
 
 func (x *CandidateFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[31]
+	mi := &file_umg_v1_generation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3736,7 @@ func (x *CandidateFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CandidateFinished.ProtoReflect.Descriptor instead.
 func (*CandidateFinished) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{31}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CandidateFinished) GetFinishReason() FinishReason {
@@ -3766,7 +3824,7 @@ type StoredResponse struct {
 
 func (x *StoredResponse) Reset() {
 	*x = StoredResponse{}
-	mi := &file_umg_v1_generation_proto_msgTypes[32]
+	mi := &file_umg_v1_generation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3836,7 @@ func (x *StoredResponse) String() string {
 func (*StoredResponse) ProtoMessage() {}
 
 func (x *StoredResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[32]
+	mi := &file_umg_v1_generation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3849,7 @@ func (x *StoredResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredResponse.ProtoReflect.Descriptor instead.
 func (*StoredResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{32}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoredResponse) GetResponse() *GenerateResponse {
@@ -3819,7 +3877,7 @@ var File_umg_v1_generation_proto protoreflect.FileDescriptor
 
 const file_umg_v1_generation_proto_rawDesc = "" +
 	"\n" +
-	"\x17umg/v1/generation.proto\x12\x06umg.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/content.proto\x1a\x13umg/v1/source.proto\"\xb1\x15\n" +
+	"\x17umg/v1/generation.proto\x12\x06umg.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14umg/v1/content.proto\x1a\x13umg/v1/source.proto\"\xec\x15\n" +
 	"\x0fGenerateRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12+\n" +
 	"\bmessages\x18\x02 \x03(\v2\x0f.umg.v1.MessageR\bmessages\x120\n" +
@@ -3877,7 +3935,10 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\x0fprompt_template\x180 \x01(\v2\x16.umg.v1.PromptTemplateR\x0epromptTemplate\x12!\n" +
 	"\fmedia_detail\x181 \x01(\tR\vmediaDetail\x129\n" +
 	"\x19prompt_cache_options_json\x182 \x01(\tR\x16promptCacheOptionsJson\x12'\n" +
-	"\x0fmoderation_json\x183 \x01(\tR\x0emoderationJson\x12.\n" +
+	"\x0fmoderation_json\x183 \x01(\tR\x0emoderationJson\x129\n" +
+	"\n" +
+	"compaction\x185 \x01(\v2\x19.umg.v1.CompactionRequestR\n" +
+	"compaction\x12.\n" +
 	"\x06source\x18< \x01(\v2\x16.umg.v1.SourceDocumentR\x06source\x120\n" +
 	"\n" +
 	"face_hints\x18= \x01(\v2\x11.umg.v1.FaceHintsR\tfaceHints\x1a<\n" +
@@ -3902,7 +3963,11 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\x0f_max_tool_callsB\b\n" +
 	"\x06_storeB\x16\n" +
 	"\x14_include_obfuscationB\x15\n" +
-	"\x13_incremental_output\":\n" +
+	"\x13_incremental_output\"3\n" +
+	"\x11CompactionRequest\x12\x1e\n" +
+	"\n" +
+	"standalone\x18\x01 \x01(\bR\n" +
+	"standalone\":\n" +
 	"\x06Thread\x120\n" +
 	"\x14previous_response_id\x18\x01 \x01(\tR\x12previousResponseId\"n\n" +
 	"\x0ePromptTemplate\x12\x1b\n" +
@@ -4195,7 +4260,7 @@ func file_umg_v1_generation_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_generation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_generation_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_umg_v1_generation_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_umg_v1_generation_proto_goTypes = []any{
 	(Truncation)(0),               // 0: umg.v1.Truncation
 	(SearchMode)(0),               // 1: umg.v1.SearchMode
@@ -4203,123 +4268,125 @@ var file_umg_v1_generation_proto_goTypes = []any{
 	(ReasoningMode)(0),            // 3: umg.v1.ReasoningMode
 	(FinishReason)(0),             // 4: umg.v1.FinishReason
 	(*GenerateRequest)(nil),       // 5: umg.v1.GenerateRequest
-	(*Thread)(nil),                // 6: umg.v1.Thread
-	(*PromptTemplate)(nil),        // 7: umg.v1.PromptTemplate
-	(*Tool)(nil),                  // 8: umg.v1.Tool
-	(*ToolNamespace)(nil),         // 9: umg.v1.ToolNamespace
-	(*FunctionTool)(nil),          // 10: umg.v1.FunctionTool
-	(*CustomTool)(nil),            // 11: umg.v1.CustomTool
-	(*WebSearchTool)(nil),         // 12: umg.v1.WebSearchTool
-	(*FileSearchTool)(nil),        // 13: umg.v1.FileSearchTool
-	(*UserLocation)(nil),          // 14: umg.v1.UserLocation
-	(*SearchOptions)(nil),         // 15: umg.v1.SearchOptions
-	(*ToolChoice)(nil),            // 16: umg.v1.ToolChoice
-	(*ReasoningOptions)(nil),      // 17: umg.v1.ReasoningOptions
-	(*ResponseFormat)(nil),        // 18: umg.v1.ResponseFormat
-	(*TextFormat)(nil),            // 19: umg.v1.TextFormat
-	(*JsonFormat)(nil),            // 20: umg.v1.JsonFormat
-	(*JsonSchemaFormat)(nil),      // 21: umg.v1.JsonSchemaFormat
-	(*ImageOutputOptions)(nil),    // 22: umg.v1.ImageOutputOptions
-	(*AudioOutputOptions)(nil),    // 23: umg.v1.AudioOutputOptions
-	(*SafetySetting)(nil),         // 24: umg.v1.SafetySetting
-	(*GenerateResponse)(nil),      // 25: umg.v1.GenerateResponse
-	(*GenerationFailure)(nil),     // 26: umg.v1.GenerationFailure
-	(*Candidate)(nil),             // 27: umg.v1.Candidate
-	(*SafetyRating)(nil),          // 28: umg.v1.SafetyRating
-	(*Usage)(nil),                 // 29: umg.v1.Usage
-	(*GenerateEvent)(nil),         // 30: umg.v1.GenerateEvent
-	(*GenerationStarted)(nil),     // 31: umg.v1.GenerationStarted
-	(*SummaryDelta)(nil),          // 32: umg.v1.SummaryDelta
-	(*MediaDelta)(nil),            // 33: umg.v1.MediaDelta
-	(*LogprobsDelta)(nil),         // 34: umg.v1.LogprobsDelta
-	(*PartEnded)(nil),             // 35: umg.v1.PartEnded
-	(*CandidateFinished)(nil),     // 36: umg.v1.CandidateFinished
-	(*StoredResponse)(nil),        // 37: umg.v1.StoredResponse
-	nil,                           // 38: umg.v1.GenerateRequest.LogitBiasEntry
-	nil,                           // 39: umg.v1.GenerateRequest.MetadataEntry
-	(*Message)(nil),               // 40: umg.v1.Message
-	(*Part)(nil),                  // 41: umg.v1.Part
-	(*CacheControl)(nil),          // 42: umg.v1.CacheControl
-	(*SourceDocument)(nil),        // 43: umg.v1.SourceDocument
-	(*FaceHints)(nil),             // 44: umg.v1.FaceHints
-	(*OpaquePart)(nil),            // 45: umg.v1.OpaquePart
-	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
-	(*Citation)(nil),              // 47: umg.v1.Citation
-	(*ReasoningState)(nil),        // 48: umg.v1.ReasoningState
-	(*TokenLogprob)(nil),          // 49: umg.v1.TokenLogprob
+	(*CompactionRequest)(nil),     // 6: umg.v1.CompactionRequest
+	(*Thread)(nil),                // 7: umg.v1.Thread
+	(*PromptTemplate)(nil),        // 8: umg.v1.PromptTemplate
+	(*Tool)(nil),                  // 9: umg.v1.Tool
+	(*ToolNamespace)(nil),         // 10: umg.v1.ToolNamespace
+	(*FunctionTool)(nil),          // 11: umg.v1.FunctionTool
+	(*CustomTool)(nil),            // 12: umg.v1.CustomTool
+	(*WebSearchTool)(nil),         // 13: umg.v1.WebSearchTool
+	(*FileSearchTool)(nil),        // 14: umg.v1.FileSearchTool
+	(*UserLocation)(nil),          // 15: umg.v1.UserLocation
+	(*SearchOptions)(nil),         // 16: umg.v1.SearchOptions
+	(*ToolChoice)(nil),            // 17: umg.v1.ToolChoice
+	(*ReasoningOptions)(nil),      // 18: umg.v1.ReasoningOptions
+	(*ResponseFormat)(nil),        // 19: umg.v1.ResponseFormat
+	(*TextFormat)(nil),            // 20: umg.v1.TextFormat
+	(*JsonFormat)(nil),            // 21: umg.v1.JsonFormat
+	(*JsonSchemaFormat)(nil),      // 22: umg.v1.JsonSchemaFormat
+	(*ImageOutputOptions)(nil),    // 23: umg.v1.ImageOutputOptions
+	(*AudioOutputOptions)(nil),    // 24: umg.v1.AudioOutputOptions
+	(*SafetySetting)(nil),         // 25: umg.v1.SafetySetting
+	(*GenerateResponse)(nil),      // 26: umg.v1.GenerateResponse
+	(*GenerationFailure)(nil),     // 27: umg.v1.GenerationFailure
+	(*Candidate)(nil),             // 28: umg.v1.Candidate
+	(*SafetyRating)(nil),          // 29: umg.v1.SafetyRating
+	(*Usage)(nil),                 // 30: umg.v1.Usage
+	(*GenerateEvent)(nil),         // 31: umg.v1.GenerateEvent
+	(*GenerationStarted)(nil),     // 32: umg.v1.GenerationStarted
+	(*SummaryDelta)(nil),          // 33: umg.v1.SummaryDelta
+	(*MediaDelta)(nil),            // 34: umg.v1.MediaDelta
+	(*LogprobsDelta)(nil),         // 35: umg.v1.LogprobsDelta
+	(*PartEnded)(nil),             // 36: umg.v1.PartEnded
+	(*CandidateFinished)(nil),     // 37: umg.v1.CandidateFinished
+	(*StoredResponse)(nil),        // 38: umg.v1.StoredResponse
+	nil,                           // 39: umg.v1.GenerateRequest.LogitBiasEntry
+	nil,                           // 40: umg.v1.GenerateRequest.MetadataEntry
+	(*Message)(nil),               // 41: umg.v1.Message
+	(*Part)(nil),                  // 42: umg.v1.Part
+	(*CacheControl)(nil),          // 43: umg.v1.CacheControl
+	(*SourceDocument)(nil),        // 44: umg.v1.SourceDocument
+	(*FaceHints)(nil),             // 45: umg.v1.FaceHints
+	(*OpaquePart)(nil),            // 46: umg.v1.OpaquePart
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*Citation)(nil),              // 48: umg.v1.Citation
+	(*ReasoningState)(nil),        // 49: umg.v1.ReasoningState
+	(*TokenLogprob)(nil),          // 50: umg.v1.TokenLogprob
 }
 var file_umg_v1_generation_proto_depIdxs = []int32{
-	40, // 0: umg.v1.GenerateRequest.messages:type_name -> umg.v1.Message
-	41, // 1: umg.v1.GenerateRequest.instructions:type_name -> umg.v1.Part
-	38, // 2: umg.v1.GenerateRequest.logit_bias:type_name -> umg.v1.GenerateRequest.LogitBiasEntry
-	8,  // 3: umg.v1.GenerateRequest.tools:type_name -> umg.v1.Tool
-	16, // 4: umg.v1.GenerateRequest.tool_choice:type_name -> umg.v1.ToolChoice
-	15, // 5: umg.v1.GenerateRequest.search:type_name -> umg.v1.SearchOptions
-	17, // 6: umg.v1.GenerateRequest.reasoning:type_name -> umg.v1.ReasoningOptions
-	18, // 7: umg.v1.GenerateRequest.response_format:type_name -> umg.v1.ResponseFormat
-	22, // 8: umg.v1.GenerateRequest.image_output:type_name -> umg.v1.ImageOutputOptions
-	23, // 9: umg.v1.GenerateRequest.audio_output:type_name -> umg.v1.AudioOutputOptions
-	41, // 10: umg.v1.GenerateRequest.prediction:type_name -> umg.v1.Part
-	6,  // 11: umg.v1.GenerateRequest.thread:type_name -> umg.v1.Thread
+	41, // 0: umg.v1.GenerateRequest.messages:type_name -> umg.v1.Message
+	42, // 1: umg.v1.GenerateRequest.instructions:type_name -> umg.v1.Part
+	39, // 2: umg.v1.GenerateRequest.logit_bias:type_name -> umg.v1.GenerateRequest.LogitBiasEntry
+	9,  // 3: umg.v1.GenerateRequest.tools:type_name -> umg.v1.Tool
+	17, // 4: umg.v1.GenerateRequest.tool_choice:type_name -> umg.v1.ToolChoice
+	16, // 5: umg.v1.GenerateRequest.search:type_name -> umg.v1.SearchOptions
+	18, // 6: umg.v1.GenerateRequest.reasoning:type_name -> umg.v1.ReasoningOptions
+	19, // 7: umg.v1.GenerateRequest.response_format:type_name -> umg.v1.ResponseFormat
+	23, // 8: umg.v1.GenerateRequest.image_output:type_name -> umg.v1.ImageOutputOptions
+	24, // 9: umg.v1.GenerateRequest.audio_output:type_name -> umg.v1.AudioOutputOptions
+	42, // 10: umg.v1.GenerateRequest.prediction:type_name -> umg.v1.Part
+	7,  // 11: umg.v1.GenerateRequest.thread:type_name -> umg.v1.Thread
 	0,  // 12: umg.v1.GenerateRequest.truncation:type_name -> umg.v1.Truncation
-	42, // 13: umg.v1.GenerateRequest.cache_control:type_name -> umg.v1.CacheControl
-	24, // 14: umg.v1.GenerateRequest.safety_settings:type_name -> umg.v1.SafetySetting
-	39, // 15: umg.v1.GenerateRequest.metadata:type_name -> umg.v1.GenerateRequest.MetadataEntry
-	7,  // 16: umg.v1.GenerateRequest.prompt_template:type_name -> umg.v1.PromptTemplate
-	43, // 17: umg.v1.GenerateRequest.source:type_name -> umg.v1.SourceDocument
-	44, // 18: umg.v1.GenerateRequest.face_hints:type_name -> umg.v1.FaceHints
-	10, // 19: umg.v1.Tool.function:type_name -> umg.v1.FunctionTool
-	11, // 20: umg.v1.Tool.custom:type_name -> umg.v1.CustomTool
-	12, // 21: umg.v1.Tool.web_search:type_name -> umg.v1.WebSearchTool
-	13, // 22: umg.v1.Tool.file_search:type_name -> umg.v1.FileSearchTool
-	45, // 23: umg.v1.Tool.opaque:type_name -> umg.v1.OpaquePart
-	42, // 24: umg.v1.Tool.cache_control:type_name -> umg.v1.CacheControl
-	9,  // 25: umg.v1.Tool.namespace:type_name -> umg.v1.ToolNamespace
-	45, // 26: umg.v1.FunctionTool.declared:type_name -> umg.v1.OpaquePart
-	14, // 27: umg.v1.WebSearchTool.user_location:type_name -> umg.v1.UserLocation
-	1,  // 28: umg.v1.SearchOptions.mode:type_name -> umg.v1.SearchMode
-	14, // 29: umg.v1.SearchOptions.user_location:type_name -> umg.v1.UserLocation
-	2,  // 30: umg.v1.ToolChoice.mode:type_name -> umg.v1.ToolChoiceMode
-	45, // 31: umg.v1.ToolChoice.opaque:type_name -> umg.v1.OpaquePart
-	3,  // 32: umg.v1.ReasoningOptions.mode:type_name -> umg.v1.ReasoningMode
-	19, // 33: umg.v1.ResponseFormat.text:type_name -> umg.v1.TextFormat
-	20, // 34: umg.v1.ResponseFormat.json:type_name -> umg.v1.JsonFormat
-	21, // 35: umg.v1.ResponseFormat.json_schema:type_name -> umg.v1.JsonSchemaFormat
-	21, // 36: umg.v1.ResponseFormat.enum_text:type_name -> umg.v1.JsonSchemaFormat
-	46, // 37: umg.v1.GenerateResponse.create_time:type_name -> google.protobuf.Timestamp
-	27, // 38: umg.v1.GenerateResponse.candidates:type_name -> umg.v1.Candidate
-	29, // 39: umg.v1.GenerateResponse.usage:type_name -> umg.v1.Usage
-	26, // 40: umg.v1.GenerateResponse.failure:type_name -> umg.v1.GenerationFailure
-	46, // 41: umg.v1.GenerateResponse.complete_time:type_name -> google.protobuf.Timestamp
-	28, // 42: umg.v1.GenerateResponse.prompt_safety_ratings:type_name -> umg.v1.SafetyRating
-	43, // 43: umg.v1.GenerateResponse.source:type_name -> umg.v1.SourceDocument
-	40, // 44: umg.v1.Candidate.message:type_name -> umg.v1.Message
-	4,  // 45: umg.v1.Candidate.finish_reason:type_name -> umg.v1.FinishReason
-	28, // 46: umg.v1.Candidate.safety_ratings:type_name -> umg.v1.SafetyRating
-	31, // 47: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
-	41, // 48: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
-	32, // 49: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
-	47, // 50: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
-	48, // 51: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
-	34, // 52: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
-	41, // 53: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
-	35, // 54: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
-	36, // 55: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
-	29, // 56: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
-	45, // 57: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
-	33, // 58: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
-	46, // 59: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
-	49, // 60: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
-	4,  // 61: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
-	28, // 62: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
-	46, // 63: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
-	25, // 64: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
-	5,  // 65: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	43, // 13: umg.v1.GenerateRequest.cache_control:type_name -> umg.v1.CacheControl
+	25, // 14: umg.v1.GenerateRequest.safety_settings:type_name -> umg.v1.SafetySetting
+	40, // 15: umg.v1.GenerateRequest.metadata:type_name -> umg.v1.GenerateRequest.MetadataEntry
+	8,  // 16: umg.v1.GenerateRequest.prompt_template:type_name -> umg.v1.PromptTemplate
+	6,  // 17: umg.v1.GenerateRequest.compaction:type_name -> umg.v1.CompactionRequest
+	44, // 18: umg.v1.GenerateRequest.source:type_name -> umg.v1.SourceDocument
+	45, // 19: umg.v1.GenerateRequest.face_hints:type_name -> umg.v1.FaceHints
+	11, // 20: umg.v1.Tool.function:type_name -> umg.v1.FunctionTool
+	12, // 21: umg.v1.Tool.custom:type_name -> umg.v1.CustomTool
+	13, // 22: umg.v1.Tool.web_search:type_name -> umg.v1.WebSearchTool
+	14, // 23: umg.v1.Tool.file_search:type_name -> umg.v1.FileSearchTool
+	46, // 24: umg.v1.Tool.opaque:type_name -> umg.v1.OpaquePart
+	43, // 25: umg.v1.Tool.cache_control:type_name -> umg.v1.CacheControl
+	10, // 26: umg.v1.Tool.namespace:type_name -> umg.v1.ToolNamespace
+	46, // 27: umg.v1.FunctionTool.declared:type_name -> umg.v1.OpaquePart
+	15, // 28: umg.v1.WebSearchTool.user_location:type_name -> umg.v1.UserLocation
+	1,  // 29: umg.v1.SearchOptions.mode:type_name -> umg.v1.SearchMode
+	15, // 30: umg.v1.SearchOptions.user_location:type_name -> umg.v1.UserLocation
+	2,  // 31: umg.v1.ToolChoice.mode:type_name -> umg.v1.ToolChoiceMode
+	46, // 32: umg.v1.ToolChoice.opaque:type_name -> umg.v1.OpaquePart
+	3,  // 33: umg.v1.ReasoningOptions.mode:type_name -> umg.v1.ReasoningMode
+	20, // 34: umg.v1.ResponseFormat.text:type_name -> umg.v1.TextFormat
+	21, // 35: umg.v1.ResponseFormat.json:type_name -> umg.v1.JsonFormat
+	22, // 36: umg.v1.ResponseFormat.json_schema:type_name -> umg.v1.JsonSchemaFormat
+	22, // 37: umg.v1.ResponseFormat.enum_text:type_name -> umg.v1.JsonSchemaFormat
+	47, // 38: umg.v1.GenerateResponse.create_time:type_name -> google.protobuf.Timestamp
+	28, // 39: umg.v1.GenerateResponse.candidates:type_name -> umg.v1.Candidate
+	30, // 40: umg.v1.GenerateResponse.usage:type_name -> umg.v1.Usage
+	27, // 41: umg.v1.GenerateResponse.failure:type_name -> umg.v1.GenerationFailure
+	47, // 42: umg.v1.GenerateResponse.complete_time:type_name -> google.protobuf.Timestamp
+	29, // 43: umg.v1.GenerateResponse.prompt_safety_ratings:type_name -> umg.v1.SafetyRating
+	44, // 44: umg.v1.GenerateResponse.source:type_name -> umg.v1.SourceDocument
+	41, // 45: umg.v1.Candidate.message:type_name -> umg.v1.Message
+	4,  // 46: umg.v1.Candidate.finish_reason:type_name -> umg.v1.FinishReason
+	29, // 47: umg.v1.Candidate.safety_ratings:type_name -> umg.v1.SafetyRating
+	32, // 48: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
+	42, // 49: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
+	33, // 50: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
+	48, // 51: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
+	49, // 52: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
+	35, // 53: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
+	42, // 54: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
+	36, // 55: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
+	37, // 56: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
+	30, // 57: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
+	46, // 58: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
+	34, // 59: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
+	47, // 60: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
+	50, // 61: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
+	4,  // 62: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
+	29, // 63: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
+	47, // 64: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
+	26, // 65: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
+	5,  // 66: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_generation_proto_init() }
@@ -4334,28 +4401,28 @@ func file_umg_v1_generation_proto_init() {
 		(*GenerateRequest_ConversationId)(nil),
 		(*GenerateRequest_Thread)(nil),
 	}
-	file_umg_v1_generation_proto_msgTypes[3].OneofWrappers = []any{
+	file_umg_v1_generation_proto_msgTypes[4].OneofWrappers = []any{
 		(*Tool_Function)(nil),
 		(*Tool_Custom)(nil),
 		(*Tool_WebSearch)(nil),
 		(*Tool_FileSearch)(nil),
 		(*Tool_Opaque)(nil),
 	}
-	file_umg_v1_generation_proto_msgTypes[5].OneofWrappers = []any{}
 	file_umg_v1_generation_proto_msgTypes[6].OneofWrappers = []any{}
 	file_umg_v1_generation_proto_msgTypes[7].OneofWrappers = []any{}
 	file_umg_v1_generation_proto_msgTypes[8].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[10].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[12].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[13].OneofWrappers = []any{
+	file_umg_v1_generation_proto_msgTypes[9].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[11].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[13].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[14].OneofWrappers = []any{
 		(*ResponseFormat_Text)(nil),
 		(*ResponseFormat_Json)(nil),
 		(*ResponseFormat_JsonSchema)(nil),
 		(*ResponseFormat_EnumText)(nil),
 	}
-	file_umg_v1_generation_proto_msgTypes[16].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[20].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[25].OneofWrappers = []any{
+	file_umg_v1_generation_proto_msgTypes[17].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[21].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[26].OneofWrappers = []any{
 		(*GenerateEvent_Started)(nil),
 		(*GenerateEvent_PartStarted)(nil),
 		(*GenerateEvent_TextDelta)(nil),
@@ -4373,14 +4440,14 @@ func file_umg_v1_generation_proto_init() {
 		(*GenerateEvent_Opaque)(nil),
 		(*GenerateEvent_MediaDelta)(nil),
 	}
-	file_umg_v1_generation_proto_msgTypes[26].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_generation_proto_rawDesc), len(file_umg_v1_generation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
