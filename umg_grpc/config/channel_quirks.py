@@ -76,6 +76,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     cache_scopes: bool | None = None
     session_header: Annotated[str, msgspec.Meta(pattern=r"^x-[a-z0-9-]+$")] | None = None
     client_headers: list[str] | None = None
+    compaction: bool | None = None
     client_lines: list[str] | None = None
 
 

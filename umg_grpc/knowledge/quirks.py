@@ -136,6 +136,8 @@ class Quirks:
     """Owners of the headers of clients (`client_headers`) that the provider is sent, and whose headers in its responses
     are passed back; all others are left out.
     """
+    compaction: bool | None = None
+    """Whether the provider compacts conversations itself (responses); unless true, its model writes the summary."""
     client_lines: tuple[str, ...] | None = None
     """Beginnings of lines that agents put in front of the system prompt (`client_lines`) and that the provider reads;
     all others are left out.

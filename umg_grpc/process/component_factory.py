@@ -18,6 +18,7 @@ from umg_grpc.access.key_last_use import KeyUses
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.per_worker_limit_checks import LimitedKeys
 from umg_grpc.access.signing_secret import link_secret
+from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.config import Config
 from umg_grpc.service.caching.response_cache import ResponseCache
@@ -134,11 +135,12 @@ def open_key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> K
     return closed(KeyLimits(redis=redis, processes=lambda: presence.processes), stack)
 
 
-async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> ConversationStores:
-    """Open the stores of responses, threads and reasoning, whose data outlives a call. The data of one key may use at
-    most half of each size limit in the config.
+async def open_memory(config: Config, store: Store, data: Path, stack: AsyncExitStack) -> ConversationStores:
+    """Open the stores of responses, threads and reasoning, whose data outlives a call, and the seals of summaries. The
+    data of one key may use at most half of each size limit in the config. Raise OSError for an unusable data directory.
     """
     storage = config.responses
+    seals = SummarySeals(link_secret(config.secret, data), config.accepted_secrets)
     conversations = threads = None
     if storage.enabled:
         bounds = Bounds(owner_bytes=storage.max_bytes // 2, total_bytes=storage.max_bytes)
@@ -148,14 +150,14 @@ async def open_memory(config: Config, store: Store, stack: AsyncExitStack) -> Co
     # an answer larger than the storage limit is not aggregated at all
     budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
     if not reasoning_config.enabled:
-        return ConversationStores(conversations, threads, budget=budget)
+        return ConversationStores(conversations, threads, budget=budget, seals=seals)
     reasoning = ReasoningStore(
         store,
         lifetime=timedelta(seconds=reasoning_config.ttl),
         memory_bytes=reasoning_config.max_bytes,
         bounds=Bounds(owner_bytes=reasoning_config.max_bytes // 2, total_bytes=reasoning_config.max_bytes),
     )
-    return ConversationStores(conversations, threads, started(reasoning, stack), budget)
+    return ConversationStores(conversations, threads, started(reasoning, stack), budget, seals)
 
 
 def open_usage_log(

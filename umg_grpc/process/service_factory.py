@@ -332,7 +332,7 @@ async def open_service(
         authenticator = await open_authenticator(config, store, stack, counts_alone=counts_alone, first=first_secret)
         client = await stack.enter_async_context(Client.opened())
         engine = closed(WordLlamaEngine(), stack)
-        memory = await open_memory(config, store, stack)
+        memory = await open_memory(config, store, data, stack)
         load_shedder, metrics = load_shedder or LoadShedder(config.overload), metrics or Metrics()
         process = await open_process_context(
             *(config, store, data, stack, metrics, load_shedder, telemetry), counts_alone=counts_alone

@@ -29,9 +29,13 @@ from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.sealed_summaries import SEALED
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
+SEALED_BYTES = SEALED.encode()
+"""Bytes that a stored conversation with a sealed summary contains."""
+PROMPTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER, pb.ROLE_USER})
 LIFETIME = timedelta(days=30)
 BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
 KEEP_SECONDS = 3.0  # longest time that a response waits for the database: a restart, and usually a millisecond
@@ -332,11 +336,34 @@ def _page(row: ResponseRow, request: pb.ListInputItemsRequest) -> pb.ListInputIt
 def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
     earlier = zlib.decompress(row.conversation)
     expanded = pb.GenerateRequest.FromString(earlier)
+    if SEALED_BYTES in earlier and _compact(expanded):
+        earlier = expanded.SerializeToString()
     count = len(expanded.messages)
     expanded.MergeFrom(decoded.canonical)
     expanded.ClearField("previous_response_id")
     whole = DecodedRequest(expanded, decoded.notes.with_edited("messages", "previous_response_id"))
     return Continued(decoded, whole, ResponseOrigin(row.channel, row.upstream_response_id), earlier, count)
+
+
+def _compact(conversation: pb.GenerateRequest) -> bool:
+    """Remove the turns before the last response that is a summary of them, except those of users and the instructions.
+    Return False for a conversation without a summary.
+    """
+    messages = conversation.messages
+    at = next((at for at in reversed(range(len(messages))) if _is_summary(messages[at])), None)
+    if at is None:
+        return False
+    kept = [each for each in messages[:at] if each.role in PROMPTING]
+    summary, later = messages[at], messages[at + 1 :]
+    summary.role = pb.ROLE_USER
+    compacted = pb.GenerateRequest(messages=[*kept, summary, *later])
+    conversation.ClearField("messages")
+    conversation.MergeFrom(compacted)
+    return True
+
+
+def _is_summary(message: pb.Message) -> bool:
+    return message.role == pb.ROLE_ASSISTANT and any(part.HasField("compaction") for part in message.parts)
 
 
 # --- failures

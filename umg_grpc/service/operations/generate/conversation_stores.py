@@ -2,9 +2,11 @@
 stored.
 """
 
+import secrets
 from dataclasses import dataclass, field
 from functools import partial
 
+from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
@@ -23,6 +25,8 @@ class ConversationStores:
     reasoning: ReasoningStore | None = None
     budget: Budget = field(default_factory=Budget)
     """Limit of the memory for streamed responses in flight, which are collected to be stored at their end."""
+    seals: SummarySeals = field(default_factory=lambda: SummarySeals(secrets.token_urlsafe()))
+    """Seals of summaries, by default those of this process alone."""
     abandoned: RoundBudget = field(default_factory=partial(RoundBudget, 1))
     """Limit of the usage estimates of cancelled calls in one iteration of the event loop, for when many callers cancel
     at once.

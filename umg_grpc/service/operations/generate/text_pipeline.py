@@ -1,7 +1,7 @@
 """Pipeline of text generation, for complete responses and for streams."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -13,12 +13,14 @@ from umg_grpc.knowledge.families import text as text_families
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
-from umg_grpc.service.conversations.stored_responses import Continued
+from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
+from umg_grpc.service.operations.generate.compaction import Summary, opened, seal, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
+from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -72,6 +74,7 @@ class GenerationPipeline(
         if counted.request.previous_response_id:
             decoded = DecodedRequest(counted.request, counted.notes)
             counted.continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
+            self._open_stored(counted.continued, call.caller.key_id)
             counted.full_request = counted.continued.whole.canonical
         return counted
 
@@ -114,6 +117,16 @@ class GenerationPipeline(
         ):
             text = "messages must not be empty; send at least one"
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+        if sealed := admitted.notes.compactions or (admitted.is_canonical and sealed_messages(request)):
+            self._open_summaries(admitted, sealed)
+
+    def _open_summaries(self, admitted: GenerationCall, indexes: Sequence[int]) -> None:
+        """Replace sealed summaries of the request by texts. Raise UmgError for one that was not sealed for the key.
+        `indexes`: those of the messages with a summary.
+        """
+        owner, notes = admitted.call.caller.key_id, admitted.notes
+        admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
+        admitted.notes = notes.with_edited("messages")
 
     def _apply_rules(self, admitted: GenerationCall) -> None:
         access, request = admitted.access, admitted.request
@@ -140,6 +153,8 @@ class GenerationPipeline(
             resolved = await conversations.resolve(admitted.access.caller.key_id, admitted.request)
             if resolved is not admitted.request:
                 admitted.request, admitted.notes = resolved, admitted.notes.with_edited("messages")
+                if sealed := sealed_messages(resolved):
+                    self._open_summaries(admitted, sealed)
         decoded = DecodedRequest(admitted.request, admitted.notes)
         if admitted.request.HasField("thread"):
             resolved_model = admitted.access.resolved
@@ -173,7 +188,9 @@ class GenerationPipeline(
         healing = RefusalHealing(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
-        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, healing)
+        summary = Summary(admitted.full_request) if admitted.request.HasField("compaction") else None
+        encoder = GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, healing, summary)
+        return preferences, encoder
 
     def _response_steps(self) -> Mapping[Step, TextStep]:
         return {COMPLETE: self._complete, SETTLE: self._settle}
@@ -183,7 +200,19 @@ class GenerationPipeline(
     ) -> Awaitable[None] | None:
         completion = ResponseCompletion(admitted, attempt, self._memory)
         admitted.settle = completion.store_whole
+        if attempt.is_summary:
+            return self._complete_summary(admitted, completion, response)
         return completion.complete_whole(response)
+
+    async def _complete_summary(
+        self, admitted: GenerationCall, completion: ResponseCompletion, response: pb.GenerateResponse
+    ) -> None:
+        """Complete the response with a summary that the model wrote, and seal it. Raise UmgError for a response without
+        text.
+        """
+        if (waiting := completion.complete_whole(response)) is not None:
+            await waiting
+        seal(response, admitted.access.caller.key_id, self._memory.seals)
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -205,8 +234,12 @@ class GenerationPipeline(
     def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
         return partial(is_without_output, admitted.face)
 
-    def _streamed(self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]) -> StreamedText:
+    def _streamed(
+        self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
+    ) -> StreamedText | StreamedSummary:
         completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
+        if attempts.attempt.is_summary:
+            return StreamedSummary(completion, attempts, self._memory.seals)
         candidates = max(1, admitted.request.candidate_count)
         return StreamedText(completion, attempts, self._memory, candidates)
 
@@ -245,13 +278,22 @@ class GenerationPipeline(
         exist at the provider, if the operator shares its account among all keys. Raise UmgError(OBJECT_NOT_FOUND).
         """
         try:
-            return await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
+            continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
         except UmgError as error:
             router = self._context.channels.router
             shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in FORMATS.items())
             if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
                 return None
             raise
+        self._open_stored(continued, call.caller.key_id)
+        return continued
+
+    def _open_stored(self, continued: Continued, owner: str) -> None:
+        """Open the summaries in a stored conversation that is continued."""
+        if SEALED_BYTES in continued.earlier:
+            request, notes = continued.whole
+            text = opened(request, sealed_messages(request), notes, owner, self._memory.seals)
+            continued.whole = DecodedRequest(text, notes)
 
 
 def _apply_rules(

@@ -18,6 +18,7 @@ from umg_grpc.service.conversations.account_object_ownership import AccountObjec
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
+from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
@@ -49,6 +50,8 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     """Attempt of a text call at one channel, with the request encoded for the channel."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
+    is_summary: bool = False
+    """Whether the model writes a summary of the conversation, which the gateway has to seal."""
 
 
 class Origin(NamedTuple):
@@ -86,11 +89,15 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _reasoning: ReasoningStore | None
     _state_channels: Mapping[str, str]  # see `Origin`
     _healing: RefusalHealing
+    _summary: Summary | None = None  # None for a call that requests no summary
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
-        that the request continues. The channel can then be sent all messages of the conversation.
+        that the request continues. The channel can then be sent all messages of the conversation. Likewise a request
+        for a summary that can be sent in another form.
         """
+        if self._summary is not None and self._summary.recovers_from(attempt.channel, error, is_own=attempt.is_summary):
+            return True
         continued = self._admitted.continued
         return continued is not None and continued.recovers_from(attempt.request, error)
 
@@ -121,6 +128,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         request, notes = admitted.request, admitted.notes
         if continued is not None:
             request, notes = continued.request_for(target)
+        is_summary = self._summary is not None and not self._compacts(target)
+        if self._summary is not None and is_summary:
+            request, notes = self._summary.request(), notes.with_edited("messages")
         if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
             request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         source = request.source  # kept here: each step below would make a new wrapper of the message
@@ -132,6 +142,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 attempt, objects = self._prepare(request, notes, target)
             if objects:
                 await self._check_ownership(objects, target)
+            attempt.is_summary = is_summary
+            if is_summary and self._summary is not None and self._summary.is_cut:
+                attempt.call.report.drop("messages", "without the oldest turns")
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
         except UmgError as error:
@@ -178,6 +191,13 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         admitted, call = self._admitted, self._admitted.call
         known = call.affinity
         return known or find_affinity(admitted.access.caller.key_id, admitted.full_request, call.arrival.metadata)
+
+    def _compacts(self, target: Target) -> bool:
+        """Return whether the provider itself compacts the conversation of a request that comes in its own format."""
+        name = self._same_format(self._admitted.request, target)
+        if name is None or self._summary is None or not self._summary.is_made_by(target.channel.name):
+            return False
+        return self._healing.quirks_of(target).by_protocol.get(name, NO_QUIRKS).compaction is True
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
         """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the

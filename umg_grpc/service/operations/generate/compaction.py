@@ -1,0 +1,200 @@
+"""Compaction of a conversation: the model itself writes the summary, which the gateway seals for the caller's key, and
+opens where the caller sends it back.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.wire.request_notes import RequestNotes
+
+MAX_CUTS = 5
+KEPT_SHARE = 2 / 3
+"""Share of the conversation, in bytes, that each further cut keeps."""
+INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
+REQUEST = (
+    "The context of this conversation is nearly full, and it will be continued from a summary alone. Write that "
+    "summary now, as a hand-off to another assistant that takes over the work: the task and all requirements and "
+    "preferences of the user; what was done, found and decided, with the names of files, commands, identifiers and "
+    "values that matter; what is left to do, and the next step. Be complete and exact. Answer with the text of the "
+    "summary alone, and call no tools."
+)
+"""Text of the user's turn that requests the summary."""
+CUT = "[The beginning of the conversation was left out, because it is longer than the model's context.]"
+"""Text of the user's turn in place of the oldest turns."""
+
+
+class Summary(msgspec.Struct, eq=False):
+    """Request of one call for a summary of its conversation, and its changes after refusals.
+
+    The tools of the caller stay, so that providers find the cached beginning of the prompt, and some refuse calls in a
+    conversation without tools. Should the model call one, the request is sent once more with tools forbidden.
+    """
+
+    _conversation: pb.GenerateRequest
+    _begin: int = 0  # index of the first message that is sent
+    _cuts: int = 0
+    _forbids_tools: bool = False
+    _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
+
+    def is_made_by(self, channel: str) -> bool:
+        """Return whether the provider of a channel that compacts conversations itself has not refused this one."""
+        return channel not in self._unable
+
+    def request(self) -> pb.GenerateRequest:
+        """Return the request that is sent to the model in place of the caller's."""
+        request = pb.GenerateRequest()
+        request.CopyFrom(self._conversation)
+        _remove_form(request)
+        if self._begin:
+            left_out, rest = request.messages[: self._begin], request.messages[self._begin :]
+            kept = [message for message in left_out if message.role in INSTRUCTING]
+            del request.messages[:]
+            request.messages.extend([*kept, _turn(CUT), *rest])
+        request.messages.append(_turn(REQUEST))
+        if self._forbids_tools:
+            own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
+            request.ClearField("tools")
+            request.tools.extend(own)
+            request.tool_choice.Clear()
+            if own:
+                request.tool_choice.mode = pb.TOOL_CHOICE_MODE_NONE
+        if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_NONE:
+            request.ClearField("tool_choice")  # no call may be forced
+        return request
+
+    def recovers_from(self, channel: str, error: UmgError, *, is_own: bool) -> bool:
+        """Return whether the channel may accept another form of the request, which `request` returns then: by the
+        gateway's own request after the provider refused to compact, without the oldest turns after an overflow, with
+        tools forbidden after a call. `is_own`: whether the failed request was the gateway's own.
+        """
+        if not is_own:
+            if error.refusal is not None and channel not in self._unable:
+                self._unable |= {channel}
+                return True
+            return False
+        if error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG and self._cuts < MAX_CUTS:
+            self._cuts += 1
+            begin = cut_after(self._conversation.messages, 1 - KEPT_SHARE**self._cuts)
+            if begin > self._begin:
+                self._begin = begin
+                return True
+        elif error.failure is Failure.MODEL and self._conversation.tools and not self._forbids_tools:
+            self._forbids_tools = True
+            return True
+        return False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the oldest turns are left out."""
+        return self._begin > 0
+
+
+def cut_after(messages: Sequence[pb.Message], share: float) -> int:
+    """Return the number of the oldest messages that are left out, so that `share` of the bytes of all messages goes, or
+    as much as is possible: the last message always stays, and no call is separated from its result.
+    """
+    sizes = [message.ByteSize() for message in messages]
+    wanted, removed, cut, unanswered = share * sum(sizes), 0, 0, set[str]()
+    for index, message in enumerate(messages[:-1]):
+        removed += sizes[index]
+        for part in message.parts:
+            if part.HasField("tool_call"):
+                unanswered.add(part.tool_call.call_id)
+            elif part.HasField("tool_result"):
+                unanswered.discard(part.tool_result.call_id)
+        if not unanswered and not _has_result(messages[index + 1]):
+            cut = index + 1
+            if removed >= wanted:
+                break
+    return cut
+
+
+def seal(response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
+    """Replace the model's answer in a response by one sealed summary. Raise UmgError(UPSTREAM_FAILED) for an answer
+    without text. `owner`: id of the caller's key.
+    """
+    parts: Iterable[pb.Part] = response.candidates[0].message.parts if response.candidates else ()
+    text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
+    if not text:
+        message = "the model wrote no summary of the conversation; try again"
+        raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL)
+    response.ClearField("candidates")
+    response.ClearField("source")
+    candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
+    candidate.message.role = pb.ROLE_ASSISTANT
+    candidate.message.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+
+
+def sealed_messages(request: pb.GenerateRequest) -> list[int]:
+    """Return the indexes of the messages of a request that have a sealed summary."""
+    return [
+        index
+        for index, message in enumerate(request.messages)
+        if any(part.HasField("compaction") for part in message.parts)
+    ]
+
+
+def opened(
+    given: pb.GenerateRequest, indexes: Iterable[int], notes: RequestNotes, owner: str, seals: SummarySeals
+) -> pb.GenerateRequest:
+    """Return the request with its sealed summaries, which are in the messages at `indexes`, as texts of the user. Raise
+    UmgError(INVALID_FIELD) for a summary that was not sealed for the key with the id `owner`, or was changed.
+    """
+    request = pb.GenerateRequest()
+    request.CopyFrom(given)
+    for index in indexes:
+        message = request.messages[index]
+        message.role = pb.ROLE_USER
+        for position, part in enumerate(message.parts):
+            if not part.HasField("compaction"):
+                continue
+            sealed = part.compaction.encrypted_content
+            summary = seals.open(owner, sealed.removeprefix(SEALED)) if sealed.startswith(SEALED) else None
+            if summary is None:
+                at = f"messages[{index}].parts[{position}]"
+                raise _unreadable(notes.opaque_paths.get(at, f"{at}.compaction"))
+            part.text.text = summary_text(summary)
+    return request
+
+
+def _remove_form(request: pb.GenerateRequest) -> None:
+    """Remove the fields that shape the answer to the caller or name an earlier conversation, and the caller's body."""
+    request.ClearField("compaction")
+    request.ClearField("response_format")
+    request.ClearField("candidate_count")
+    request.ClearField("stop_sequences")
+    request.ClearField("logprobs")
+    request.ClearField("top_logprobs")
+    request.ClearField("output_modalities")
+    request.ClearField("image_output")
+    request.ClearField("audio_output")
+    request.ClearField("prediction")
+    request.ClearField("search")
+    request.ClearField("include")
+    request.ClearField("face_hints")
+    request.ClearField("previous_response_id")
+    request.ClearField("thread")
+    request.source.Clear()  # it stays present, so that unanswered calls are completed as for any caller with a body
+    request.source.SetInParent()
+
+
+def _has_result(message: pb.Message) -> bool:
+    return any(part.HasField("tool_result") for part in message.parts)
+
+
+def _turn(text: str) -> pb.Message:
+    return pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])
+
+
+def _unreadable(at: str) -> UmgError:
+    field = f"{at}.encrypted_content"
+    message = (
+        f"`{field}` cannot be opened: it was changed, or was made for another key or by another gateway; "
+        "leave the item out, and send the conversation itself"
+    )
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=field)

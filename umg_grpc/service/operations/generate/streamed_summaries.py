@@ -1,0 +1,54 @@
+"""Streamed summaries of conversations: collected whole, then sent sealed in one message."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import msgspec
+
+from umg_grpc.access.summary_seals import SummarySeals
+from umg_grpc.base.errors import UmgError
+from umg_grpc.service.operations.generate.compaction import seal
+from umg_grpc.service.operations.generate.response_completion import ResponseCompletion, with_reported
+from umg_grpc.service.operations.generate.streamed_responses import MAX_HELD_BYTES, SAMPLE_CHARACTERS
+from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.stream_aggregator import StreamAggregator
+
+
+class StreamedSummary(msgspec.Struct, eq=False):
+    """State of the summary that a model streams. The caller gets nothing of it before its end, so that another channel
+    can be tried until then.
+    """
+
+    _completion: ResponseCompletion  # of the current attempt
+    _attempts: FailoverLoop[GenerationAttempt]
+    _seals: SummarySeals
+    _aggregator: StreamAggregator = msgspec.field(default_factory=lambda: StreamAggregator(MAX_HELD_BYTES))
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bool:
+        """Collect a message. Return False: it is not sent."""
+        if (span := self._attempts.attempt.span) is not None:
+            span.read_message(message)
+        self._aggregator.feed(message)
+        return False
+
+    async def close(self) -> Sequence[pb.StreamGenerateResponse]:
+        """Return the message with the sealed summary. Raise UmgError for a response without text."""
+        completion, response = self._completion, self._aggregator.response()
+        if (waiting := completion.complete_whole(response)) is not None:
+            await waiting
+        seal(response, completion.admitted.access.caller.key_id, self._seals)
+        if completion.stores_any:
+            await completion.retain(response, streamed=True)
+        return [response_to_events(response)]
+
+    async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
+        """End the summary after an error, and close the provider's stream, `messages`. The usage is estimated when the
+        caller has left, since no other attempt follows.
+        """
+        await messages.aclose()
+        if not isinstance(error, UmgError) and self._aggregator.retained_bytes:
+            facts = self._completion.admitted.call.facts
+            usage = await self._completion.estimate(self._aggregator.response(), SAMPLE_CHARACTERS)
+            facts.usage = with_reported(usage, facts.usage)
