@@ -11,6 +11,7 @@ from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
 from umg_grpc.base.grpc_status import has_status_of
+from umg_grpc.knowledge.agents import AGENT, agent_of
 from umg_grpc.knowledge.client_headers import FACES, RESPONSE_HEADERS, request_names
 from umg_grpc.knowledge.sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.v1 import pb, rpc
@@ -195,6 +196,8 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
     if names_session and face in FACES:  # clients with other headers of a session name it, too
         sent = request_names(face).select(headers)
         pairs += [(name, value) for name, value in sent.items() if name not in SESSION_HEADERS]
+    if agent := agent_of(headers):
+        pairs.append((AGENT, agent))
     acknowledge(exchange)
     exchange.is_called = True
     return pairs

@@ -28,8 +28,17 @@ ATTEMPTS = (
     *("kind", "code", "request id there", "message", "protocol"),
 )
 COLUMNS = (
-    *("request_id", "start_time", "key_id", "operation", "method", "face", "model", "channel", "streamed", "status"),
-    *("reason", "message", "duration_seconds", "first_byte_duration_seconds", "attempts", "cached", "tokens_estimated"),
+    *("request_id", "start_time", "key_id", "operation", "method", "face", "agent", "model", "channel", "streamed"),
+    *(
+        "status",
+        "reason",
+        "message",
+        "duration_seconds",
+        "first_byte_duration_seconds",
+        "attempts",
+        "cached",
+        "tokens_estimated",
+    ),
 )
 """Columns of CSV, before the counts; of the attempts their number."""
 
@@ -45,6 +54,7 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
             key_ids=await calls.key_ids(admin),
             models=calls.models,
             channels=calls.channels,
+            agents=calls.agents,
             failed_only=failed,
         )
         records = await _records(admin, request, limit)
@@ -110,6 +120,7 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "key", key
     yield "method", record.method
     yield "face", record.face
+    yield "agent", record.agent or "unknown"
     yield "operation", OPERATIONS.get(record.operation, "none")
     yield "model", record.model
     yield "channel", record.channel or "none"

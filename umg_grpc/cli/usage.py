@@ -1,4 +1,4 @@
-"""Implementation of `umg usage`: prints calls, tokens and cost by time, key, model or channel."""
+"""Implementation of `umg usage`: prints calls, tokens and cost by time, key, model, channel or agent."""
 
 import csv
 import json
@@ -61,7 +61,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Calls:
-    """Selection of past calls by time, API keys, models and channels; an empty list selects all."""
+    """Selection of past calls by time, API keys, models, channels and agents; an empty list selects all."""
 
     since: datetime
     until: datetime | None = None
@@ -69,6 +69,7 @@ class Calls:
     """Ids, names or prefixes."""
     models: Sequence[str] = ()
     channels: Sequence[str] = ()
+    agents: Sequence[str] = ()
 
     async def key_ids(self, admin: AdminClient) -> list[str]:
         """Return the ids of the selected keys. Raise UmgError or CommandError for an unknown key."""
@@ -107,6 +108,7 @@ async def usage(
             key_ids=await calls.key_ids(admin),
             models=calls.models,
             channels=calls.channels,
+            agents=calls.agents,
             group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in BUCKETS],
             page_size=PAGE_SIZE,
         )
@@ -216,6 +218,8 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
             return entry.model
         case "channel":
             return entry.channel
+        case "agent":
+            return entry.agent
         case "operation":
             return OPERATIONS.get(entry.operation, "")
         case bucket:  # all other columns are times

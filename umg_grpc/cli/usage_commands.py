@@ -25,6 +25,7 @@ UntilFlag = Annotated[str | None, typer.Option(metavar="TIME", help="Calls befor
 KeysFlag = Annotated[str, typer.Option("--key", metavar="KEY,..", help="Only these keys: ids, names or prefixes.")]
 ModelsFlag = Annotated[str, typer.Option("--model", metavar="MODEL,..", help="Only these models.")]
 ChannelsFlag = Annotated[str, typer.Option("--channel", metavar="NAME,..", help="Only these channels.")]
+AgentsFlag = Annotated[str, typer.Option("--agent", metavar="NAME,..", help="Only calls of these programs.")]
 FormatFlag = Annotated[str, typer.Option("--format", metavar="NAME", help="table, csv or jsonl.")]
 SINCE = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
 
@@ -36,12 +37,14 @@ def usage(
     by: Annotated[
         str,
         typer.Option(
-            metavar="NAME,..", help="Groups: key, model, channel, operation, and one of minute, hour, day, month."
+            metavar="NAME,..",
+            help="Groups: key, model, channel, agent, operation, and one of minute, hour, day, month.",
         ),
     ] = "day,key,model",
     key: KeysFlag = "",
     model: ModelsFlag = "",
     channel: ChannelsFlag = "",
+    agent: AgentsFlag = "",
     printed: FormatFlag = "table",
     chart: Annotated[
         bool | None, typer.Option("--chart/--no-chart", help="Bars in the table; without it on a terminal only.")
@@ -51,14 +54,14 @@ def usage(
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
-    """Print the calls, tokens and cost of the past, by time, key, model, channel or operation."""
+    """Print the calls, tokens and cost of the past, by time, key, model, channel, agent or operation."""
     from umg_grpc.cli import usage as commands
 
     groups = tuple(dict.fromkeys(names(by)))
     if set(groups) - set(commands.DIMENSIONS) or len(set(groups) & set(commands.BUCKETS)) > 1:
         message = f"expected names of {', '.join(commands.DIMENSIONS)}, of the first four at most one"
         raise typer.BadParameter(message, param_hint="--by")
-    calls = _calls(since, until, key, model, channel)
+    calls = _calls(since, until, key, model, channel, agent)
     target = AdminTarget(config, data, gateway, api_key_file)
     run_async(commands.usage(target, groups, calls, _format(printed), chart=chart))
 
@@ -71,6 +74,7 @@ def list_requests(
     key: KeysFlag = "",
     model: ModelsFlag = "",
     channel: ChannelsFlag = "",
+    agent: AgentsFlag = "",
     failed: Annotated[bool, typer.Option("--failed", help="Only failed calls.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
     printed: FormatFlag = "table",
@@ -82,7 +86,7 @@ def list_requests(
     """Print the records of calls, newest first."""
     from umg_grpc.cli import request_records as commands
 
-    calls = _calls(since, until, key, model, channel)
+    calls = _calls(since, until, key, model, channel, agent)
     target = AdminTarget(config, data, gateway, api_key_file)
     run_async(commands.list_requests(target, calls, limit, _format(printed), failed=failed))
 
@@ -101,14 +105,14 @@ def show_request(
     run_async(commands.show_request(AdminTarget(config, data, gateway, api_key_file), request_id))
 
 
-def _calls(since: str, until: str | None, keys: str, models: str, channels: str) -> "Calls":
+def _calls(since: str, until: str | None, keys: str, models: str, channels: str, agents: str) -> "Calls":
     from umg_grpc.cli.usage import Calls
 
     start = time_or_age(since, "--since")
     end = time_or_age(until, "--until") if until is not None else None
     if end is not None and end <= start:
         raise typer.BadParameter("it is not after --since", param_hint="--until")
-    return Calls(start, end, names(keys), names(models), names(channels))
+    return Calls(start, end, names(keys), names(models), names(channels), names(agents))
 
 
 def _format(text: str) -> "Format":

@@ -14,6 +14,8 @@ from umg_grpc.knowledge.data_files import read_rows
 UNKNOWN = ""
 """Agent of a call whose headers match no row."""
 USER_AGENT = "user-agent"
+AGENT = "x-umg-agent"
+"""Header, and name in metadata, that names an agent of the table and decides before all others."""
 MAX_CHARACTERS = 64
 """Length to which values of headers are compared. It bounds the size of the cache: callers choose the values."""
 CACHED_VALUES = 1024
@@ -40,22 +42,25 @@ class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 AGENTS = tuple(read_rows("agents", AgentRow))
 """Rows in the order in which they decide."""
 NAMES = frozenset(row.agent for row in AGENTS)
-_OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header != USER_AGENT))
+_OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header not in {USER_AGENT, AGENT}))
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request, by its user agent, else by other headers; `UNKNOWN` if no row matches.
+    """Return the agent that sent a request: by the header `AGENT`, else by its user agent, else by further headers;
+    `UNKNOWN` if no row matches.
 
     `headers`: by names in lower case.
     """
+    if (named := headers.get(AGENT)) in NAMES:
+        return named
     row = _row_of(USER_AGENT, headers.get(USER_AGENT, "")[:MAX_CHARACTERS])
     if row is not None and not row.is_library:
         return row.agent
     for header in _OTHER_HEADERS:
         if value := headers.get(header):
-            named = _row_of(header, value[:MAX_CHARACTERS])
-            if named is not None:
-                return named.agent
+            other = _row_of(header, value[:MAX_CHARACTERS])
+            if other is not None:
+                return other.agent
     return UNKNOWN if row is None else row.agent
 
 

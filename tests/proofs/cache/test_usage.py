@@ -1,57 +1,24 @@
 """Tokens of prompt caches in the usage that callers of each format get, and in the ledger, for each provider."""
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import ROOTS
 from tests.proofs.cache import task
 from tests.proofs.cache.cached_provider import Bill, CachedFormat, cached_provider
+from tests.proofs.cache.faces import FACES, LONG, Face, World
 from tests.proofs.cache.measurements import RELAY
 from tests.proofs.cache.measurements import UPSTREAMS as USUAL
 from tests.proofs.cache.replay import Upstream, channel_of, head_of, ledger_of, prices_of
-from tests.support.gateways import KEY, Running, running
+from tests.support.gateways import running
 from tests.support.providers.server import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-LONG = "word " * 2000
 UPSTREAMS = (*USUAL, RELAY)
-CONTROL = {"type": "ephemeral", "ttl": "1h"}
-
-
-@dataclass(frozen=True)
-class Face:
-    """Face with the body of a question, and the way in which its usage states tokens."""
-
-    name: str
-    body: Json
-    path: str = ""
-
-    def url(self, model: str, *, stream: bool) -> str:
-        if self.name == "native":
-            return f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
-        return self.path
-
-
-FACES = (
-    Face("chat", {"messages": [{"role": "user", "content": LONG}]}, "/chat/completions"),
-    Face("responses", {"input": [{"role": "user", "content": LONG}], "store": False}, "/responses"),
-    Face(
-        "messages",
-        {
-            "max_tokens": 100,
-            "messages": [{"role": "user", "content": [{"type": "text", "text": LONG, "cache_control": CONTROL}]}],
-        },
-        "/messages",
-    ),
-    Face("native", {"contents": [{"role": "user", "parts": [{"text": LONG}]}]}),
-)
 
 
 def stated(face: str, usage: Json) -> Json:
@@ -79,42 +46,6 @@ def expected(face: str, bill: Bill) -> Json:
     use = bill.use
     found = {"prompt": use.prompt, "read": use.read, "written": use.written + use.written_long}
     return found if face != "native" else {name: found[name] for name in ("prompt", "read")}
-
-
-@dataclass(frozen=True)
-class World:
-    """Gateway with a channel for each provider."""
-
-    gateway: Running
-    providers: dict[str, CachedFormat]
-
-    async def usage(self, face: Face, model: str, *, stream: bool, more: Json | None = None) -> Json:
-        """Return the usage of one call."""
-        body = {**face.body, **(more or {})}
-        if face.name != "native":
-            body |= {"model": model, "stream": stream}
-        if face.name == "chat" and stream:
-            body["stream_options"] = {"include_usage": True}
-        url = self.gateway.url + ROOTS[face.name] + face.url(model, stream=stream)
-        headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
-        async with aiohttp.ClientSession(headers=headers) as session, session.post(url, json=body) as response:
-            text = await response.text()
-            assert response.status == 200, text
-        return _usage_of([json.loads(line) for line in _values(text)] if stream else [json.loads(text)])
-
-
-def _values(text: str) -> list[str]:
-    lines = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
-    return [line for line in lines if line != "[DONE]"]
-
-
-def _usage_of(values: list[Json]) -> Json:
-    """Return the last usage of an answer or of the events of a stream, with the members of the ones before."""
-    found: Json = {}
-    for value in values:
-        for holder in (value, value.get("message") or {}, value.get("response") or {}):
-            found |= holder.get("usage") or holder.get("usageMetadata") or {}
-    return found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -77,6 +77,16 @@ CASES = [
     Case("Continue, whose library has a shortened name", "", {"user-agent": "ls/JS 5.23.2", **STAINLESS}),
     Case("a program with a title of its own", "", {"user-agent": "curl/8.4.0", "x-title": "My program"}),
     Case("a name within another", "", {"user-agent": "not-claude-cli/2.1.332"}),
+    Case(
+        "a program that is named by its operator",
+        "aider",
+        {"user-agent": "OpenAI/Python 2.20.0", "x-umg-agent": "aider"},
+    ),
+    Case(
+        "a name that is not in the table", "openai-sdk", {"user-agent": "OpenAI/Python 2.20.0", "x-umg-agent": "mine"}
+    ),
+    Case("a header whose value does not name the program", "", {"x-umg-agent": "mine"}),
+    Case("another gateway", "umg-gateway", {"user-agent": "unified-model-gateway"}),
     Case("an empty header", "", {"user-agent": "", "x-claude-code-session-id": ""}),
     Case("no header", "", {}),
 ]

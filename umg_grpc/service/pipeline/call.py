@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.agents import AGENT, NAMES, UNKNOWN, agent_of
 from umg_grpc.operations.canonical_messages import CanonicalResponse
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from umg_grpc.store.usage_record_table import AttemptRecord
     from umg_grpc.wire.dropped_fields_report import Report
     from umg_grpc.wire.request_notes import RequestNotes
+
+FACE = "x-umg-face"
+"""Metadata in which the HTTP server names the wire format of its calls."""
 
 Response: TypeAlias = CanonicalResponse | pb.GenerationStarted | pb.ImageStarted
 
@@ -132,6 +136,14 @@ class Call(msgspec.Struct, eq=False):
         if self.known_caller is None:
             raise missing_key()
         return self.known_caller
+
+    @property
+    def agent(self) -> str:
+        """Program that made the call, of the table of agents. The HTTP server names that of its own calls."""
+        metadata = self.arrival.metadata
+        if FACE not in metadata:
+            return agent_of(metadata)
+        return named if (named := metadata.get(AGENT, UNKNOWN)) in NAMES else UNKNOWN
 
     @property
     def strict(self) -> bool:

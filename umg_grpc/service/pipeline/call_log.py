@@ -13,7 +13,7 @@ from umg_grpc.base.logs import line_logger
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.base.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
+from umg_grpc.service.pipeline.call import CURRENT, FACE, Arrival, Call
 from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.service.resilience.load_shedding import REFUSALS
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
@@ -148,7 +148,7 @@ class CallLog:
             return  # the load shedder logs one line per second for all of them
         line = CallLine(
             method=arrival.method.removeprefix(OWN_PREFIX),
-            face=arrival.metadata.get("x-umg-face"),
+            face=arrival.metadata.get(FACE),
             request_id=arrival.request_id,
             trace_id=arrival.trace.trace_id if arrival.trace is not None else None,
             outcome=outcome,
@@ -177,7 +177,7 @@ def _span_attributes(call: Call) -> dict[str, Attribute | None]:
     facts, micro_credits = call.facts, call.charges.micro_credits
     return {
         "umg.request_id": call.arrival.request_id,
-        "umg.face": call.arrival.metadata.get("x-umg-face"),
+        "umg.face": call.arrival.metadata.get(FACE),
         "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
         "umg.model": facts.model or None,
         "umg.channel": facts.channel or None,

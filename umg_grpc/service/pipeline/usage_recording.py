@@ -24,7 +24,7 @@ from umg_grpc.knowledge.prices import (
     unit_of,
 )
 from umg_grpc.operations import CALLED
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call import FACE, Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
@@ -151,7 +151,8 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         key_id=caller.key_id if caller is not None else "",
         operation=row.name if (row := CALLED.get(arrival.method)) is not None else "",
         method=arrival.method.removeprefix(PACKAGE),
-        face=arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        face=arrival.metadata.get(FACE, GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        agent=call.agent,
         model=facts.model[:MAX_NAME_CHARACTERS],
         channel=facts.channel[:MAX_NAME_CHARACTERS],
         start_micros=int((log.clock.now() - elapsed) * 1e6),

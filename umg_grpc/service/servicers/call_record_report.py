@@ -107,6 +107,7 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
             for unit, price in details.prices
         ],
         price_conditions=details.price_conditions,
+        agent=record.agent,
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

@@ -65,6 +65,6 @@ def selected(request: Selection, now: datetime) -> CallFilter:
     since = utc(request.start_time) if request.HasField("start_time") else until - min(SPAN, until - FIRST)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")
-    only = {"key": request.key_ids, "model": request.models, "channel": request.channels}
+    only = {"key": request.key_ids, "model": request.models, "channel": request.channels, "agent": request.agents}
     failed = isinstance(request, pb.ListRequestRecordsRequest) and request.failed_only
     return CallFilter(since, until, only, failed=failed)

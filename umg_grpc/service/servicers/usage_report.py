@@ -1,4 +1,4 @@
-"""Usage for administrators: sums of the usage records by time, key, model, operation and channel, as messages of
+"""Usage for administrators: sums of the usage records by time, key, model, operation, channel and agent, as messages of
 `umg.v1`.
 """
 
@@ -122,6 +122,8 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
                 entry.model = value
             case "channel", str():
                 entry.channel = value
+            case "agent", str():
+                entry.agent = value
             case "operation", str():
                 entry.operation = MODEL_OPERATION_VALUES.get(value, pb.MODEL_OPERATION_UNSPECIFIED)
             case bucket, start:

@@ -22,6 +22,7 @@ from umg_grpc.service.operations.video.repeated_submissions import same_task
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
+from umg_grpc.service.pipeline.call import FACE
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.poller import provider_task_of
@@ -251,7 +252,7 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
         body_hash=new.body_hash,
         callback_url=request.callback_url if request.HasField("callback_url") else None,
         request_id=call.arrival.request_id,
-        face=call.arrival.metadata.get("x-umg-face", GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        face=call.arrival.metadata.get(FACE, GRPC_FACE)[:MAX_FACE_CHARACTERS],
         prices=b"",
         micro_credits=0,
         state=SUBMITTING,

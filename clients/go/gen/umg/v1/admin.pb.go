@@ -216,6 +216,8 @@ const (
 	UsageDimension_USAGE_DIMENSION_OPERATION UsageDimension = 3
 	// By channel.
 	UsageDimension_USAGE_DIMENSION_CHANNEL UsageDimension = 4
+	// By the program that made the call.
+	UsageDimension_USAGE_DIMENSION_AGENT UsageDimension = 5
 )
 
 // Enum value maps for UsageDimension.
@@ -226,6 +228,7 @@ var (
 		2: "USAGE_DIMENSION_MODEL",
 		3: "USAGE_DIMENSION_OPERATION",
 		4: "USAGE_DIMENSION_CHANNEL",
+		5: "USAGE_DIMENSION_AGENT",
 	}
 	UsageDimension_value = map[string]int32{
 		"USAGE_DIMENSION_UNSPECIFIED": 0,
@@ -233,6 +236,7 @@ var (
 		"USAGE_DIMENSION_MODEL":       2,
 		"USAGE_DIMENSION_OPERATION":   3,
 		"USAGE_DIMENSION_CHANNEL":     4,
+		"USAGE_DIMENSION_AGENT":       5,
 	}
 )
 
@@ -645,7 +649,9 @@ type UsageEntry struct {
 	// Cost of these units in micro-credits.
 	MicroCredits int64 `protobuf:"varint,9,opt,name=micro_credits,json=microCredits,proto3" json:"micro_credits,omitempty"`
 	// The last channel that was called, when grouped by it; else unset. Empty for calls that reached none.
-	Channel       *string `protobuf:"bytes,10,opt,name=channel,proto3,oneof" json:"channel,omitempty"`
+	Channel *string `protobuf:"bytes,10,opt,name=channel,proto3,oneof" json:"channel,omitempty"`
+	// The program that made the calls, when grouped by it; else unset. Empty for unknown programs.
+	Agent         *string `protobuf:"bytes,11,opt,name=agent,proto3,oneof" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -750,6 +756,13 @@ func (x *UsageEntry) GetChannel() string {
 	return ""
 }
 
+func (x *UsageEntry) GetAgent() string {
+	if x != nil && x.Agent != nil {
+		return *x.Agent
+	}
+	return ""
+}
+
 // Record of one call, for investigating complaints. Never contains prompts or answers.
 type RequestRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -804,8 +817,10 @@ type RequestRecord struct {
 	// Conditions for which these prices are not the usual ones of the model, e.g. `above 272000 input tokens`, `flex
 	// tier`. Empty in lists.
 	PriceConditions []string `protobuf:"bytes,23,rep,name=price_conditions,json=priceConditions,proto3" json:"price_conditions,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Program that made the call, by its user agent or other headers, e.g. `codex`; empty for an unknown one.
+	Agent         string `protobuf:"bytes,24,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestRecord) Reset() {
@@ -997,6 +1012,13 @@ func (x *RequestRecord) GetPriceConditions() []string {
 		return x.PriceConditions
 	}
 	return nil
+}
+
+func (x *RequestRecord) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
 }
 
 // One attempt at an upstream. Its failure is described for operators, in more detail than for the caller.
@@ -1631,7 +1653,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x14_requests_per_minuteB\x14\n" +
 	"\x12_tokens_per_minuteB\x17\n" +
 	"\x15_budget_micro_creditsB\x16\n" +
-	"\x14_concurrent_requests\"\xd9\x03\n" +
+	"\x14_concurrent_requests\"\xfe\x03\n" +
 	"\n" +
 	"UsageEntry\x129\n" +
 	"\n" +
@@ -1647,11 +1669,13 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"quantities\x12#\n" +
 	"\rmicro_credits\x18\t \x01(\x03R\fmicroCredits\x12\x1d\n" +
 	"\achannel\x18\n" +
-	" \x01(\tH\x02R\achannel\x88\x01\x01B\t\n" +
+	" \x01(\tH\x02R\achannel\x88\x01\x01\x12\x19\n" +
+	"\x05agent\x18\v \x01(\tH\x03R\x05agent\x88\x01\x01B\t\n" +
 	"\a_key_idB\b\n" +
 	"\x06_modelB\n" +
 	"\n" +
-	"\b_channel\"\xf3\x06\n" +
+	"\b_channelB\b\n" +
+	"\x06_agent\"\x89\a\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -1680,7 +1704,8 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06cached\x18\x14 \x01(\bR\x06cached\x12\x18\n" +
 	"\achannel\x18\x15 \x01(\tR\achannel\x12%\n" +
 	"\x06prices\x18\x16 \x03(\v2\r.umg.v1.PriceR\x06prices\x12)\n" +
-	"\x10price_conditions\x18\x17 \x03(\tR\x0fpriceConditionsB\n" +
+	"\x10price_conditions\x18\x17 \x03(\tR\x0fpriceConditions\x12\x14\n" +
+	"\x05agent\x18\x18 \x01(\tR\x05agentB\n" +
 	"\n" +
 	"\b_task_id\"\x89\x05\n" +
 	"\x0eRequestAttempt\x12\x18\n" +
@@ -1755,13 +1780,14 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x19CIRCUIT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CIRCUIT_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12CIRCUIT_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17CIRCUIT_STATE_HALF_OPEN\x10\x03*\xa1\x01\n" +
+	"\x17CIRCUIT_STATE_HALF_OPEN\x10\x03*\xbc\x01\n" +
 	"\x0eUsageDimension\x12\x1f\n" +
 	"\x1bUSAGE_DIMENSION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13USAGE_DIMENSION_KEY\x10\x01\x12\x19\n" +
 	"\x15USAGE_DIMENSION_MODEL\x10\x02\x12\x1d\n" +
 	"\x19USAGE_DIMENSION_OPERATION\x10\x03\x12\x1b\n" +
-	"\x17USAGE_DIMENSION_CHANNEL\x10\x04*\x89\x01\n" +
+	"\x17USAGE_DIMENSION_CHANNEL\x10\x04\x12\x19\n" +
+	"\x15USAGE_DIMENSION_AGENT\x10\x05*\x89\x01\n" +
 	"\vUsageBucket\x12\x1c\n" +
 	"\x18USAGE_BUCKET_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13USAGE_BUCKET_MINUTE\x10\x01\x12\x15\n" +

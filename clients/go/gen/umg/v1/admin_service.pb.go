@@ -798,7 +798,9 @@ type ListUsageRequest struct {
 	// A page token of an earlier response to the same request; empty requests the first page.
 	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Restricts to usage of calls whose last channel was one of these, at most 1000.
-	Channels      []string `protobuf:"bytes,9,rep,name=channels,proto3" json:"channels,omitempty"`
+	Channels []string `protobuf:"bytes,9,rep,name=channels,proto3" json:"channels,omitempty"`
+	// Restricts to usage by these programs, at most 1000.
+	Agents        []string `protobuf:"bytes,10,rep,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -896,10 +898,18 @@ func (x *ListUsageRequest) GetChannels() []string {
 	return nil
 }
 
+func (x *ListUsageRequest) GetAgents() []string {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
 // Response of `ListUsage`.
 type ListUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One entry per bucket and group with usage, ordered by time, then key, then model, then operation, then channel.
+	// One entry per bucket and group with usage, ordered by time, then key, then model, then operation, then
+	// channel, then agent.
 	Entries []*UsageEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Token of the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -1108,7 +1118,9 @@ type ListRequestRecordsRequest struct {
 	// Maximum number of records on a page, [1, 1000]; unset means 100.
 	PageSize *int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
 	// A page token of an earlier response to the same request; empty requests the first page.
-	PageToken     string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Restricts to calls of these programs, at most 1000.
+	Agents        []string `protobuf:"bytes,9,rep,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1197,6 +1209,13 @@ func (x *ListRequestRecordsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListRequestRecordsRequest) GetAgents() []string {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
 }
 
 // Response of `ListRequestRecords`.
@@ -1405,7 +1424,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\v.umg.v1.KeyR\x03key\x12;\n" +
 	"\x17remaining_micro_credits\x18\x02 \x01(\x03H\x00R\x15remainingMicroCredits\x88\x01\x01\x12(\n" +
 	"\x05usage\x18\x03 \x01(\v2\x12.umg.v1.UsageEntryR\x05usageB\x1a\n" +
-	"\x18_remaining_micro_credits\"\x80\x03\n" +
+	"\x18_remaining_micro_credits\"\x98\x03\n" +
 	"\x10ListUsageRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1417,7 +1436,9 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"\tpage_size\x18\a \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\b \x01(\tR\tpageToken\x12\x1a\n" +
-	"\bchannels\x18\t \x03(\tR\bchannelsB\f\n" +
+	"\bchannels\x18\t \x03(\tR\bchannels\x12\x16\n" +
+	"\x06agents\x18\n" +
+	" \x03(\tR\x06agentsB\f\n" +
 	"\n" +
 	"_page_size\"\xff\x02\n" +
 	"\x11ListUsageResponse\x12,\n" +
@@ -1432,7 +1453,7 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x89\x01\n" +
 	"\x18GetRequestRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.umg.v1.RequestRecordR\x06record\x12>\n" +
-	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\xca\x02\n" +
+	"\x0fearlier_records\x18\x02 \x03(\v2\x15.umg.v1.RequestRecordR\x0eearlierRecords\"\xe2\x02\n" +
 	"\x19ListRequestRecordsRequest\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1444,7 +1465,8 @@ const file_umg_v1_admin_service_proto_rawDesc = "" +
 	"failedOnly\x12 \n" +
 	"\tpage_size\x18\a \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\b \x01(\tR\tpageTokenB\f\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06agents\x18\t \x03(\tR\x06agentsB\f\n" +
 	"\n" +
 	"_page_size\"u\n" +
 	"\x1aListRequestRecordsResponse\x12/\n" +
