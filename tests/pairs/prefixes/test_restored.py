@@ -5,6 +5,7 @@ the conversation is the same at the provider.
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -17,7 +18,7 @@ from tests.pairs.prefixes.test_prefixes import without_marks
 from tests.pairs.table import ROOTS, strict_fake
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import running
-from tests.support.providers.scenarios import TOOLS
+from tests.support.providers.scenarios import TOOLS, Answer, Failure, ScenarioRequest, answer_to
 from tests.support.providers.strict_providers import KEY, Provider, text_provider
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -85,3 +86,28 @@ async def test_the_beginning_does_not_move_for_a_client_that_omits_reasoning(ser
         results = [{"role": "tool", "tool_call_id": call_id, "content": "x"} for call_id in calls]
         messages += [answer, *results, {"role": "user", "content": text}]
     assert REASONING[upstream] in b"".join(before)
+
+
+async def test_a_second_channel_gets_the_reasoning_that_the_first_one_made(tmp_path: Path) -> None:
+    first_fails = False
+
+    def first_answer(request: ScenarioRequest) -> Answer | Failure:
+        return Failure(503, "The model is overloaded.") if first_fails else answer_to(request)
+
+    async with AsyncExitStack() as stack:
+        config, providers = "channels:\n", list[Provider]()
+        for name, answer in (("first", first_answer), ("second", answer_to)):
+            made = await stack.enter_async_context(text_provider(strict_fake("chat")(), model=answer))
+            providers.append(made)
+            line = CHANNEL.replace("[{name}]", "[chat]").replace("{{id: {name},", "{{id: chat,")
+            config += line.format(name=name, base_url=made.base_url, key=KEY, model=MODELS["chat"])
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        served = Served(HttpCaller(session, gateway.url, gateway.key), {"chat": providers[0]})
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "scenario: thinking-tools"}]
+        answer, _ = await served.send("chat", messages)
+        first_fails, served.providers = True, {"chat": providers[1]}
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in answer["tool_calls"]]
+        answer, turns = await served.send("chat", [*messages, answer, *results])
+        assert "My thoughts came back." in answer["content"]
+        assert REASONING["chat"] in b"".join(turns)

@@ -55,15 +55,18 @@ class Restoration:
         channel: str | None,
         *,
         text_format: str | None = None,
+        texts_of_others: bool = False,
     ) -> None:
         """Prepare the restoration of `known` (digest -> entry of the reasoning store) in `request`.
         `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
-        text of reasoning that has a state of this format is restored; None for all text.
+        text of reasoning that has a state of this format is restored; None for all text. `texts_of_others`: whether
+        the text of reasoning that other channels made is restored, too, without their states.
         """
         self._request = request
         self._known = known
         self._channel = channel
         self._text_format = text_format
+        self._texts_of_others = texts_of_others
         # Message id of a turn -> number of its reasoning parts restored so far.
         self._restored_counts: dict[str, int] = {}
         self._added: dict[_Position, list[pb.Part]] = {}  # reasoning parts to insert before a part
@@ -111,9 +114,14 @@ class Restoration:
         if not call_id or self._last_calls[call_id] != position:
             return
         entry = self._known.get(digest_of("call", call_id))
-        if entry is None or self._channel not in (None, entry.channel):
+        if entry is None:
+            return
+        is_foreign = self._channel not in (None, entry.channel)
+        if is_foreign and not self._texts_of_others:
             return
         turn = pb.Message.FromString(entry.thoughts)
+        if is_foreign:
+            _keep_texts(turn)
         own, wanted = turn.parts[-1], self._text_format
         thoughts = [part for part in turn.parts[:-1] if wanted is None or part.state.format == wanted]
         restored_count = self._restored_counts.get(turn.message_id, 0)
@@ -156,3 +164,12 @@ class Restoration:
             del message.parts[:]
             message.parts.extend(parts)
         return request
+
+
+def _keep_texts(turn: pb.Message) -> None:
+    """Remove the reasoning states from stored reasoning, and the parts that have no text without them."""
+    *thoughts, own = turn.parts
+    del turn.parts[:]
+    for part in (*(each for each in thoughts if any(each.reasoning.texts)), own):
+        part.ClearField("state")
+        turn.parts.append(part)

@@ -105,12 +105,19 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                     del turn.parts[-1]
 
     async def restore(
-        self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, text_format: str | None = None
+        self,
+        owner: str,
+        request: pb.GenerateRequest,
+        channel: str | None = None,
+        *,
+        text_format: str | None = None,
+        texts_of_others: bool = False,
     ) -> pb.GenerateRequest:
         """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
         the channel of each reasoning state.
         `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
-        text of reasoning that has a state of this format is restored; None for all text.
+        text of reasoning that has a state of this format is restored; None for all text. `texts_of_others`: whether
+        the text of reasoning that other channels made is restored, too, without their states.
 
         For providers for which the request is translated. Never fails: without the database it uses the memory alone.
         The request is not modified, and is returned itself if there is nothing to restore. The source document of the
@@ -119,7 +126,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         known = await self._find(owner, set(digests_of(request)))
         if not known:
             return request
-        restoration = Restoration(request, known, channel, text_format=text_format)
+        restoration = Restoration(request, known, channel, text_format=text_format, texts_of_others=texts_of_others)
         return (
             restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)
         )

@@ -235,6 +235,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             request,
             target.channel.name,
             text_format=None if target.quirks.accepts_reasoning(protocol) else protocol,
+            texts_of_others=protocol in target.quirks.expecting_reasoning,
         )
         if same_format is not None and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
