@@ -173,7 +173,8 @@ class CountTokens:
         canonical, notes = await self._bodies.read(exchange, count)
         count_request = pb.CountTokensRequest(request=canonical)
         counted, _ = await call_unary(self._stub.CountTokens, count_request, exchange, self._face, notes)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
+        original = counted.original_input_tokens if counted.HasField("original_input_tokens") else None
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens, original))
 
 
 async def alive(_: Exchange) -> web.StreamResponse:

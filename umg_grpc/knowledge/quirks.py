@@ -190,6 +190,10 @@ class Quirks:
     marks (`breakpoints`).
     """
 
+    def takes(self, member: str) -> bool:
+        """Return whether the provider accepts a top-level member of the body."""
+        return (self.accepts is None or member in self.accepts) and member not in (self.rejects or ())
+
     @cached_property
     def nested_rejects(self) -> tuple[str, ...]:
         """Entries of `rejects` that are no names of the top level, have a second spelling (native), or a value."""

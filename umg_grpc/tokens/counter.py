@@ -51,6 +51,10 @@ class TokenCounter:
         pieces = request_pieces(request, counting.message_tokens)
         return min(preamble + self._count(pieces, sample) + counting.response_tokens, MAX_COUNT)
 
+    def count_message(self, message: pb.Message) -> int:
+        """Return the number of tokens of one message of a prompt, with those for its role and separators."""
+        return self._counting.message_tokens + self.count_parts(message.parts)
+
     def count_parts(self, parts: Iterable[pb.Part], sample: int | None = None) -> int:
         """Return the number of tokens of parts of a prompt or response, without those for roles and separators of
         messages.

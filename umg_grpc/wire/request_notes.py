@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from umg_grpc.wire.core.base64_files import EncodedFiles
+from umg_grpc.wire.core.context_edits import ContextEdit
 from umg_grpc.wire.dropped_fields_report import Report
 
 Request = TypeVar("Request")
@@ -40,6 +41,10 @@ class RequestNotes(msgspec.Struct, eq=False):
 
     compactions: list[int] = []
     """Indexes of the messages with a summary that the gateway has to open."""
+    context_edits: tuple[ContextEdit, ...] | None = None
+    """Edits of the conversation that the caller requests, which the gateway makes for a provider without them; None if
+    the body has none.
+    """
     cache_key: str = ""
     """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
     conversation: str = ""

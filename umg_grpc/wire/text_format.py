@@ -240,8 +240,10 @@ class TextFormat:
     """Decoder of the body of a token counting call to the request whose tokens are counted; None for a format without
     this call.
     """
-    encode_count: Callable[[int], bytes] | None = None
-    """(number of tokens in the prompt) -> JSON body of a token counting call; None for a format without this call."""
+    encode_count: Callable[[int, int | None], bytes] | None = None
+    """(tokens of the prompt, tokens before the edits of its conversation) -> JSON body of a token counting call; None
+    for a format without this call. The second number is None for a request without edits.
+    """
 
     @cached_property
     def key_header(self) -> str:

@@ -62,7 +62,7 @@ ALONE = (
     Alone("responses", "an unknown field", {"x_new": 1}),
     Alone("messages", "`mcp_servers`", {"mcp_servers": [{"type": "url", "url": "https://a.example", "name": "a"}]}),
     Alone("messages", "`container`", {"container": "container_1"}),
-    Alone("messages", "`context_management`", {"context_management": {"edits": []}}),
+    Alone("messages", "other members of `context_management`", {"context_management": {"new": 1}}),
     Alone("messages", "other keys of `metadata`", {"metadata": {"x": "y"}}),
     Alone("messages", "`betas`", {"betas": ["b"]}, NOISE),
     Alone("messages", "`tools[].input_examples`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "input_examples": [{"city": "Uri"}]}]}),

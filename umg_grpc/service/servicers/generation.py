@@ -33,7 +33,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         return self._pipeline.stream(current(), request, request.request)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
-        return pb.CountTokensResponse(input_tokens=await self._counting.count(current(), request))
+        return await self._counting.count(current(), request)
 
     async def GetStoredResponse(
         self, request: pb.GetStoredResponseRequest, context: Context

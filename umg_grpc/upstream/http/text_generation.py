@@ -16,6 +16,7 @@ from umg_grpc.upstream.http1.connection import Exchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.context_edits import FIELD as CONTEXT_MANAGEMENT
 from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
@@ -82,13 +83,14 @@ class HttpText:
         if notes.client_headers or notes.conversation:
             known = quirks.by_protocol.get(name, NO_QUIRKS)
             encoded = with_relayed(encoded, request, model, name, notes, known)
-        # a response is passed through unchanged unless it has to be rewritten, or would have to name a previous
-        # response that was not sent to the provider
+        # a response is passed through unchanged unless it has to be rewritten, would have to name a previous response
+        # that was not sent to the provider, or has to report edits of the conversation that the gateway made
         passes = (
             source_format == name
             and not encoded.local_stops
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
+            and CONTEXT_MANAGEMENT not in notes.edited
         )
         return HttpTextCall(self._channels[name], text_format, request, encoded, passes)
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from umg_grpc.wire.core.unknown_fields import Fields, by_type
 from umg_grpc.wire.messages import schema
+from umg_grpc.wire.messages.context_management import EDITS, Management
 
 HARMLESS = frozenset(
     {
@@ -52,6 +53,8 @@ FIELDS = Fields(
     {
         (schema.MessagesRequest, "system"): by_type({"text": schema.TextBlock}),
         (schema.Turn, "content"): by_type(_BLOCKS),
+        (schema.MessagesRequest, "context_management"): by_type({}, Management),
+        (Management, "edits"): by_type(EDITS),
         (schema.ImageBlock, "source"): by_type(_IMAGES),
         (schema.DocumentBlock, "source"): by_type(_DOCUMENTS),
         (schema.ContentSource, "content"): by_type(_PIECES),

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import FIELD
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, json_object, parse, parse_open, whole
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
@@ -17,6 +18,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.api_version import VERSION, VERSION_HEADER, check_version, provider_version
 from umg_grpc.wire.messages.cache_control import decode_cache
+from umg_grpc.wire.messages.context_management import decode_edits
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.known_raw_members import HARMLESS
@@ -98,6 +100,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     if headers:
         request.source.headers.update(headers)
     _decode_prompt(parsed, request, notes)
+    _decode_edits(parsed, notes)
     return DecodedRequest(request, notes)
 
 
@@ -150,11 +153,18 @@ def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> No
         notes.indispensable.append("mcp_servers")
     if is_present(parsed.container):
         notes.indispensable.append("container")
-    if is_present(parsed.context_management):
-        json_object(parsed.context_management, "context_management")
-        notes.uncarried.append("context_management")
+    _decode_edits(parsed, notes)
     if parsed.metadata and parsed.metadata.keys() - {"user_id"}:
         notes.uncarried.append("metadata")
+
+
+def _decode_edits(parsed: schema.CountRequest, notes: RequestNotes) -> None:
+    """Decode the edits of the conversation into `notes`. The member is recorded as uncarried, too, until the gateway
+    makes its edits.
+    """
+    if is_present(parsed.context_management) and (edits := decode_edits(parsed.context_management)):
+        notes.context_edits = edits
+        notes.uncarried.append(FIELD)
 
 
 # --- canonical -> provider

@@ -6,10 +6,12 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import FIELD
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
+from umg_grpc.wire.messages.context_management import encode_management
 from umg_grpc.wire.messages.decode_messages import decode_response_blocks
 from umg_grpc.wire.messages.errors import TABLE, stated_error
 from umg_grpc.wire.messages.passed_defects import with_stop_reason
@@ -49,6 +51,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
         **encode_finish(candidate, calls, "" if response.candidates else response.block_reason or "OTHER"),
         "usage": encode_usage(response.usage, response.service_tier),
     }
+    if response.HasField(FIELD):
+        body[FIELD] = encode_management(response.context_management)
     return msgspec.json.encode(body)
 
 
@@ -67,11 +71,6 @@ def can_express(part: pb.Part) -> bool:
             return False
         case unhandled:
             assert_never(unhandled)
-
-
-def encode_count(input_tokens: int) -> bytes:
-    """Return the body of the response to a token counting call."""
-    return msgspec.json.encode({"input_tokens": input_tokens})
 
 
 # --- provider -> canonical

@@ -293,6 +293,7 @@ class CountRequest(Struct, kw_only=True):
     """At least one turn, unless a thread is continued."""
     system: str | list[Raw] | None = None
     tools: list[Raw] | None = None
+    context_management: Raw = ABSENT
 
 
 class MessagesRequest(CountRequest, kw_only=True):
@@ -312,7 +313,6 @@ class MessagesRequest(CountRequest, kw_only=True):
     metadata: dict[str, Raw] | None = None
     service_tier: str | None = None
     mcp_servers: Raw = ABSENT
-    context_management: Raw = ABSENT
     container: Raw = ABSENT
     thread: Thread | None = None
     betas: Raw = ABSENT

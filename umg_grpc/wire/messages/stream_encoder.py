@@ -8,10 +8,12 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import FIELD
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
 from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.context_management import encode_management
 from umg_grpc.wire.messages.errors import error_frame
 from umg_grpc.wire.messages.open_stream_parts import OpenPart
 from umg_grpc.wire.messages.server_tools import encode_server_call, server_input
@@ -53,6 +55,7 @@ class StreamEncoder:
         self._passes_through = False  # the provider's own frames were sent, which are complete
         self._closed = False
         self._finished = pb.CandidateFinished()
+        self._context_management: pb.ContextManagement | None = None
         self._blocks = 0
         self._called = False
         self._current: OpenPart | None = None
@@ -101,7 +104,10 @@ class StreamEncoder:
             frames += self._write_waiting()
         delta = encode_finish(self._finished, self._called, self._finished.block_reason)
         usage = encode_usage(self._usage or pb.Usage(), "")
-        frames.append(_frame("message_delta", {"type": "message_delta", "delta": delta, "usage": usage}))
+        ending: JsonObject = {"type": "message_delta", "delta": delta, "usage": usage}
+        if self._context_management is not None:
+            ending[FIELD] = encode_management(self._context_management)
+        frames.append(_frame("message_delta", ending))
         frames.append(_frame("message_stop", {"type": "message_stop"}))
         return b"".join(frames)
 
@@ -160,6 +166,8 @@ class StreamEncoder:
         if self._has_started:
             return
         self._has_started, self._response_id = True, started.response_id
+        if started.HasField(FIELD):
+            self._context_management = started.context_management
         usage = next((event.usage for event in message_events if event.HasField("usage")), None)
         if usage is None:
             usage = pb.Usage(input_tokens=_estimate(self._request), output_tokens=1)

@@ -17,11 +17,12 @@ LIFECYCLES = {
 
 
 NO: JsonObject = {"supported": False}
-# Strategies by which a provider shortens a conversation: none, because `context_management` is dropped (readings, 6).
+YES: JsonObject = {"supported": True}
+# Edits that shorten a conversation: the gateway makes two types for every provider.
 CONTEXT_MANAGEMENT: JsonObject = {
-    "supported": False,
-    "clear_thinking_20251015": NO,
-    "clear_tool_uses_20250919": NO,
+    "supported": True,
+    "clear_thinking_20251015": YES,
+    "clear_tool_uses_20250919": YES,
     "compact_20260112": NO,
 }
 

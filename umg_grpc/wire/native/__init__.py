@@ -17,8 +17,10 @@ from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
 from umg_grpc.wire.text_format import TextFormat
 
 
-def encode_count(tokens: int) -> bytes:
-    """Return the body of the response to a call of `:countTokens`. `tokens`: number of tokens of the request."""
+def encode_count(tokens: int, original: int | None) -> bytes:
+    """Return the body of the response to a call of `:countTokens`. `tokens`: number of tokens of the request.
+    `original` is not used: a request of this format contains no edits.
+    """
     return msgspec.json.encode({"totalTokens": tokens})
 
 

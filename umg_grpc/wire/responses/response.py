@@ -127,7 +127,9 @@ def mark_states(document: bytes) -> bytes:
     return _STATE.sub(_MARKED, document) if PREFIX.encode() in document else document
 
 
-def encode_count(tokens: int) -> bytes:
-    """Return the body of the response to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens."""
+def encode_count(tokens: int, original: int | None) -> bytes:
+    """Return the body of the response to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens.
+    `original` is not used: a request of this format contains no edits.
+    """
     body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
     return msgspec.json.encode(body)

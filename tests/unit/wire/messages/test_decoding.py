@@ -211,4 +211,4 @@ def test_a_counting_call_needs_no_limit_and_looks_at_no_output_parameter() -> No
 
 def test_a_counted_prompt_is_answered() -> None:
     assert MESSAGES.encode_count is not None
-    assert MESSAGES.encode_count(12) == b'{"input_tokens":12}'
+    assert MESSAGES.encode_count(12, None) == b'{"input_tokens":12}'

@@ -292,7 +292,7 @@ def test_a_model_in_the_body_is_that_of_the_path(named: str | None, path: str, r
 
 def test_a_count_is_the_total() -> None:
     assert NATIVE.encode_count is not None
-    assert NATIVE.encode_count(7) == b'{"totalTokens":7}'
+    assert NATIVE.encode_count(7, None) == b'{"totalTokens":7}'
 
 
 # --- bodies for providers

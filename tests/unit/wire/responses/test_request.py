@@ -140,7 +140,7 @@ def test_a_counting_call_accepts_the_fields_of_the_prompt() -> None:
         'model: "m"' + USER + 'instructions { text { text: "Be" } } tools { function { name: "f" } }'
     )
     assert RESPONSES.encode_count is not None
-    assert RESPONSES.encode_count(7) == b'{"object":"response.input_tokens","input_tokens":7}'
+    assert RESPONSES.encode_count(7, None) == b'{"object":"response.input_tokens","input_tokens":7}'
 
 
 # --- the caller's body -> a provider's of this format

@@ -222,6 +222,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             head.create_time.seconds = int(time.time())
         if self._memory.conversations is None:
             head.stored = False
+        if (management := self._attempt.context_management) is not None:
+            head.context_management.CopyFrom(management)
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
         """Return the usage of a response by counting its tokens, for a provider that did not report it.

@@ -15,6 +15,7 @@ from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
+from umg_grpc.service.conversations.conversation_edits import EditedConversation, edited_conversation
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
@@ -23,9 +24,13 @@ from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.service.unwritten_rows import unwritten
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit, UnknownEdit
+from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
@@ -52,6 +57,9 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
     is_summary: bool = False
     """Whether the model writes a summary of the conversation, which the gateway has to seal."""
+    context_management: pb.ContextManagement | None = None
+    """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
+    """
 
 
 class Origin(NamedTuple):
@@ -133,6 +141,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             request, notes = self._summary.request(), notes.with_edited("messages")
         if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
             request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
+        management: pb.ContextManagement | None = None
+        if notes.context_edits is not None and not self._has_edits(request, target):
+            (request, management), notes = await self._edit_conversation(request, notes.context_edits, notes)
         source = request.source  # kept here: each step below would make a new wrapper of the message
         size = len(source.body) or request.ByteSize()
         try:
@@ -145,6 +156,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             attempt.is_summary = is_summary
             if is_summary and self._summary is not None and self._summary.is_cut:
                 attempt.call.report.drop("messages", "without the oldest turns")
+            if management is not None:
+                attempt.context_management = management
+                _report_edits(attempt.call.report, management, notes.context_edits or ())
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
         except UmgError as error:
@@ -198,6 +212,31 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if name is None or self._summary is None or not self._summary.is_made_by(target.channel.name):
             return False
         return self._healing.quirks_of(target).by_protocol.get(name, NO_QUIRKS).compaction is True
+
+    def _has_edits(self, request: pb.GenerateRequest, target: Target) -> bool:
+        """Return whether the provider itself makes the edits of the conversation that the request contains."""
+        protocol = self._same_format(request, target)
+        return protocol is not None and self._healing.quirks_of(target).of(protocol, protocol).takes(FIELD)
+
+    async def _edit_conversation(
+        self, request: pb.GenerateRequest, edits: Sequence[ContextEdit], notes: RequestNotes
+    ) -> tuple[EditedConversation, RequestNotes]:
+        """Return the request after the edits of its conversation, with the report of them, and `notes` about it. Raise
+        UmgError(UNSUPPORTED_FIELD) for an edit of unknown type.
+        """
+        for edit in edits:
+            if isinstance(edit, UnknownEdit):
+                problem = f"`{echo(edit.type)}` is no edit that is known here, and this model's provider has none"
+                message = f"`{edit.field}`: {problem}; leave it out or choose another model"
+                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=edit.field)
+        model = self._admitted.model
+        counter = TokenCounter(model.family, model.tokenizer)
+        if counter.needs_thread(request):
+            edited = await asyncio.to_thread(edited_conversation, request, edits, counter)
+        else:
+            edited = edited_conversation(request, edits, counter)
+        notes = msgspec.structs.replace(notes, uncarried=[name for name in notes.uncarried if name != FIELD])
+        return edited, notes if edited.request is request else notes.with_edited("messages", FIELD)
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
         """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the
@@ -277,6 +316,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             if caller_path == path
             else error.with_message(error.message.replace(path, caller_path), field=caller_path)
         )
+
+
+def _report_edits(report: Report, management: pb.ContextManagement, edits: Sequence[ContextEdit]) -> None:
+    """Record in `report` that the gateway made the edits of the conversation, and the edits that it cannot make."""
+    report.forget(FIELD)  # the provider is not sent the member, of which nothing is lost
+    if management.applied_edits:
+        report.perform(FIELD)
+    for edit in edits:
+        if isinstance(edit, Compact):
+            report.drop(f"{FIELD}.edits", f"without {edit.type}")
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:

@@ -1,15 +1,18 @@
 """Token counts of text requests, made locally: no channel is called, and no limit of the key applies."""
 
 import asyncio
+from collections.abc import Sequence
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Router
+from umg_grpc.service.conversations.conversation_edits import edited_conversation
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import ContextEdit
 from umg_grpc.wire.dropped_fields_report import foreign
 
 
@@ -20,8 +23,10 @@ class TokenCounting:
         self._pipeline = pipeline
         self._channels = channels
 
-    async def count(self, call: Call, request: pb.CountTokensRequest) -> int:
-        """Return the number of tokens of a request with the stored conversation that it continues. Raise UmgError."""
+    async def count(self, call: Call, request: pb.CountTokensRequest) -> pb.CountTokensResponse:
+        """Return the number of tokens of a request with the stored conversation that it continues, also without the
+        edits of the conversation that it contains. Raise UmgError.
+        """
         counted = await self._pipeline.read(call, request, request.request)
         whole, model = counted.full_request, counted.model
         if whole.thread.previous_response_id:
@@ -29,9 +34,21 @@ class TokenCounting:
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="thread")
         _reject_unsupported_items(counted, self._channels.router)
         counter = TokenCounter(model.family, model.tokenizer)
+        edits = counted.notes.context_edits
         if counter.needs_thread(whole):
-            return await asyncio.to_thread(counter.count_request, whole)
-        return counter.count_request(whole)
+            return await asyncio.to_thread(_count, whole, edits, counter)
+        return _count(whole, edits, counter)
+
+
+def _count(
+    request: pb.GenerateRequest, edits: Sequence[ContextEdit] | None, counter: TokenCounter
+) -> pb.CountTokensResponse:
+    original = counter.count_request(request)
+    if edits is None:
+        return pb.CountTokensResponse(input_tokens=original)
+    edited, _ = edited_conversation(request, edits, counter)
+    tokens = original if edited is request else counter.count_request(edited)
+    return pb.CountTokensResponse(input_tokens=tokens, original_input_tokens=original)
 
 
 def _reject_unsupported_items(counted: GenerationCall, router: Router) -> None:

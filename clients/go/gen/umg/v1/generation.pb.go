@@ -2431,6 +2431,9 @@ type GenerateResponse struct {
 	// Whether the answer is stored for look-up and continuation. Unset: as the request's `store` has it. The gateway sets
 	// false where it stores no responses.
 	Stored *bool `protobuf:"varint,14,opt,name=stored,proto3,oneof" json:"stored,omitempty"`
+	// Edits that the gateway made in the conversation at the caller's request (messages `context_management`). Unset: none
+	// were requested, or the provider makes them itself.
+	ContextManagement *ContextManagement `protobuf:"bytes,15,opt,name=context_management,json=contextManagement,proto3" json:"context_management,omitempty"`
 	// The provider's body, where its format is the caller's and nothing had to be rewritten.
 	Source        *SourceDocument `protobuf:"bytes,60,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2565,11 +2568,138 @@ func (x *GenerateResponse) GetStored() bool {
 	return false
 }
 
+func (x *GenerateResponse) GetContextManagement() *ContextManagement {
+	if x != nil {
+		return x.ContextManagement
+	}
+	return nil
+}
+
 func (x *GenerateResponse) GetSource() *SourceDocument {
 	if x != nil {
 		return x.Source
 	}
 	return nil
+}
+
+// Edits of a conversation before the model reads it (messages `context_management`).
+type ContextManagement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Edits that changed the conversation, in the order in which the caller requested them. Empty: none had anything to
+	// remove.
+	AppliedEdits  []*AppliedEdit `protobuf:"bytes,1,rep,name=applied_edits,json=appliedEdits,proto3" json:"applied_edits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContextManagement) Reset() {
+	*x = ContextManagement{}
+	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContextManagement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContextManagement) ProtoMessage() {}
+
+func (x *ContextManagement) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContextManagement.ProtoReflect.Descriptor instead.
+func (*ContextManagement) Descriptor() ([]byte, []int) {
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ContextManagement) GetAppliedEdits() []*AppliedEdit {
+	if x != nil {
+		return x.AppliedEdits
+	}
+	return nil
+}
+
+// Edit that removed content from a conversation.
+type AppliedEdit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Type of the edit: `clear_tool_uses_20250919`, `clear_thinking_20251015`.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// Tokens of the prompt that were removed, as the gateway counts them.
+	ClearedInputTokens int32 `protobuf:"varint,2,opt,name=cleared_input_tokens,json=clearedInputTokens,proto3" json:"cleared_input_tokens,omitempty"`
+	// Number of tool calls whose results were removed. Unset for edits of another type.
+	ClearedToolUses *int32 `protobuf:"varint,3,opt,name=cleared_tool_uses,json=clearedToolUses,proto3,oneof" json:"cleared_tool_uses,omitempty"`
+	// Number of the model's turns whose reasoning was removed. Unset for edits of another type.
+	ClearedThinkingTurns *int32 `protobuf:"varint,4,opt,name=cleared_thinking_turns,json=clearedThinkingTurns,proto3,oneof" json:"cleared_thinking_turns,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *AppliedEdit) Reset() {
+	*x = AppliedEdit{}
+	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppliedEdit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppliedEdit) ProtoMessage() {}
+
+func (x *AppliedEdit) ProtoReflect() protoreflect.Message {
+	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppliedEdit.ProtoReflect.Descriptor instead.
+func (*AppliedEdit) Descriptor() ([]byte, []int) {
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *AppliedEdit) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *AppliedEdit) GetClearedInputTokens() int32 {
+	if x != nil {
+		return x.ClearedInputTokens
+	}
+	return 0
+}
+
+func (x *AppliedEdit) GetClearedToolUses() int32 {
+	if x != nil && x.ClearedToolUses != nil {
+		return *x.ClearedToolUses
+	}
+	return 0
+}
+
+func (x *AppliedEdit) GetClearedThinkingTurns() int32 {
+	if x != nil && x.ClearedThinkingTurns != nil {
+		return *x.ClearedThinkingTurns
+	}
+	return 0
 }
 
 // The failure of a stored response.
@@ -2585,7 +2715,7 @@ type GenerationFailure struct {
 
 func (x *GenerationFailure) Reset() {
 	*x = GenerationFailure{}
-	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	mi := &file_umg_v1_generation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2727,7 @@ func (x *GenerationFailure) String() string {
 func (*GenerationFailure) ProtoMessage() {}
 
 func (x *GenerationFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[22]
+	mi := &file_umg_v1_generation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2740,7 @@ func (x *GenerationFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerationFailure.ProtoReflect.Descriptor instead.
 func (*GenerationFailure) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{22}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GenerationFailure) GetCode() string {
@@ -2660,7 +2790,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	mi := &file_umg_v1_generation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2802,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[23]
+	mi := &file_umg_v1_generation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2815,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{23}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Candidate) GetIndex() int32 {
@@ -2773,7 +2903,7 @@ type SafetyRating struct {
 
 func (x *SafetyRating) Reset() {
 	*x = SafetyRating{}
-	mi := &file_umg_v1_generation_proto_msgTypes[24]
+	mi := &file_umg_v1_generation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +2915,7 @@ func (x *SafetyRating) String() string {
 func (*SafetyRating) ProtoMessage() {}
 
 func (x *SafetyRating) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[24]
+	mi := &file_umg_v1_generation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +2928,7 @@ func (x *SafetyRating) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SafetyRating.ProtoReflect.Descriptor instead.
 func (*SafetyRating) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{24}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SafetyRating) GetCategory() string {
@@ -2872,7 +3002,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_umg_v1_generation_proto_msgTypes[25]
+	mi := &file_umg_v1_generation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3014,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[25]
+	mi := &file_umg_v1_generation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3027,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{25}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Usage) GetInputTokens() int32 {
@@ -3071,7 +3201,7 @@ type GenerateEvent struct {
 
 func (x *GenerateEvent) Reset() {
 	*x = GenerateEvent{}
-	mi := &file_umg_v1_generation_proto_msgTypes[26]
+	mi := &file_umg_v1_generation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3213,7 @@ func (x *GenerateEvent) String() string {
 func (*GenerateEvent) ProtoMessage() {}
 
 func (x *GenerateEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[26]
+	mi := &file_umg_v1_generation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3226,7 @@ func (x *GenerateEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateEvent.ProtoReflect.Descriptor instead.
 func (*GenerateEvent) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{26}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GenerateEvent) GetCandidateIndex() int32 {
@@ -3404,14 +3534,16 @@ type GenerationStarted struct {
 	// See the field of this name in `GenerateResponse`.
 	DroppedFields []string `protobuf:"bytes,6,rep,name=dropped_fields,json=droppedFields,proto3" json:"dropped_fields,omitempty"`
 	// See the field of this name in `GenerateResponse`.
-	Stored        *bool `protobuf:"varint,7,opt,name=stored,proto3,oneof" json:"stored,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Stored *bool `protobuf:"varint,7,opt,name=stored,proto3,oneof" json:"stored,omitempty"`
+	// See the field of this name in `GenerateResponse`.
+	ContextManagement *ContextManagement `protobuf:"bytes,8,opt,name=context_management,json=contextManagement,proto3" json:"context_management,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *GenerationStarted) Reset() {
 	*x = GenerationStarted{}
-	mi := &file_umg_v1_generation_proto_msgTypes[27]
+	mi := &file_umg_v1_generation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3555,7 @@ func (x *GenerationStarted) String() string {
 func (*GenerationStarted) ProtoMessage() {}
 
 func (x *GenerationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[27]
+	mi := &file_umg_v1_generation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3568,7 @@ func (x *GenerationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerationStarted.ProtoReflect.Descriptor instead.
 func (*GenerationStarted) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{27}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GenerationStarted) GetResponseId() string {
@@ -3488,6 +3620,13 @@ func (x *GenerationStarted) GetStored() bool {
 	return false
 }
 
+func (x *GenerationStarted) GetContextManagement() *ContextManagement {
+	if x != nil {
+		return x.ContextManagement
+	}
+	return nil
+}
+
 // Text to append to a reasoning summary.
 type SummaryDelta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3501,7 +3640,7 @@ type SummaryDelta struct {
 
 func (x *SummaryDelta) Reset() {
 	*x = SummaryDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[28]
+	mi := &file_umg_v1_generation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3652,7 @@ func (x *SummaryDelta) String() string {
 func (*SummaryDelta) ProtoMessage() {}
 
 func (x *SummaryDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[28]
+	mi := &file_umg_v1_generation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3665,7 @@ func (x *SummaryDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryDelta.ProtoReflect.Descriptor instead.
 func (*SummaryDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{28}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SummaryDelta) GetSummaryIndex() int32 {
@@ -3557,7 +3696,7 @@ type MediaDelta struct {
 
 func (x *MediaDelta) Reset() {
 	*x = MediaDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[29]
+	mi := &file_umg_v1_generation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +3708,7 @@ func (x *MediaDelta) String() string {
 func (*MediaDelta) ProtoMessage() {}
 
 func (x *MediaDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[29]
+	mi := &file_umg_v1_generation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +3721,7 @@ func (x *MediaDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaDelta.ProtoReflect.Descriptor instead.
 func (*MediaDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{29}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MediaDelta) GetData() []byte {
@@ -3610,7 +3749,7 @@ type LogprobsDelta struct {
 
 func (x *LogprobsDelta) Reset() {
 	*x = LogprobsDelta{}
-	mi := &file_umg_v1_generation_proto_msgTypes[30]
+	mi := &file_umg_v1_generation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3622,7 +3761,7 @@ func (x *LogprobsDelta) String() string {
 func (*LogprobsDelta) ProtoMessage() {}
 
 func (x *LogprobsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[30]
+	mi := &file_umg_v1_generation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3635,7 +3774,7 @@ func (x *LogprobsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogprobsDelta.ProtoReflect.Descriptor instead.
 func (*LogprobsDelta) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{30}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LogprobsDelta) GetLogprobs() []*TokenLogprob {
@@ -3654,7 +3793,7 @@ type PartEnded struct {
 
 func (x *PartEnded) Reset() {
 	*x = PartEnded{}
-	mi := &file_umg_v1_generation_proto_msgTypes[31]
+	mi := &file_umg_v1_generation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3805,7 @@ func (x *PartEnded) String() string {
 func (*PartEnded) ProtoMessage() {}
 
 func (x *PartEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[31]
+	mi := &file_umg_v1_generation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3818,7 @@ func (x *PartEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartEnded.ProtoReflect.Descriptor instead.
 func (*PartEnded) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{31}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{33}
 }
 
 // The candidate is complete. The fields are those of `Candidate`.
@@ -3711,7 +3850,7 @@ type CandidateFinished struct {
 
 func (x *CandidateFinished) Reset() {
 	*x = CandidateFinished{}
-	mi := &file_umg_v1_generation_proto_msgTypes[32]
+	mi := &file_umg_v1_generation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3862,7 @@ func (x *CandidateFinished) String() string {
 func (*CandidateFinished) ProtoMessage() {}
 
 func (x *CandidateFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[32]
+	mi := &file_umg_v1_generation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3875,7 @@ func (x *CandidateFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CandidateFinished.ProtoReflect.Descriptor instead.
 func (*CandidateFinished) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{32}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CandidateFinished) GetFinishReason() FinishReason {
@@ -3824,7 +3963,7 @@ type StoredResponse struct {
 
 func (x *StoredResponse) Reset() {
 	*x = StoredResponse{}
-	mi := &file_umg_v1_generation_proto_msgTypes[33]
+	mi := &file_umg_v1_generation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +3975,7 @@ func (x *StoredResponse) String() string {
 func (*StoredResponse) ProtoMessage() {}
 
 func (x *StoredResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_umg_v1_generation_proto_msgTypes[33]
+	mi := &file_umg_v1_generation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +3988,7 @@ func (x *StoredResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredResponse.ProtoReflect.Descriptor instead.
 func (*StoredResponse) Descriptor() ([]byte, []int) {
-	return file_umg_v1_generation_proto_rawDescGZIP(), []int{33}
+	return file_umg_v1_generation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StoredResponse) GetResponse() *GenerateResponse {
@@ -4078,7 +4217,7 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"voice_json\x18\x02 \x01(\tR\tvoiceJson\"I\n" +
 	"\rSafetySetting\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x1c\n" +
-	"\tthreshold\x18\x02 \x01(\tR\tthreshold\"\xaa\x05\n" +
+	"\tthreshold\x18\x02 \x01(\tR\tthreshold\"\xf4\x05\n" +
 	"\x10GenerateResponse\x12\x1f\n" +
 	"\vresponse_id\x18\x01 \x01(\tR\n" +
 	"responseId\x12\x14\n" +
@@ -4098,9 +4237,19 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\rcomplete_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\fcompleteTime\x12H\n" +
 	"\x15prompt_safety_ratings\x18\f \x03(\v2\x14.umg.v1.SafetyRatingR\x13promptSafetyRatings\x12%\n" +
 	"\x0edropped_fields\x18\r \x03(\tR\rdroppedFields\x12\x1b\n" +
-	"\x06stored\x18\x0e \x01(\bH\x00R\x06stored\x88\x01\x01\x12.\n" +
+	"\x06stored\x18\x0e \x01(\bH\x00R\x06stored\x88\x01\x01\x12H\n" +
+	"\x12context_management\x18\x0f \x01(\v2\x19.umg.v1.ContextManagementR\x11contextManagement\x12.\n" +
 	"\x06source\x18< \x01(\v2\x16.umg.v1.SourceDocumentR\x06sourceB\t\n" +
-	"\a_stored\"A\n" +
+	"\a_stored\"M\n" +
+	"\x11ContextManagement\x128\n" +
+	"\rapplied_edits\x18\x01 \x03(\v2\x13.umg.v1.AppliedEditR\fappliedEdits\"\xf0\x01\n" +
+	"\vAppliedEdit\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x120\n" +
+	"\x14cleared_input_tokens\x18\x02 \x01(\x05R\x12clearedInputTokens\x12/\n" +
+	"\x11cleared_tool_uses\x18\x03 \x01(\x05H\x00R\x0fclearedToolUses\x88\x01\x01\x129\n" +
+	"\x16cleared_thinking_turns\x18\x04 \x01(\x05H\x01R\x14clearedThinkingTurns\x88\x01\x01B\x14\n" +
+	"\x12_cleared_tool_usesB\x19\n" +
+	"\x17_cleared_thinking_turns\"A\n" +
 	"\x11GenerationFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\xb2\x03\n" +
@@ -4167,7 +4316,7 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"mediaDelta\x12\x1d\n" +
 	"\n" +
 	"text_index\x18\x13 \x01(\x05R\ttextIndexB\x06\n" +
-	"\x04kind\"\xa8\x02\n" +
+	"\x04kind\"\xf2\x02\n" +
 	"\x11GenerationStarted\x12\x1f\n" +
 	"\vresponse_id\x18\x01 \x01(\tR\n" +
 	"responseId\x12\x14\n" +
@@ -4177,7 +4326,8 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\fservice_tier\x18\x04 \x01(\tR\vserviceTier\x12-\n" +
 	"\x12system_fingerprint\x18\x05 \x01(\tR\x11systemFingerprint\x12%\n" +
 	"\x0edropped_fields\x18\x06 \x03(\tR\rdroppedFields\x12\x1b\n" +
-	"\x06stored\x18\a \x01(\bH\x00R\x06stored\x88\x01\x01B\t\n" +
+	"\x06stored\x18\a \x01(\bH\x00R\x06stored\x88\x01\x01\x12H\n" +
+	"\x12context_management\x18\b \x01(\v2\x19.umg.v1.ContextManagementR\x11contextManagementB\t\n" +
 	"\a_stored\"G\n" +
 	"\fSummaryDelta\x12#\n" +
 	"\rsummary_index\x18\x01 \x01(\x05R\fsummaryIndex\x12\x12\n" +
@@ -4260,7 +4410,7 @@ func file_umg_v1_generation_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_generation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_generation_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_umg_v1_generation_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_umg_v1_generation_proto_goTypes = []any{
 	(Truncation)(0),               // 0: umg.v1.Truncation
 	(SearchMode)(0),               // 1: umg.v1.SearchMode
@@ -4289,35 +4439,37 @@ var file_umg_v1_generation_proto_goTypes = []any{
 	(*AudioOutputOptions)(nil),    // 24: umg.v1.AudioOutputOptions
 	(*SafetySetting)(nil),         // 25: umg.v1.SafetySetting
 	(*GenerateResponse)(nil),      // 26: umg.v1.GenerateResponse
-	(*GenerationFailure)(nil),     // 27: umg.v1.GenerationFailure
-	(*Candidate)(nil),             // 28: umg.v1.Candidate
-	(*SafetyRating)(nil),          // 29: umg.v1.SafetyRating
-	(*Usage)(nil),                 // 30: umg.v1.Usage
-	(*GenerateEvent)(nil),         // 31: umg.v1.GenerateEvent
-	(*GenerationStarted)(nil),     // 32: umg.v1.GenerationStarted
-	(*SummaryDelta)(nil),          // 33: umg.v1.SummaryDelta
-	(*MediaDelta)(nil),            // 34: umg.v1.MediaDelta
-	(*LogprobsDelta)(nil),         // 35: umg.v1.LogprobsDelta
-	(*PartEnded)(nil),             // 36: umg.v1.PartEnded
-	(*CandidateFinished)(nil),     // 37: umg.v1.CandidateFinished
-	(*StoredResponse)(nil),        // 38: umg.v1.StoredResponse
-	nil,                           // 39: umg.v1.GenerateRequest.LogitBiasEntry
-	nil,                           // 40: umg.v1.GenerateRequest.MetadataEntry
-	(*Message)(nil),               // 41: umg.v1.Message
-	(*Part)(nil),                  // 42: umg.v1.Part
-	(*CacheControl)(nil),          // 43: umg.v1.CacheControl
-	(*SourceDocument)(nil),        // 44: umg.v1.SourceDocument
-	(*FaceHints)(nil),             // 45: umg.v1.FaceHints
-	(*OpaquePart)(nil),            // 46: umg.v1.OpaquePart
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*Citation)(nil),              // 48: umg.v1.Citation
-	(*ReasoningState)(nil),        // 49: umg.v1.ReasoningState
-	(*TokenLogprob)(nil),          // 50: umg.v1.TokenLogprob
+	(*ContextManagement)(nil),     // 27: umg.v1.ContextManagement
+	(*AppliedEdit)(nil),           // 28: umg.v1.AppliedEdit
+	(*GenerationFailure)(nil),     // 29: umg.v1.GenerationFailure
+	(*Candidate)(nil),             // 30: umg.v1.Candidate
+	(*SafetyRating)(nil),          // 31: umg.v1.SafetyRating
+	(*Usage)(nil),                 // 32: umg.v1.Usage
+	(*GenerateEvent)(nil),         // 33: umg.v1.GenerateEvent
+	(*GenerationStarted)(nil),     // 34: umg.v1.GenerationStarted
+	(*SummaryDelta)(nil),          // 35: umg.v1.SummaryDelta
+	(*MediaDelta)(nil),            // 36: umg.v1.MediaDelta
+	(*LogprobsDelta)(nil),         // 37: umg.v1.LogprobsDelta
+	(*PartEnded)(nil),             // 38: umg.v1.PartEnded
+	(*CandidateFinished)(nil),     // 39: umg.v1.CandidateFinished
+	(*StoredResponse)(nil),        // 40: umg.v1.StoredResponse
+	nil,                           // 41: umg.v1.GenerateRequest.LogitBiasEntry
+	nil,                           // 42: umg.v1.GenerateRequest.MetadataEntry
+	(*Message)(nil),               // 43: umg.v1.Message
+	(*Part)(nil),                  // 44: umg.v1.Part
+	(*CacheControl)(nil),          // 45: umg.v1.CacheControl
+	(*SourceDocument)(nil),        // 46: umg.v1.SourceDocument
+	(*FaceHints)(nil),             // 47: umg.v1.FaceHints
+	(*OpaquePart)(nil),            // 48: umg.v1.OpaquePart
+	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
+	(*Citation)(nil),              // 50: umg.v1.Citation
+	(*ReasoningState)(nil),        // 51: umg.v1.ReasoningState
+	(*TokenLogprob)(nil),          // 52: umg.v1.TokenLogprob
 }
 var file_umg_v1_generation_proto_depIdxs = []int32{
-	41, // 0: umg.v1.GenerateRequest.messages:type_name -> umg.v1.Message
-	42, // 1: umg.v1.GenerateRequest.instructions:type_name -> umg.v1.Part
-	39, // 2: umg.v1.GenerateRequest.logit_bias:type_name -> umg.v1.GenerateRequest.LogitBiasEntry
+	43, // 0: umg.v1.GenerateRequest.messages:type_name -> umg.v1.Message
+	44, // 1: umg.v1.GenerateRequest.instructions:type_name -> umg.v1.Part
+	41, // 2: umg.v1.GenerateRequest.logit_bias:type_name -> umg.v1.GenerateRequest.LogitBiasEntry
 	9,  // 3: umg.v1.GenerateRequest.tools:type_name -> umg.v1.Tool
 	17, // 4: umg.v1.GenerateRequest.tool_choice:type_name -> umg.v1.ToolChoice
 	16, // 5: umg.v1.GenerateRequest.search:type_name -> umg.v1.SearchOptions
@@ -4325,68 +4477,71 @@ var file_umg_v1_generation_proto_depIdxs = []int32{
 	19, // 7: umg.v1.GenerateRequest.response_format:type_name -> umg.v1.ResponseFormat
 	23, // 8: umg.v1.GenerateRequest.image_output:type_name -> umg.v1.ImageOutputOptions
 	24, // 9: umg.v1.GenerateRequest.audio_output:type_name -> umg.v1.AudioOutputOptions
-	42, // 10: umg.v1.GenerateRequest.prediction:type_name -> umg.v1.Part
+	44, // 10: umg.v1.GenerateRequest.prediction:type_name -> umg.v1.Part
 	7,  // 11: umg.v1.GenerateRequest.thread:type_name -> umg.v1.Thread
 	0,  // 12: umg.v1.GenerateRequest.truncation:type_name -> umg.v1.Truncation
-	43, // 13: umg.v1.GenerateRequest.cache_control:type_name -> umg.v1.CacheControl
+	45, // 13: umg.v1.GenerateRequest.cache_control:type_name -> umg.v1.CacheControl
 	25, // 14: umg.v1.GenerateRequest.safety_settings:type_name -> umg.v1.SafetySetting
-	40, // 15: umg.v1.GenerateRequest.metadata:type_name -> umg.v1.GenerateRequest.MetadataEntry
+	42, // 15: umg.v1.GenerateRequest.metadata:type_name -> umg.v1.GenerateRequest.MetadataEntry
 	8,  // 16: umg.v1.GenerateRequest.prompt_template:type_name -> umg.v1.PromptTemplate
 	6,  // 17: umg.v1.GenerateRequest.compaction:type_name -> umg.v1.CompactionRequest
-	44, // 18: umg.v1.GenerateRequest.source:type_name -> umg.v1.SourceDocument
-	45, // 19: umg.v1.GenerateRequest.face_hints:type_name -> umg.v1.FaceHints
+	46, // 18: umg.v1.GenerateRequest.source:type_name -> umg.v1.SourceDocument
+	47, // 19: umg.v1.GenerateRequest.face_hints:type_name -> umg.v1.FaceHints
 	11, // 20: umg.v1.Tool.function:type_name -> umg.v1.FunctionTool
 	12, // 21: umg.v1.Tool.custom:type_name -> umg.v1.CustomTool
 	13, // 22: umg.v1.Tool.web_search:type_name -> umg.v1.WebSearchTool
 	14, // 23: umg.v1.Tool.file_search:type_name -> umg.v1.FileSearchTool
-	46, // 24: umg.v1.Tool.opaque:type_name -> umg.v1.OpaquePart
-	43, // 25: umg.v1.Tool.cache_control:type_name -> umg.v1.CacheControl
+	48, // 24: umg.v1.Tool.opaque:type_name -> umg.v1.OpaquePart
+	45, // 25: umg.v1.Tool.cache_control:type_name -> umg.v1.CacheControl
 	10, // 26: umg.v1.Tool.namespace:type_name -> umg.v1.ToolNamespace
-	46, // 27: umg.v1.FunctionTool.declared:type_name -> umg.v1.OpaquePart
+	48, // 27: umg.v1.FunctionTool.declared:type_name -> umg.v1.OpaquePart
 	15, // 28: umg.v1.WebSearchTool.user_location:type_name -> umg.v1.UserLocation
 	1,  // 29: umg.v1.SearchOptions.mode:type_name -> umg.v1.SearchMode
 	15, // 30: umg.v1.SearchOptions.user_location:type_name -> umg.v1.UserLocation
 	2,  // 31: umg.v1.ToolChoice.mode:type_name -> umg.v1.ToolChoiceMode
-	46, // 32: umg.v1.ToolChoice.opaque:type_name -> umg.v1.OpaquePart
+	48, // 32: umg.v1.ToolChoice.opaque:type_name -> umg.v1.OpaquePart
 	3,  // 33: umg.v1.ReasoningOptions.mode:type_name -> umg.v1.ReasoningMode
 	20, // 34: umg.v1.ResponseFormat.text:type_name -> umg.v1.TextFormat
 	21, // 35: umg.v1.ResponseFormat.json:type_name -> umg.v1.JsonFormat
 	22, // 36: umg.v1.ResponseFormat.json_schema:type_name -> umg.v1.JsonSchemaFormat
 	22, // 37: umg.v1.ResponseFormat.enum_text:type_name -> umg.v1.JsonSchemaFormat
-	47, // 38: umg.v1.GenerateResponse.create_time:type_name -> google.protobuf.Timestamp
-	28, // 39: umg.v1.GenerateResponse.candidates:type_name -> umg.v1.Candidate
-	30, // 40: umg.v1.GenerateResponse.usage:type_name -> umg.v1.Usage
-	27, // 41: umg.v1.GenerateResponse.failure:type_name -> umg.v1.GenerationFailure
-	47, // 42: umg.v1.GenerateResponse.complete_time:type_name -> google.protobuf.Timestamp
-	29, // 43: umg.v1.GenerateResponse.prompt_safety_ratings:type_name -> umg.v1.SafetyRating
-	44, // 44: umg.v1.GenerateResponse.source:type_name -> umg.v1.SourceDocument
-	41, // 45: umg.v1.Candidate.message:type_name -> umg.v1.Message
-	4,  // 46: umg.v1.Candidate.finish_reason:type_name -> umg.v1.FinishReason
-	29, // 47: umg.v1.Candidate.safety_ratings:type_name -> umg.v1.SafetyRating
-	32, // 48: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
-	42, // 49: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
-	33, // 50: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
-	48, // 51: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
-	49, // 52: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
-	35, // 53: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
-	42, // 54: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
-	36, // 55: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
-	37, // 56: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
-	30, // 57: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
-	46, // 58: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
-	34, // 59: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
-	47, // 60: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
-	50, // 61: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
-	4,  // 62: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
-	29, // 63: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
-	47, // 64: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
-	26, // 65: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
-	5,  // 66: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	49, // 38: umg.v1.GenerateResponse.create_time:type_name -> google.protobuf.Timestamp
+	30, // 39: umg.v1.GenerateResponse.candidates:type_name -> umg.v1.Candidate
+	32, // 40: umg.v1.GenerateResponse.usage:type_name -> umg.v1.Usage
+	29, // 41: umg.v1.GenerateResponse.failure:type_name -> umg.v1.GenerationFailure
+	49, // 42: umg.v1.GenerateResponse.complete_time:type_name -> google.protobuf.Timestamp
+	31, // 43: umg.v1.GenerateResponse.prompt_safety_ratings:type_name -> umg.v1.SafetyRating
+	27, // 44: umg.v1.GenerateResponse.context_management:type_name -> umg.v1.ContextManagement
+	46, // 45: umg.v1.GenerateResponse.source:type_name -> umg.v1.SourceDocument
+	28, // 46: umg.v1.ContextManagement.applied_edits:type_name -> umg.v1.AppliedEdit
+	43, // 47: umg.v1.Candidate.message:type_name -> umg.v1.Message
+	4,  // 48: umg.v1.Candidate.finish_reason:type_name -> umg.v1.FinishReason
+	31, // 49: umg.v1.Candidate.safety_ratings:type_name -> umg.v1.SafetyRating
+	34, // 50: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
+	44, // 51: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
+	35, // 52: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
+	50, // 53: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
+	51, // 54: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
+	37, // 55: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
+	44, // 56: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
+	38, // 57: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
+	39, // 58: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
+	32, // 59: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
+	48, // 60: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
+	36, // 61: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
+	49, // 62: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
+	27, // 63: umg.v1.GenerationStarted.context_management:type_name -> umg.v1.ContextManagement
+	52, // 64: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
+	4,  // 65: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
+	31, // 66: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
+	49, // 67: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
+	26, // 68: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
+	5,  // 69: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_generation_proto_init() }
@@ -4422,7 +4577,8 @@ func file_umg_v1_generation_proto_init() {
 	}
 	file_umg_v1_generation_proto_msgTypes[17].OneofWrappers = []any{}
 	file_umg_v1_generation_proto_msgTypes[21].OneofWrappers = []any{}
-	file_umg_v1_generation_proto_msgTypes[26].OneofWrappers = []any{
+	file_umg_v1_generation_proto_msgTypes[23].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[28].OneofWrappers = []any{
 		(*GenerateEvent_Started)(nil),
 		(*GenerateEvent_PartStarted)(nil),
 		(*GenerateEvent_TextDelta)(nil),
@@ -4440,14 +4596,14 @@ func file_umg_v1_generation_proto_init() {
 		(*GenerateEvent_Opaque)(nil),
 		(*GenerateEvent_MediaDelta)(nil),
 	}
-	file_umg_v1_generation_proto_msgTypes[27].OneofWrappers = []any{}
+	file_umg_v1_generation_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_generation_proto_rawDesc), len(file_umg_v1_generation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

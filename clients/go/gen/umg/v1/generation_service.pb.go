@@ -175,9 +175,12 @@ func (x *CountTokensRequest) GetRequest() *GenerateRequest {
 type CountTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tokens of the prompt, as the family's tokenizer counts them.
-	InputTokens   int32 `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	InputTokens int32 `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Tokens of the prompt before the edits of its conversation that the request contains (messages
+	// `context_management`). Unset: the request contains none.
+	OriginalInputTokens *int32 `protobuf:"varint,2,opt,name=original_input_tokens,json=originalInputTokens,proto3,oneof" json:"original_input_tokens,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *CountTokensResponse) Reset() {
@@ -213,6 +216,13 @@ func (*CountTokensResponse) Descriptor() ([]byte, []int) {
 func (x *CountTokensResponse) GetInputTokens() int32 {
 	if x != nil {
 		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *CountTokensResponse) GetOriginalInputTokens() int32 {
+	if x != nil && x.OriginalInputTokens != nil {
+		return *x.OriginalInputTokens
 	}
 	return 0
 }
@@ -623,9 +633,11 @@ const file_umg_v1_generation_service_proto_rawDesc = "" +
 	"\x06events\x18\x01 \x03(\v2\x15.umg.v1.GenerateEventR\x06events\x12#\n" +
 	"\rsource_frames\x18\x02 \x01(\fR\fsourceFrames\"G\n" +
 	"\x12CountTokensRequest\x121\n" +
-	"\arequest\x18\x01 \x01(\v2\x17.umg.v1.GenerateRequestR\arequest\"8\n" +
+	"\arequest\x18\x01 \x01(\v2\x17.umg.v1.GenerateRequestR\arequest\"\x8b\x01\n" +
 	"\x13CountTokensResponse\x12!\n" +
-	"\finput_tokens\x18\x01 \x01(\x05R\vinputTokens\";\n" +
+	"\finput_tokens\x18\x01 \x01(\x05R\vinputTokens\x127\n" +
+	"\x15original_input_tokens\x18\x02 \x01(\x05H\x00R\x13originalInputTokens\x88\x01\x01B\x18\n" +
+	"\x16_original_input_tokens\";\n" +
 	"\x18GetStoredResponseRequest\x12\x1f\n" +
 	"\vresponse_id\x18\x01 \x01(\tR\n" +
 	"responseId\"O\n" +
@@ -729,6 +741,7 @@ func file_umg_v1_generation_service_proto_init() {
 	}
 	file_umg_v1_content_proto_init()
 	file_umg_v1_generation_proto_init()
+	file_umg_v1_generation_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_umg_v1_generation_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1,0 +1,54 @@
+"""Edits by which a caller shortens a conversation before the model reads it (messages `context_management`)."""
+
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+FIELD: Final = "context_management"
+"""Member of a body with the edits."""
+
+
+class ClearToolUses(Struct, frozen=True, kw_only=True):
+    """Edit that removes the results of the oldest tool calls once the prompt, or the number of calls, is above a
+    trigger.
+    """
+
+    type: str
+    trigger_tokens: int | None = 100_000
+    """Tokens of the prompt; None for a trigger that is a number of calls."""
+    trigger_uses: int | None = None
+    keep: int = 3
+    """Number of the latest calls whose results stay."""
+    clear_at_least: int = 0
+    """Tokens that an edit has to remove: with fewer it would cost more in prompt caches than it saves."""
+    excluded: frozenset[str] = frozenset()
+    """Names of the tools whose results stay."""
+    clears_all_inputs: bool = False
+    """Whether the arguments of the calls are removed, too."""
+    cleared_inputs: frozenset[str] = frozenset()
+    """Names of the tools whose arguments are removed, too."""
+
+
+class ClearThinking(Struct, frozen=True, kw_only=True):
+    """Edit that removes the model's reasoning from all but its latest turns with reasoning."""
+
+    type: str
+    keep: int | None = 1
+    """Number of turns whose reasoning stays; None for all."""
+
+
+class Compact(Struct, frozen=True, kw_only=True):
+    """Edit that replaces a long conversation by a summary. Only the vendor of the messages format makes it."""
+
+    type: str
+
+
+class UnknownEdit(Struct, frozen=True, kw_only=True):
+    """Edit of a type that the gateway does not know, which only providers of its own format are sent."""
+
+    type: str
+    field: str
+    """Path of the type in the body."""
+
+
+ContextEdit: TypeAlias = ClearToolUses | ClearThinking | Compact | UnknownEdit

@@ -1,0 +1,154 @@
+"""Member `context_management` of messages bodies: the edits that a request contains, and the report in its response."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import (
+    FIELD,
+    ClearThinking,
+    ClearToolUses,
+    Compact,
+    ContextEdit,
+    UnknownEdit,
+)
+from umg_grpc.wire.core.json import JsonObject, missing, parse
+
+MIN_COMPACT_TRIGGER = 50_000
+"""Smallest trigger of `compact_20260112` that its vendor accepts."""
+
+
+class Management(Struct):
+    """Member `context_management` of a body."""
+
+    edits: list[Raw] | None = None
+
+
+class _Kind(Struct):
+    type: str
+
+
+class _Trigger(Struct):
+    type: Literal["input_tokens", "tool_uses"]
+    value: Annotated[int, Meta(ge=1)]
+
+
+class _CompactTrigger(Struct):
+    type: Literal["input_tokens"]
+    value: Annotated[int, Meta(ge=MIN_COMPACT_TRIGGER)]
+
+
+class _Tokens(Struct):
+    type: Literal["input_tokens"]
+    value: Annotated[int, Meta(ge=0)]
+
+
+class _ToolUses(Struct):
+    type: Literal["tool_uses"]
+    value: Annotated[int, Meta(ge=0)]
+
+
+class _ThinkingTurns(Struct):
+    type: Literal["thinking_turns", "all"]
+    value: Annotated[int, Meta(ge=1)] | None = None
+
+
+class ClearToolUsesEdit(Struct):
+    """Edit of type `clear_tool_uses_20250919`."""
+
+    trigger: _Trigger | None = None
+    keep: _ToolUses | None = None
+    clear_at_least: _Tokens | None = None
+    exclude_tools: list[str] | None = None
+    clear_tool_inputs: bool | list[str] | None = None
+
+
+class ClearThinkingEdit(Struct):
+    """Edit of type `clear_thinking_20251015`."""
+
+    keep: _ThinkingTurns | Literal["all"] | None = None
+
+
+class CompactEdit(Struct):
+    """Edit of type `compact_20260112`."""
+
+    instructions: str | None = None
+    pause_after_compaction: bool | None = None
+    trigger: _CompactTrigger | None = None
+
+
+EDITS: dict[str, type[Struct]] = {
+    "clear_tool_uses_20250919": ClearToolUsesEdit,
+    "clear_thinking_20251015": ClearThinkingEdit,
+    "compact_20260112": CompactEdit,
+}
+"""Type of an edit -> its struct."""
+
+
+def decode_edits(raw: Raw) -> tuple[ContextEdit, ...]:
+    """Return the edits in a member `context_management`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of
+    the field.
+    """
+    edits = parse(Management, raw, FIELD).edits or []
+    return tuple(_decode_edit(edit, f"{FIELD}.edits[{index}]") for index, edit in enumerate(edits))
+
+
+def _decode_edit(raw: Raw, at: str) -> ContextEdit:
+    kind = parse(_Kind, raw, at).type
+    if (struct := EDITS.get(kind)) is None:
+        return UnknownEdit(type=kind, field=f"{at}.type")
+    match parse(struct, raw, at):
+        case ClearToolUsesEdit() as parsed:
+            return _decode_tool_uses(parsed, kind)
+        case ClearThinkingEdit(keep=None):
+            return ClearThinking(type=kind)
+        case ClearThinkingEdit(keep=_ThinkingTurns(type="thinking_turns", value=None)):
+            raise missing(f"{at}.keep.value")
+        case ClearThinkingEdit(keep=_ThinkingTurns(type="thinking_turns", value=value)):
+            return ClearThinking(type=kind, keep=value)
+        case ClearThinkingEdit():
+            return ClearThinking(type=kind, keep=None)
+        case _:  # the only other struct
+            return Compact(type=kind)
+
+
+def _decode_tool_uses(parsed: ClearToolUsesEdit, kind: str) -> ClearToolUses:
+    edit, inputs = ClearToolUses(type=kind), parsed.clear_tool_inputs
+    trigger = parsed.trigger or _Trigger("input_tokens", edit.trigger_tokens or 1)
+    by_tokens = trigger.type == "input_tokens"
+    return ClearToolUses(
+        type=kind,
+        trigger_tokens=trigger.value if by_tokens else None,
+        trigger_uses=None if by_tokens else trigger.value,
+        keep=edit.keep if parsed.keep is None else parsed.keep.value,
+        clear_at_least=0 if parsed.clear_at_least is None else parsed.clear_at_least.value,
+        excluded=frozenset(parsed.exclude_tools or ()),
+        clears_all_inputs=inputs is True,
+        cleared_inputs=frozenset(inputs if isinstance(inputs, list) else ()),
+    )
+
+
+def encode_management(management: pb.ContextManagement) -> JsonObject:
+    """Return the member `context_management` of a response: the edits that were made, with their sizes."""
+    return {"applied_edits": [_encode_applied(edit) for edit in management.applied_edits]}
+
+
+def _encode_applied(edit: pb.AppliedEdit) -> JsonObject:
+    applied: JsonObject = {"type": edit.type, "cleared_input_tokens": edit.cleared_input_tokens}
+    if edit.HasField("cleared_tool_uses"):
+        applied["cleared_tool_uses"] = edit.cleared_tool_uses
+    if edit.HasField("cleared_thinking_turns"):
+        applied["cleared_thinking_turns"] = edit.cleared_thinking_turns
+    return applied
+
+
+def encode_count(tokens: int, original: int | None) -> bytes:
+    """Return the body of the response to a token counting call. `original`: tokens before the edits of the
+    conversation, None for a request without edits.
+    """
+    body: JsonObject = {"input_tokens": tokens}
+    if original is not None:
+        body[FIELD] = {"original_input_tokens": original}
+    return msgspec.json.encode(body)
