@@ -160,18 +160,28 @@ async def test_the_vendors_name_of_a_model_is_for_callers_by_that_name_alone(tmp
         assert answer["x-codex-turn-state"] == "next state"
 
 
+SESSION_HEADERS = {
+    "openrouter.ai/api": "x-session-id",
+    "api.x.ai": "x-grok-conv-id",
+    "api.fireworks.ai/inference": "x-session-affinity",
+}
+"""Address of a vendor -> header in which it takes the name of a session."""
+
+
 @pytest.mark.parametrize("face", TEXT_FACES)
-async def test_openrouter_gets_one_name_for_the_calls_of_a_session(face: str, tmp_path: Path) -> None:
-    async with served(tmp_path, "chat", host="openrouter.ai/api") as gateway:
+@pytest.mark.parametrize("host", SESSION_HEADERS)
+async def test_a_vendor_gets_one_name_for_the_calls_of_a_session(host: str, face: str, tmp_path: Path) -> None:
+    header = SESSION_HEADERS[host]
+    async with served(tmp_path, "chat", host=host) as gateway:
         names = []
         for session in ("one", "one", "two"):
-            await gateway.send(face, {"x-session-affinity": session})
-            names.append(gateway.vendor.sent["x-session-id"])
+            await gateway.send(face, {"x-claude-code-session-id": session})
+            names.append(gateway.vendor.sent[header])
         assert names[0] == names[1] != names[2]
         assert names[0].startswith("umg-")
-        assert "x-session-affinity" not in gateway.vendor.sent
+        assert "x-claude-code-session-id" not in gateway.vendor.sent
         await gateway.send(face, {})
-        assert "x-session-id" not in gateway.vendor.sent
+        assert header not in gateway.vendor.sent
 
 
 def test_values_that_are_no_headers_are_left_out() -> None:
