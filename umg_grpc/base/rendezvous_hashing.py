@@ -10,6 +10,8 @@ from math import log2
 
 
 def distance(member: str, affinity: bytes, weight: int = 1) -> float:
-    """Return the distance of a member of a group, by its name, to an affinity key. `weight`: at least 1."""
-    number = int.from_bytes(blake2b(b"%b\0%b" % (member.encode(), affinity), digest_size=8).digest())
+    """Return the distance of a member of a group, by its name, to an affinity key, a digest of fixed length. `weight`:
+    at least 1.
+    """
+    number = int.from_bytes(blake2b(affinity + member.encode(), digest_size=8).digest())
     return -log2((number + 1) / 2**64) / weight

@@ -2,6 +2,7 @@
 replica, with or without a session that the client names.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -87,11 +88,17 @@ class Accounts(FakeProvider):
     """Provider in chat with several accounts. `refusals_of`: key -> status with which its calls are refused."""
 
     refusals_of: dict[str, int] = field(default_factory=dict)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by a call with the text `wait`, which is answered when `finish` is set."""
+    finish: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         key = received.headers["authorization"].removeprefix("Bearer ")
         if (status := self.refusals_of.get(key)) is not None:
             return web.json_response({"error": {"message": "no", "type": "x"}}, status=status)
+        if received.json["messages"][0]["content"] == "wait":
+            self.begun.set()
+            await self.finish.wait()
         return web.json_response(complete(received.json["model"]))
 
     def take_keys(self) -> list[str]:
@@ -184,3 +191,20 @@ async def test_the_sessions_of_a_failing_key_use_another_one(status: int, tmp_pa
             assert await send(gateway, session=session) == 200
             [used] = provider.take_keys()
             assert (used == home) is (home != failing)
+
+
+async def test_a_session_uses_another_channel_while_its_own_has_no_free_place(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        provider = await stack.enter_async_context(serve_provider(Accounts()))
+        config = config_of(provider.url, {"a": "k1", "b": "k2"}, ", concurrency: 1")
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        assert await send(gateway, session="s") == 200
+        [home] = provider.take_keys()
+        waiting = asyncio.create_task(send(gateway, "wait", session="s"))
+        await provider.begun.wait()
+        assert await send(gateway, session="s") == 200
+        assert set(provider.take_keys()) == {"k1", "k2"}
+        provider.finish.set()
+        assert await waiting == 200
+        assert await send(gateway, session="s") == 200
+        assert provider.take_keys() == [home]
