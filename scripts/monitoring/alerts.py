@@ -218,7 +218,7 @@ ALERTS = [
         "15m",
         TICKET,
         "the share of a model's input tokens from prompt caches is below 70 % of the day before",
-        "look for another order of channels and for prompts whose beginning changes (`umg usage --by model,key`)",
+        "look for another order of channels and for prompts whose beginning changes (`umg usage --by model,key,agent`)",
     ),
     Alert(
         "UmgTasksGrow",

@@ -90,6 +90,18 @@ PANELS = [
     ),
     Panel(
         "Usage",
+        "Cached share of input tokens by program",
+        "percentunit",
+        (
+            (
+                'sum by (agent) (rate(umg_agent_tokens_total{kind="read"}[$__rate_interval]))'
+                ' / sum by (agent) (rate(umg_agent_tokens_total{kind="input"}[$__rate_interval]))',
+                "{{agent}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Usage",
         "Cost by model (credits an hour)",
         "short",
         (("3600 * sum by (model) (rate(umg_cost_credits_total[$__rate_interval]))", "{{model}}"),),

@@ -205,9 +205,12 @@ def test_prometheus_accepts_the_rules_and_they_fire_by_their_examples(tmp_path: 
     _test_rules(tmp_path / "tests.yaml", rules, tests)
 
 
-def _series(name: str, labels: set[str], bound: str) -> dict[str, str]:
-    """Return a series that grows by one a minute; `bound`: of its bucket, for a histogram."""
-    values = {label: bound if label == "le" else "1" for label in sorted(labels)}
+SELECTOR = re.compile(r'(\w+)\{(\w+)="(\w+)"\}')
+
+
+def _series(name: str, labels: set[str], **fixed: str) -> dict[str, str]:
+    """Return a series that grows by one a minute; `fixed`: values of some labels."""
+    values = {label: fixed.get(label, "1") for label in sorted(labels)}
     return {
         "series": f"{name}{{{', '.join(f'{label}={json.dumps(value)}' for label, value in values.items())}}}",
         "values": "0+1x60",
@@ -215,18 +218,21 @@ def _series(name: str, labels: set[str], bound: str) -> dict[str, str]:
 
 
 def test_prometheus_evaluates_every_expression_of_the_dashboard(tmp_path: Path) -> None:
-    """Record each expression by a rule, over one series of each metric: it has a value."""
+    """Record each expression by a rule, over one series of each metric and selected value: it has a value."""
     queries = [expression.replace("$__rate_interval", "5m") for panel in PANELS for expression, _ in panel.queries]
     records = {f"panel:number_{number}": expression for number, expression in enumerate(queries)}
     entries = [{"record": name, "expr": expression} for name, expression in records.items()]
     rules = tmp_path / "panels.yaml"
     rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": entries}]}))
     _run_promtool("check", "rules", rules)
+    known = labels_of_metrics()
     series = [
-        _series(name, labels, bound)
-        for name, labels in labels_of_metrics().items()
+        _series(name, labels, le=bound)
+        for name, labels in known.items()
         for bound in (("1", "+Inf") if "le" in labels else ("",))
     ]
+    selected = {found for query in queries for found in SELECTOR.findall(query)}
+    series += [_series(name, known[name], **{label: value}) for name, label, value in sorted(selected)]
     checks = [
         {
             "expr": f"count({name}) > 0",

@@ -1,5 +1,8 @@
 """Calls of the service, and attempts, that have ended, for tests of their metrics."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from umg_grpc.config import Channel
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
@@ -7,6 +10,8 @@ from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
+
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 def ended_call(
@@ -18,9 +23,10 @@ def ended_call(
     first_output_seconds: float | None = None,
     micro_credits: int = 0,
     is_cached: bool = False,
+    metadata: Mapping[str, str] = NO_METADATA,
 ) -> Call:
     """Return the state of a call that ended with these facts."""
-    call = Call(Arrival(method, {}, trusted=True, request_id="r"))
+    call = Call(Arrival(method, metadata, trusted=True, request_id="r"))
     call.facts.model, call.facts.channel, call.facts.usage = model, channel, usage
     call.facts.first_output_seconds, call.facts.is_cached = first_output_seconds, is_cached
     call.charges.micro_credits = micro_credits

@@ -18,6 +18,7 @@ from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
+from umg_grpc.service.agent_tokens import AgentTokens
 from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
     CHANNEL_CALLS,
@@ -109,6 +110,7 @@ class Metrics:
             *("umg_prompt_cache_tokens", "Input tokens that providers read from or wrote to their prompt caches."),
             *("channel", "model", "kind", *key),
         )
+        self._agent_tokens = AgentTokens(registry)
         self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
         self._failures = self._counter(
@@ -158,6 +160,7 @@ class Metrics:
             row.output_tokens += usage.output_tokens
             row.cache_read_tokens += usage.cache_read_tokens
             row.cache_written_tokens += usage.cache_write_tokens + usage.long_cache_write_tokens
+            self._agent_tokens.count(call.agent, usage)
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
@@ -294,6 +297,7 @@ class Metrics:
 
     def _flush(self) -> None:
         """Add the counts since the last flush to the Prometheus library."""
+        self._agent_tokens.flush()
         rows, self._rows = self._rows, defaultdict(Row)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():

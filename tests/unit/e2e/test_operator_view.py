@@ -87,7 +87,7 @@ def record(number: int, start: datetime, **changed: object) -> UsageRecord:
 RECORDS = [
     record(0, MIDNIGHT),
     record(1, MIDNIGHT + timedelta(hours=1), model="famX-4", channel="spare", operation="embed"),
-    record(2, MIDNIGHT + timedelta(hours=1, minutes=59), key_id="key_b"),
+    record(2, MIDNIGHT + timedelta(hours=1, minutes=59), key_id="key_b", agent="codex"),
     record(
         3,
         MIDNIGHT + DAY,
@@ -121,7 +121,7 @@ def groups(response: pb.ListUsageResponse) -> list[tuple[object, ...]]:
     return [
         (
             (entry.start_time.ToDatetime(UTC) - MIDNIGHT) // timedelta(hours=1),
-            *(getattr(entry, name) for name in ("key_id", "model", "channel") if entry.HasField(name)),
+            *(getattr(entry, name) for name in ("key_id", "model", "channel", "agent") if entry.HasField(name)),
             entry.request_count,
         )
         for entry in response.entries
@@ -150,6 +150,16 @@ QUERIES = [
         "channels",
         pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_CHANNEL], **SPAN),
         [(0, "main", 3), (0, "spare", 1)],
+    ),
+    Query(
+        "agents of keys",
+        pb.ListUsageRequest(group_by=[pb.USAGE_DIMENSION_AGENT, pb.USAGE_DIMENSION_KEY], **SPAN),
+        [(0, "key_a", "", 3), (0, "key_b", "codex", 1)],
+    ),
+    Query(
+        "one agent",
+        pb.ListUsageRequest(agents=["codex"], bucket=pb.USAGE_BUCKET_HOUR, **SPAN),
+        [(1, 1)],
     ),
     Query("one key", pb.ListUsageRequest(key_ids=["key_b"], **SPAN), [(0, 1)]),
     Query("one model", pb.ListUsageRequest(models=["famX-4", "none"], **SPAN), [(0, 1)]),

@@ -142,6 +142,26 @@ def test_tokens_of_prompt_caches_are_counted() -> None:
     }
 
 
+def test_tokens_of_prompt_caches_are_counted_by_the_program_of_the_call() -> None:
+    metrics = Metrics()
+    for headers, read in (
+        ({"user-agent": "codex_exec/0.171.0"}, 90),
+        ({"x-umg-face": "chat", "x-umg-agent": "codex"}, 60),
+        ({"x-umg-face": "chat", "x-umg-agent": "a name of a caller"}, 10),
+        ({"x-umg-face": "chat", "user-agent": "codex_exec/0.171.0"}, 10),
+    ):
+        usage = pb.Usage(input_tokens=100, cache_read_tokens=read, cache_write_tokens=5)
+        metrics.finished(ended_call(usage=usage, metadata=headers), "OK", 0.1)
+    assert sorted(line for line in lines(metrics) if line.startswith("umg_agent_tokens_total")) == [
+        'umg_agent_tokens_total{agent="codex",kind="input"} 200.0',
+        'umg_agent_tokens_total{agent="codex",kind="read"} 150.0',
+        'umg_agent_tokens_total{agent="codex",kind="written"} 10.0',
+        'umg_agent_tokens_total{agent="unknown",kind="input"} 200.0',
+        'umg_agent_tokens_total{agent="unknown",kind="read"} 20.0',
+        'umg_agent_tokens_total{agent="unknown",kind="written"} 10.0',
+    ]
+
+
 def test_a_cached_answer_counts_no_tokens() -> None:
     metrics = Metrics()
     for is_cached in (False, True):
