@@ -16,6 +16,7 @@ class Shape(Enum):
     """Kind of operation, for example text generation or the list of models; each has one handler."""
 
     GENERATE = auto()  # takes a body of a text format, answers with a body or a stream
+    COMPACT = auto()  # takes the same body, answers with a summary of the conversation
     COUNT_TOKENS = auto()  # takes the same body, answers with the number of its tokens
     UNARY = auto()  # takes a body of an operation with one response, answers with a body
     GENERATE_IMAGE = auto()  # takes a body or a form, answers with images or a stream
@@ -178,6 +179,7 @@ _METHOD_PATH = re.compile(r"/[a-z][\w.]*\.[A-Z]\w*/[A-Z]\w*")
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
     Route("POST", "/v1/responses", Shape.GENERATE, "responses"),
+    Route("POST", "/v1/responses/compact", Shape.COMPACT, "responses"),
     Route("POST", "/v1/responses/input_tokens", Shape.COUNT_TOKENS, "responses"),
     Route("GET", "/v1/responses/{response_id}", Shape.GET_RESPONSE, "responses"),
     Route("DELETE", "/v1/responses/{response_id}", Shape.DELETE_RESPONSE, "responses"),
@@ -238,7 +240,7 @@ def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
 
 
 MODEL_CALL_SHAPES = frozenset(
-    {Shape.GENERATE, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
+    {Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
 )
 _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
 
@@ -274,7 +276,6 @@ UNSERVED = (
     Unserved("/v1/moderations", "moderations"),
     Unserved("/v1/organization", "administration"),
     Unserved("/v1/realtime", "realtime"),
-    Unserved("/v1/responses/compact", "compaction", method="POST"),
     Unserved("/v1/responses", "further responses"),
     Unserved("/v1/skills", "skills"),
     Unserved("/v1/threads", "assistants"),

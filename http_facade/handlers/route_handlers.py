@@ -48,6 +48,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
     match route.shape:
         case Shape.GENERATE:
             return Generate(route, channel, settings).answer
+        case Shape.COMPACT:
+            return Compact(route, channel, settings).answer
         case Shape.COUNT_TOKENS:
             return CountTokens(route, channel, settings).answer
         case Shape.UNARY:
@@ -154,6 +156,25 @@ class Generate:
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
         return await encoded.error(error)
+
+
+class Compact:
+    """Handler that compacts a conversation of one format by a call of its own."""
+
+    def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = route.format
+        self._codec = FORMATS[route.format]
+        self._stub = rpc.GenerationServiceStub(channel)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
+
+    async def answer(self, exchange: Exchange) -> WholeResponse:
+        """Return the compacted conversation."""
+        decode = self._codec.decode_compaction
+        if decode is None:
+            raise ValueError(f"{self._face} has no call that compacts a conversation")
+        canonical, notes = await self._bodies.read(exchange, decode)
+        answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
+        return WholeResponse(headers, self._codec.encode_response(answer, canonical))
 
 
 class CountTokens:

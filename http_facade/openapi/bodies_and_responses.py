@@ -17,7 +17,15 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
-from umg_grpc.wire.openapi_schemas.body_types import BODY_TYPES, COUNTS, MODELS, TASKS, BodyTypes, RemixBody
+from umg_grpc.wire.openapi_schemas.body_types import (
+    BODY_TYPES,
+    COMPACTIONS,
+    COUNTS,
+    MODELS,
+    TASKS,
+    BodyTypes,
+    RemixBody,
+)
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 
@@ -164,6 +172,8 @@ def _body_types(route: Route) -> BodyTypes | None:
         case Shape.UNARY:
             types: BodyTypes = resolve_name(unary_operation(route.format).body_types)[route.format]
             return types
+        case Shape.COMPACT:
+            return COMPACTIONS[route.format]
         case Shape.COUNT_TOKENS:
             return COUNTS[route.format]
         case _:  # operations without a format, whose bodies the schema describes

@@ -47,6 +47,7 @@ _ADMIN_SUMMARIES = {
 OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
     {
         Shape.GENERATE: Operation("Text", "Generate an answer", "GenerationService.Generate", MODEL_STATUSES),
+        Shape.COMPACT: Operation("Text", "Compact a conversation", "GenerationService.Generate", MODEL_STATUSES),
         Shape.COUNT_TOKENS: Operation(
             "Text", "Count the tokens of a prompt", "GenerationService.CountTokens", MODEL_STATUSES
         ),

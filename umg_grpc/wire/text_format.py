@@ -240,6 +240,8 @@ class TextFormat:
     """Decoder of the body of a token counting call to the request whose tokens are counted; None for a format without
     this call.
     """
+    decode_compaction: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
+    """Decoder of the body of a call that compacts a conversation; None for a format without this call."""
     encode_count: Callable[[int, int | None], bytes] | None = None
     """(tokens of the prompt, tokens before the edits of its conversation) -> JSON body of a token counting call; None
     for a format without this call. The second number is None for a request without edits.

@@ -178,6 +178,7 @@ TEXT_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "responses": ("/v1/responses", {"input": "x"}),
     "messages": ("/v1/messages", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 9}),
     "count_tokens": ("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": "x"}]}),
+    "compact": ("/v1/responses/compact", {"input": "x"}),
     "input_tokens": ("/v1/responses/input_tokens", {"input": "x"}),
     "native": ("/v1beta/models/{}:generateContent", {"contents": [{"parts": [{"text": "x"}]}]}),
     "native stream": ("/v1beta/models/{}:streamGenerateContent", {"contents": [{"parts": [{"text": "x"}]}]}),

@@ -53,6 +53,7 @@ CALLS = (
     Call("/v1/chat/completions", _CHAT | {"stream": True}),
     Call("/v1/responses", _RESPONSE),
     Call("/v1/responses", _RESPONSE | {"stream": True}),
+    Call("/v1/responses/compact", _RESPONSE),
     Call("/v1/responses/input_tokens", _RESPONSE),
     Call("/v1/messages", _MESSAGE),
     Call("/v1/messages", _MESSAGE | {"stream": True}),

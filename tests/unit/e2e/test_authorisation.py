@@ -39,6 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHAPES: Mapping[Shape, str] = {
     Shape.GENERATE: "generate",
+    Shape.COMPACT: "generate",
     Shape.COUNT_TOKENS: "generate",
     Shape.GET_RESPONSE: "generate",
     Shape.DELETE_RESPONSE: "generate",
@@ -69,7 +70,7 @@ SHAPES: Mapping[Shape, str] = {
 UNARY_SCOPES = {EMBEDDING: "embed", RERANKING: "rerank"}
 """Scope that a key needs for the routes of an operation of `Shape.UNARY`."""
 MODEL_SHAPES = {
-    *(Shape.GENERATE, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
+    *(Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
     Shape.GET_MODEL,
 }
 

@@ -245,3 +245,25 @@ async def test_a_stored_compaction_is_continued_from_its_summary(replicas: Repli
     last = await replicas.call("chat", [TURNS[1]], previous_response_id=answer.json["id"])
     assert last.status == 200
     assert replicas.sent("chat").count(SUMMARY) >= 1
+
+
+@every_provider
+async def test_a_conversation_is_compacted_by_a_call_of_its_own(replicas: Replicas, name: str) -> None:
+    caller = replicas.callers[0]
+    body = {"model": name, "instructions": "Be brief.", "input": TURNS}
+    async with caller.session.post(
+        f"{caller.url}/v1/responses/compact", json=body, headers={"authorization": f"Bearer {caller.key}"}
+    ) as response:
+        assert response.status == 200
+        compacted = await response.json()
+    assert compacted["object"] == "response.compaction"
+    assert compacted["usage"]["input_tokens"] > 0
+    turn, summary = compacted["output"]
+    assert (turn["role"], turn["content"][0]["text"]) == ("user", TURNS[1]["content"])
+    assert summary["type"] == "compaction"
+    answer = await replicas.call(name, [*compacted["output"], {"role": "user", "content": "Go on."}], replica=1)
+    assert answer.status == 200
+    assert summary_text(SUMMARY) in replicas.sent(name)
+    again = await replicas.compact(name, [*compacted["output"], {"role": "user", "content": "Go on."}])
+    assert len(again.json["output"]) == 1
+    assert summary_text(SUMMARY) in replicas.sent(name)  # the new summary is written of the earlier one

@@ -57,6 +57,7 @@ REFUSED = [
     Refused(id="chat", path=CHAT),
     Refused(id="chat without a key", path=CHAT),
     Refused(id="responses", path="/v1/responses"),
+    Refused(id="compaction of responses", path="/v1/responses/compact"),
     Refused(id="tokens of responses", path="/v1/responses/input_tokens"),
     Refused(id="messages", path="/v1/messages", message='"overloaded_error"'),
     Refused(id="tokens of messages", path="/v1/messages/count_tokens"),

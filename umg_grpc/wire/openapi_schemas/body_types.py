@@ -201,6 +201,9 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
 operation with one request and one response has a table of its own, which its row names.
 """
 
+COMPACTIONS: Mapping[str, BodyTypes] = MappingProxyType({"responses": BodyTypes(ResponsesRequest, text.Compacted)})
+"""Name of a text format -> types of its operation that compacts a conversation."""
+
 COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
     {
         "responses": BodyTypes(Prompting, text.ResponseTokens),

@@ -81,6 +81,16 @@ class Response(Struct, kw_only=True):
     usage: Raw = ABSENT
 
 
+class Compacted(Struct, kw_only=True):
+    """Compacted conversation of the responses format: the turns of the user, then one item with the summary."""
+
+    id: str
+    object: Literal["response.compaction"]
+    created_at: float
+    output: list[Raw]
+    usage: Raw = ABSENT
+
+
 class ResponseEvent(Struct, kw_only=True):
     """Event of a stream of the responses format."""
 

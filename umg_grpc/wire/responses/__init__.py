@@ -10,7 +10,7 @@ from umg_grpc.wire.responses.error_field_paths import wire_path
 from umg_grpc.wire.responses.first_output_detection import has_no_output
 from umg_grpc.wire.responses.known_raw_members import FIELDS
 from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
-from umg_grpc.wire.responses.request import decode_count, decode_request, encode_request
+from umg_grpc.wire.responses.request import decode_compaction, decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
@@ -41,4 +41,5 @@ RESPONSES = TextFormat(
     stores_by_default=True,
     decode_count=decode_count,
     encode_count=encode_count,
+    decode_compaction=decode_compaction,
 )

@@ -40,7 +40,7 @@ from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
-PATH = "/responses"
+PATH, COMPACT_PATH = "/responses", "/responses/compact"
 
 # Fields of the same name and type on both sides.
 COPIED_FIELDS = (
@@ -90,6 +90,15 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN))
     _decode_prompting(parsed, request, notes)
     _require_input(parsed.input, request)
+    return DecodedRequest(request, notes)
+
+
+def decode_compaction(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
+    """Decode the body of `POST /v1/responses/compact`, and keep the body and `headers` in the request. Raises UmgError
+    as `decode_request` does. `model` is not used.
+    """
+    request, _, notes = decode_request(body, headers)
+    request.compaction.standalone = True
     return DecodedRequest(request, notes)
 
 
@@ -242,7 +251,8 @@ def encode_request(
         edited = dict.fromkeys([*notes.edited, *changed])
         new_values = _edited(request, edited, report, quirks, changed) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, new_values, report, edited, quirks)
-        return UpstreamRequest(PATH, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
+        path = COMPACT_PATH if request.compaction.standalone else PATH
+        return UpstreamRequest(path, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
     report_unsupported_fields(request, notes, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report, quirks).encode()}
     fields |= encode_options(request, report, quirks)

@@ -11,6 +11,7 @@ from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import PREFIX
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
+from umg_grpc.wire.responses.compacted_response import encode_compacted
 from umg_grpc.wire.responses.decode_output import (
     PassedResponse,
     ProviderResponse,
@@ -43,6 +44,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     """
     if response.source.format == "responses":
         return response.source.body
+    if request.compaction.standalone:
+        return encode_compacted(response, request)
     ending = ending_of_response(response)
     parts = response.candidates[0].message.parts if response.candidates else []
     output = encode_output(parts, request, response.response_id, ending.status == "incomplete")
@@ -89,7 +92,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         if isinstance(answer, PassedResponse):
             seen = answer.output or []
             response.source.format = "responses"
-            body = mark_states(body) if answer.status else _with_status(mark_states(body))
+            is_complete = answer.status or request.compaction.standalone  # a compaction has no status
+            body = mark_states(body) if is_complete else _with_status(mark_states(body))
             response.source.body = replace_model_id(body, answer.model, request.model)
         else:
             raw = answer.output or []

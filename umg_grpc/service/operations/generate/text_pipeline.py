@@ -96,6 +96,8 @@ class GenerationPipeline(
         def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
             if counted and codec.decode_count is not None:
                 return codec.decode_count(body, headers, given.model)
+            if given.compaction.standalone and codec.decode_compaction is not None:
+                return codec.decode_compaction(body, headers, given.model)
             request, _, notes = codec.decode_request(body, headers, given.model)
             return DecodedRequest(request, notes)
 
