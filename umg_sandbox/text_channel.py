@@ -114,6 +114,10 @@ class SandboxCall:
         """Empty, for the same reason."""
         return ""
 
+    @property
+    def storage(self) -> None:
+        """None, for the same reason."""
+
     async def send(self, seconds: float) -> pb.GenerateResponse:
         """Return the complete response. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
         the prompt selects.

@@ -30,7 +30,7 @@ from umg_grpc.operations.protocols import (
 )
 from umg_grpc.operations.provider_call_paths import call_path
 from umg_grpc.operations.video import VIDEO_CREATION
-from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks
+from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks, stores_prompts
 
 OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
@@ -101,7 +101,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     max_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     quirks: QuirksEntry = QuirksEntry()
     heal: bool = True
-    prompt_caching: Literal["auto", "off"] | None = None
+    prompt_caching: Literal["auto", "off", "explicit"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     unpriced: str | dict[str, object] | None = None
     price_region: str | None = None
@@ -157,8 +157,9 @@ def _check_keys(
     if entry.max_inputs is not None and protocols and not any(map(has_input_limit, protocols)):
         names = [name for name, row in provider_protocols().items() if row.has_input_limit]
         document.problem((*path, "max_inputs"), f"expected only with {any_of(names)}")
-    if entry.prompt_caching is not None and protocols and not any(map(has_cache_marks, protocols)):
-        names = [name for name in TEXT_PROTOCOLS if has_cache_marks(name)]
+    takes = stores_prompts if entry.prompt_caching == "explicit" else has_cache_marks
+    if entry.prompt_caching is not None and protocols and not any(map(takes, protocols)):
+        names = [name for name in TEXT_PROTOCOLS if takes(name)]
         document.problem((*path, "prompt_caching"), f"expected only with {any_of(names)}")
     if entry.quirks != QuirksEntry() and protocols and TEXT_PROTOCOLS.keys().isdisjoint(protocols):
         document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")

@@ -98,9 +98,10 @@ class Channel:
     """Configured quirks of the models, which override the built-in ones."""
     heal: bool = True
     """Whether a request that the upstream refuses for a member that can be left out or adapted is sent once more."""
-    prompt_caching: Literal["auto", "off"] = "auto"
+    prompt_caching: Literal["auto", "off", "explicit"] = "auto"
     """Whether requests to `messages` upstreams, and to relays of their models in chat, get prompt cache marks if the
-    caller's format has none.
+    caller's format has none. `explicit`: also, whether `native` upstreams store beginnings of marked prompts where that
+    costs less.
     """
     concurrency: int | None = None
     """Concurrency limit: most calls in flight at the upstream; None is unlimited. Further calls use another channel, or

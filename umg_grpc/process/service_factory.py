@@ -29,6 +29,7 @@ from umg_grpc.process.component_factory import (
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.metric_gauges import CONFIG_INFO
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.model_discovery import ModelDiscovery
@@ -130,7 +131,8 @@ class Service:
             *(channels, process.limits, config.body_limit, shared, observers, cache, process.usage),
             note_unpriced=self.unpriced.note,
         )
-        text = GenerationPipeline(context, memory)
+        self.stored_prompts = StoredPrompts(process.usage, store.clock.now)
+        text = GenerationPipeline(context, memory, self.stored_prompts)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
         self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
@@ -235,9 +237,12 @@ class Service:
         await self._discovery.wait_listed(seconds)
 
     async def aclose(self) -> None:
-        """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
+        """Finish the submissions of video tasks and the storage of prompts in flight, then stop the background tasks of
+        the services.
+        """
         await self._discovery.aclose()
         await self._submissions.aclose()
+        await self.stored_prompts.aclose()
         await self.tasks.aclose()
 
     async def _take_models(self) -> None:

@@ -7,7 +7,9 @@ from typing import Protocol, TypeVar
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.native.stored_prompts import Beginning, Created, DividedPrompt
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 
@@ -30,6 +32,30 @@ class PreparedCall(Protocol[Response_co]):
         ...
 
 
+class PromptStorage(Protocol):
+    """Storage of beginnings of prompts at the provider of a call (`cachedContents`)."""
+
+    @property
+    def body(self) -> bytes:
+        """Body that is sent to the provider."""
+        ...
+
+    @property
+    def marks(self) -> Sequence[PromptMark]:
+        """Places in the body that the caller has marked."""
+        ...
+
+    def replace_body(self, body: bytes) -> None:
+        """Send another body, with a stored beginning in place of its own."""
+        ...
+
+    async def store(self, prompt: DividedPrompt, beginning: Beginning, model: str, seconds: int) -> Created:
+        """Store the beginning of a prompt for some seconds. `model`: the provider's id. Raise UmgError if the provider
+        refuses that, or the call fails.
+        """
+        ...
+
+
 class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
     """Text generation call that is encoded for one channel and ready to be sent."""
 
@@ -41,6 +67,11 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
     @property
     def protocol(self) -> str:
         """Wire format of the body; "" for a call without a provider."""
+        ...
+
+    @property
+    def storage(self) -> PromptStorage | None:
+        """Storage of the beginning of the prompt; None for a request without marks, and without a storage."""
         ...
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:

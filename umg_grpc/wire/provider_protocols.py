@@ -36,6 +36,8 @@ class TextProtocol(ProviderProtocol):
     """Location of the `TextFormat` as `module:name`, for `pkgutil.resolve_name`."""
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
+    stores_prompts: bool = False
+    """Whether providers of the format may store beginnings of prompts for a price (`cachedContents`)."""
     needs_cache_marks: bool = False
     """Whether all providers of the format cache marked parts only."""
 
@@ -66,6 +68,7 @@ TEXT_PROTOCOLS = {
         key_header=NATIVE_KEY_HEADER,
         call_path=MODEL_PATH,
         model_list=GEMINI_LIST,
+        stores_prompts=True,
     ),
 }
 """Name of a text format -> its properties."""
@@ -76,6 +79,13 @@ def has_cache_marks(protocol: str) -> bool:
     for protocols that are no text formats.
     """
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks
+
+
+def stores_prompts(protocol: str) -> bool:
+    """Return whether providers of this protocol may store beginnings of prompts; False for protocols that are no text
+    formats.
+    """
+    return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].stores_prompts
 
 
 def needs_cache_marks(protocol: str) -> bool:

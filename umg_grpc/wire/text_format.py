@@ -16,6 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
+from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces
 from umg_grpc.wire.dropped_fields_report import Report
@@ -53,6 +54,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     """Headers of this request alone, beside those of the format. Configured headers of the channel override them."""
     local_stops: tuple[str, ...] = ()
     """Stop sequences that are not sent: the gateway itself ends the text of the response there."""
+    marks: Sequence[PromptMark] = ()
+    """Marks of prompt caches, for a provider that stores beginnings of prompts instead (native)."""
 
 
 Decoded_co = TypeVar("Decoded_co", covariant=True)

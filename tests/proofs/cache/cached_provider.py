@@ -21,6 +21,8 @@ from tests.support.providers.strict_text_server import Provider, TextFormat, tex
 
 CACHES = re.compile(r"/(?:v1|v1beta)/(cachedContents(?:/[^/]+)?)")
 NATIVE_MODEL = re.compile(r"/(?:v1|v1beta)/models/(.+):\w+")
+NO_STORAGE = "x-no-storage"
+"""Header of an account that may store nothing."""
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 
 
@@ -56,6 +58,11 @@ class CachedFormat:
         self.caches = VendorCaches(RULES_OF[self.model.vendor], self.clock)
         self.stored = StoredContents(self.clock)
 
+    @property
+    def storage_cost(self) -> int:
+        """Cost of all explicit caches, in millionths of a micro-dollar."""
+        return sum(self.model.storage_cost(each.tokens, each.seconds) for each in self.stored.created)
+
     def admit(self, received: ReceivedRequest) -> None:
         self.inner.admit(self._as_one_account(received))
 
@@ -66,8 +73,9 @@ class CachedFormat:
         return self.inner.generates(received)
 
     def read(self, received: ReceivedRequest) -> ScenarioRequest:
-        request = self.inner.read(self._as_openai(received))
-        body, _ = self._body(received)
+        body, stored = self._body(received)
+        whole = replace(received, body=json.dumps(body).encode()) if stored else received
+        request = self.inner.read(self._as_openai(whole))
         controls.judge(self.name, self.caches.rules, body, prompt_of(self.name, body))
         return request
 
@@ -83,6 +91,9 @@ class CachedFormat:
             return self.inner.other(received)
         account = self._account(received)
         match received.method:
+            case "POST" if NO_STORAGE in received.headers:
+                self.stored.refused += 1
+                raise RefusedError("Permission denied.", status=403)
             case "POST":
                 return self.stored.create(account, received.json, self.model.minimum)
             case "GET":

@@ -16,7 +16,7 @@ from tests.proofs.cache.conversations import Agent
 from tests.proofs.cache.prompt_caches import SteppedCache, common_bytes
 from tests.proofs.cache.prompts import Prompt, prompt_of
 from tests.proofs.cache.vendor_rules import MODEL_OF, RULES_OF
-from tests.support.gateways import KEY, running
+from tests.support.gateways import KEY, Running, running
 from tests.support.providers.server import Json
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
@@ -143,15 +143,24 @@ async def gateways(
     upstream: Upstream, data: Path, databases: Sequence[str]
 ) -> AsyncGenerator[tuple[CachedFormat, list[str]], None]:
     """Run a provider with gateways in front of it, one for each database. Yield the format and their URLs."""
+    async with gateways_of(upstream, data, databases) as (cached, found):
+        yield cached, [gateway.url for gateway in found]
+
+
+@asynccontextmanager
+async def gateways_of(
+    upstream: Upstream, data: Path, databases: Sequence[str]
+) -> AsyncGenerator[tuple[CachedFormat, list[Running]], None]:
+    """Run a provider with gateways in front of it, one for each database. Yield the format and the gateways."""
     cached, serving = cached_provider(upstream.format, upstream.model, task.answer_to, upstream.keys)
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(serving)
-        urls = []
+        found = []
         for number, database in enumerate(databases):
             config = head_of(database) + channel_of(upstream, provider.base_url) + prices_of([upstream])
             gateway = await stack.enter_async_context(running(config, data / str(number)))
-            urls.append(gateway.url)
-        yield cached, urls
+            found.append(gateway)
+        yield cached, found
 
 
 def head_of(database: str) -> str:
@@ -203,7 +212,7 @@ async def _converse(agent: Agent, model: str, parts: int, roots: Sequence[str], 
     """Hold the conversation, call by call at the next root in turn. Return the prompts that the agent sent."""
     talk = agent.conversation(agent.recorded, model, parts // TURNS, TURNS)
     sent, goes_on = list[Prompt](), True
-    async with aiohttp.ClientSession(headers=_headers(talk.format, key)) as session:
+    async with aiohttp.ClientSession(headers=headers_of(talk.format, key)) as session:
         for root in cycle(roots):
             sent.append(prompt_of(talk.format, talk.body))
             async with session.post(root + talk.path, json=talk.body) as response:
@@ -215,7 +224,8 @@ async def _converse(agent: Agent, model: str, parts: int, roots: Sequence[str], 
     raise AssertionError
 
 
-def _headers(wire_format: str, key: str) -> dict[str, str]:
+def headers_of(wire_format: str, key: str) -> dict[str, str]:
+    """Return the headers of an agent's calls."""
     match wire_format:
         case "messages":
             return {"x-api-key": key, "anthropic-version": "2023-06-01", "anthropic-beta": BETAS}

@@ -9,6 +9,7 @@ from tests.support.providers.server import Json, RefusedError
 
 DEFAULT_SECONDS = 3600.0
 MISSING = "CachedContent not found (or permission denied)"
+OF_CACHES = frozenset({"model", "ttl", "displayName", "cachedContent", "cached_content"})
 EXCLUSIVE = (
     "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\n"
     "Proposed fix: move those values to CachedContent from GenerateContent request."
@@ -25,6 +26,7 @@ class StoredContent:
     body: Json
     tokens: int
     end: float
+    seconds: float
 
 
 @dataclass
@@ -32,6 +34,12 @@ class StoredContents:
     """All explicit caches of the vendor. Each belongs to one account and one model."""
 
     clock: Callable[[], float]
+    created: list[StoredContent] = field(default_factory=list)
+    """All that were created: each is paid for its whole lifetime."""
+    refused: int = 0
+    """Number of requests to create one that were refused."""
+    missed: int = 0
+    """Number of calls that named an unknown one."""
     _stored: dict[str, StoredContent] = field(default_factory=dict)
 
     def create(self, account: str, body: Json, minimum: int) -> Json:
@@ -40,15 +48,21 @@ class StoredContents:
         if tokens < minimum:
             message = f"Cached content is too small. total_token_count={tokens}, min_total_token_count={minimum}"
             raise RefusedError(message)
-        name = f"cachedContents/{len(self._stored) + 1:012}"
+        name = f"cachedContents/{len(self.created) + 1:012}"
         model = body["model"].removeprefix("models/")
-        end = self.clock() + _seconds(body.get("ttl"))
-        self._stored[name] = StoredContent(name, account, model, body, tokens, end)
+        seconds = _seconds(body.get("ttl"))
+        self._stored[name] = StoredContent(name, account, model, body, tokens, self.clock() + seconds, seconds)
+        self.created.append(self._stored[name])
         return self._resource(self._stored[name])
+
+    def lose(self) -> None:
+        """Lose all caches."""
+        self._stored.clear()
 
     def get(self, account: str, name: str) -> StoredContent:
         """Return a cache. Raise RefusedError(403) for one that ended, or belongs to another account."""
         found = self._stored.get(name)
+        self.missed += found is None
         if found is None or found.account != account or found.end <= self.clock():
             raise RefusedError(MISSING, status=403)
         return found
@@ -76,7 +90,8 @@ class StoredContents:
             message = f"Model used by GenerateContent request (models/{model}) and CachedContent (models/{stored.model}) has to be the same."
             raise RefusedError(message)
         contents = [*stored.body.get("contents", ()), *body.get("contents", ())]
-        return {**body, **stored.body, "contents": contents}, stored.tokens
+        whole = {**body, **stored.body, "contents": contents}
+        return {name: value for name, value in whole.items() if name not in OF_CACHES}, stored.tokens
 
     def _resource(self, stored: StoredContent) -> Json:
         end = datetime.fromtimestamp(stored.end, UTC).isoformat().replace("+00:00", "Z")

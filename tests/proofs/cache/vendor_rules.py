@@ -132,6 +132,12 @@ class ModelPrice:
     write: str = ""
     """Of a written token; that of the input where the vendor has no other."""
     long_write: str = ""
+    storage: str = ""
+    """Of a token that is stored for an hour (`cachedContents`), beside that of the input once."""
+
+    def storage_cost(self, tokens: int, seconds: float) -> int:
+        """Return the cost of stored tokens in millionths of a micro-dollar, rounded up."""
+        return tokens * _micros(self.input) - int(-tokens * _micros(self.storage) * Decimal(seconds) // 3600)
 
     def cost(self, plain: int, read: int, written: int, written_long: int, output: int) -> int:
         """Return the cost of a call in millionths of a micro-dollar, without rounding."""
@@ -163,8 +169,8 @@ MODELS = (
     ModelPrice(
         "anthropic/claude-sonnet-5", "relay of marks", 1024, "2", "10", "0.2", OPENROUTER, "2026-11-29", "2.5", "4"
     ),
-    ModelPrice("gemini-3.6-flash", "gemini", 1024, "0.75", "3.75", "0.075", GEMINI_PRICES, "2026-11-28"),
-    ModelPrice("gemini-3.1-pro-preview", "gemini", 4096, "2", "12", "0.2", GEMINI_PRICES, "2026-11-28"),
+    ModelPrice("gemini-3.6-flash", "gemini", 1024, "0.75", "3.75", "0.075", GEMINI_PRICES, "2026-11-28", storage="0.5"),
+    ModelPrice("gemini-3.1-pro-preview", "gemini", 4096, "2", "12", "0.2", GEMINI_PRICES, "2026-11-28", storage="4.5"),
     ModelPrice("deepseek-v4-flash", "deepseek", 64, "0.3", "1.2", "0.006", DEEPSEEK_PRICES, "2026-11-28"),
     ModelPrice("qwen3-coder-480b", "vllm", 16, "0", "0", "0", VLLM, "2026-11-29"),
 )

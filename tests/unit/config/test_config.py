@@ -715,7 +715,12 @@ MISTAKES = [
     Mistake(
         "prompt caching in another way",
         CHANNEL.replace("[chat]", "[messages]") + "  prompt_caching: always",
-        ("6: channels[0].prompt_caching: expected auto or off",),
+        ("6: channels[0].prompt_caching: expected one of auto, off, explicit",),
+    ),
+    Mistake(
+        "stored prompts of a provider that stores none",
+        CHANNEL + "  prompt_caching: explicit",
+        ("6: channels[0].prompt_caching: expected only with native",),
     ),
     Mistake(
         "prompt caching of a provider that needs no marks",

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import ProviderRefusal
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
+from umg_grpc.upstream.http.cached_contents import HttpPromptStorage
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
@@ -153,6 +154,10 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     @property
     def protocol(self) -> str:
         return self.format.name
+
+    @property
+    def storage(self) -> HttpPromptStorage | None:
+        return HttpPromptStorage(self) if self.encoded.marks else None
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield one message for each received part of the response. `seconds`: time until the

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
@@ -43,25 +44,47 @@ UNSUPPORTED = (
 
 
 def encode_body(
-    request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
+    request: pb.GenerateRequest,
+    notes: RequestNotes,
+    model: str,
+    report: Report,
+    quirks: Quirks,
+    marks: list[PromptMark],
 ) -> JsonObject:
     """Return a request of another format as all members of a provider's body.
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts
     that the decoder recorded about the caller's body. `report`: collects the fields that are left out or changed.
-    `quirks`: restrictions of the provider's model.
+    `quirks`: restrictions of the provider's model. `marks`: collects the marks of prompt caches.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
-    fields = encode_messages(request, model, report, quirks) | encode_options(request, model, report, quirks)
+    encoder = _encoder(request, model, report, quirks)
+    fields = encoder.encode() | encode_options(request, model, report, quirks)
     add_instructions(fields, request, quirks)
+    marks += encoder.marks
+    marks += (
+        PromptMark(0, 0, _is_long(tool.cache_control)) for tool in request.tools if tool.HasField("cache_control")
+    )
+    if request.HasField("cache_control"):
+        contents = fields["contents"]
+        last = len(contents) - 1 if isinstance(contents, list) else 0
+        marks.append(PromptMark(last, 0, _is_long(request.cache_control)))
     return fields
+
+
+def _is_long(mark: pb.CacheControl) -> bool:
+    return mark.ttl == pb.CACHE_TTL_ONE_HOUR
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the messages of a request as the members `contents` and `systemInstruction`. `report`: collects the
     content that is left out. `quirks`: restrictions of the provider's model.
     """
+    return _encoder(request, model, report, quirks).encode()
+
+
+def _encoder(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> ContentEncoder:
     marks = quirks.system_place == "first"
-    return ContentEncoder(request, model, tool_names(request), report, marks_instructions=marks).encode()
+    return ContentEncoder(request, model, tool_names(request), report, marks_instructions=marks)
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:

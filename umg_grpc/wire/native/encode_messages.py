@@ -15,6 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
+from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -52,6 +53,9 @@ class _Turn:
     calls: list[pb.ToolCall] = field(default_factory=list)
     results: list[JsonObject] = field(default_factory=list)  # encoded before the parts
     signed: bool = True  # whether its first call has a signature
+    marks: list[tuple[int, bool]] = field(
+        default_factory=list
+    )  # parts in front of each mark, whether it is for an hour
 
 
 class ContentEncoder:
@@ -75,6 +79,8 @@ class ContentEncoder:
         self._names = names
         self._report = report
         self._turns: list[_Turn] = []
+        self.marks: list[PromptMark] = []
+        """Marks of the caller in the encoded messages, after `encode`."""
 
     def encode(self) -> JsonObject:
         """Return the members `contents` and, if there is a system prompt, `systemInstruction`. Raise
@@ -100,12 +106,20 @@ class ContentEncoder:
             {"role": turn.role, "parts": [*turn.results, *turn.parts]} if turn.role else turn.parts[0]
             for turn in self._turns
         ]
+        self._place_marks()
         if not contents:
             if not system:
                 raise untranslatable("messages", "all of them are blank; send some text")
             self._report.drop("instructions", "a user turn")  # rejected without one
             return {"contents": [{"role": USER, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
+
+    def _place_marks(self) -> None:
+        for index, turn in enumerate(self._turns):
+            whole = len(turn.results) + len(turn.parts)
+            for count, is_long in turn.marks:
+                # results have the order of their calls, so that only the end of their turn is a place
+                self.marks.append(PromptMark(index, whole if turn.results else min(count, whole), is_long))
 
     def _without_client_lines(self, system: list[JsonObject]) -> list[JsonObject]:
         if not system or not isinstance(text := system[0]["text"], str):
@@ -130,6 +144,7 @@ class ContentEncoder:
     def _text_of(self, part: pb.Part, at: str) -> str:
         if part.HasField("cache_control"):
             self._report.drop("cache_control")
+            self.marks.append(PromptMark(0, 0, _is_long(part)))
         if not part.HasField("text"):
             raise untranslatable(at, "instructions are text in native")
         return part.text.text
@@ -156,6 +171,8 @@ class ContentEncoder:
                 turn.parts += self._result(part.tool_result, path)
             else:
                 self._part(part, path, turn)
+            if part.HasField("cache_control") and role == USER:
+                turn.marks.append((len(turn.parts), _is_long(part)))
         if not turn.parts:
             self._turns.pop()
 
@@ -314,6 +331,10 @@ class ContentEncoder:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:
                 call["thoughtSignature"] = NO_SIGNATURE
+
+
+def _is_long(part: pb.Part) -> bool:
+    return part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR
 
 
 def _is_call(part: object) -> bool:

@@ -10,6 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, check_utf8, is_present, parse
+from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
@@ -118,12 +119,13 @@ def encode_request(
     request, notes = fit_request(request, notes, quirks, report)
     is_same_format = request.source.format == "native"
     quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None if is_same_format else MAX_STOPS)
+    marks = list[PromptMark]()
     if is_same_format:
         body = passthrough_request.rebuild(request, notes, model, report, quirks)
         body = CALL_IDS.restored_body(body, request)
     else:
-        fields: JsonObject = encode_body(request, notes, model, report, quirks)
+        fields: JsonObject = encode_body(request, notes, model, report, quirks, marks)
         fit_members(fields, quirks, "native", report)
         body = msgspec.json.encode(fields)
     path, stops = call_path(model, STREAM if stream else GENERATE), local_stops(request, quirks, report)
-    return UpstreamRequest(path, body, {}, report, local_stops=stops)
+    return UpstreamRequest(path, body, {}, report, local_stops=stops, marks=marks)

@@ -12,6 +12,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
+from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
 from umg_grpc.service.operations.generate.compaction import Summary, opened, seal, sealed_messages
@@ -53,11 +54,12 @@ class GenerationPipeline(
 ):
     """Pipeline of text generation, for complete responses and for streams."""
 
-    def __init__(self, context: PipelineContext, memory: ConversationStores) -> None:
+    def __init__(self, context: PipelineContext, memory: ConversationStores, stored_prompts: StoredPrompts) -> None:
         super().__init__(context, GENERATE, pb.GenerateResponse, GenerationCall)
         taken = self._request_steps()
         self._reading = tuple(taken[step] for step in self.steps if step in READING)
         self._memory = memory
+        self._stored_prompts = stored_prompts
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
         """Return the call with its request decoded and validated, its model resolved, and the stored response that it
@@ -191,7 +193,9 @@ class GenerationPipeline(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
         summary = Summary(admitted.full_request) if admitted.request.HasField("compaction") else None
-        encoder = GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, healing, summary)
+        encoder = GenerationEncoder(
+            *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts, summary)
+        )
         return preferences, encoder
 
     def _response_steps(self) -> Mapping[Step, TextStep]:

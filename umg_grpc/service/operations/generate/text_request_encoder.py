@@ -13,6 +13,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import Target
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
+from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
 from umg_grpc.service.conversations.conversation_edits import EditedConversation, edited_conversation
@@ -31,6 +32,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.native.stored_prompts import DividedPrompt
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
@@ -60,6 +62,10 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
     """
+    prompt: DividedPrompt | None = None
+    """Prompt whose beginning the provider may store; None once it was decided, and for other prompts."""
+    stored: bytes = b""
+    """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" for none."""
 
 
 class Origin(NamedTuple):
@@ -97,13 +103,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _reasoning: ReasoningStore | None
     _state_channels: Mapping[str, str]  # see `Origin`
     _healing: RefusalHealing
+    _stored: StoredPrompts
     _summary: Summary | None = None  # None for a call that requests no summary
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
-        that the request continues. The channel can then be sent all messages of the conversation. Likewise a request
-        for a summary that can be sent in another form.
+        that the request continues, or the beginning of the prompt. The channel can then be sent all messages of the
+        conversation. Likewise a request for a summary that can be sent in another form.
         """
+        if attempt.stored and self._stored.refuses(attempt.stored, error):
+            return True
         if self._summary is not None and self._summary.recovers_from(attempt.channel, error, is_own=attempt.is_summary):
             return True
         continued = self._admitted.continued
@@ -151,6 +160,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 attempt, objects = await asyncio.to_thread(self._prepare, request, notes, target)
             else:
                 attempt, objects = self._prepare(request, notes, target)
+            if attempt.prompt is not None:
+                attempt.stored = self._stored.apply(attempt.prompt, attempt.call.storage, target, admitted.call)
+                attempt.prompt = None
             if objects:
                 await self._check_ownership(objects, target)
             attempt.is_summary = is_summary
@@ -194,6 +206,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if lacks_state:
             call.report.drop("state")
         attempt = GenerationAttempt(channel=name, target=target, call=call, request=request)
+        if channel.prompt_caching == "explicit":
+            attempt.prompt = self._stored.divided(call.storage, target, admitted.call)
         if channel.shared_objects or not (objects := account_objects(request, channel.protocols, notes)):
             return attempt, ()
         known = {"previous_response_id"} if isinstance(admitted.continued, Continued) else set[str]()

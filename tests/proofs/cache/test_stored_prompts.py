@@ -1,0 +1,130 @@
+"""Stored beginnings of prompts at a native provider: an agent with marks for an hour, whose user pauses between turns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.pairs.table import ROOTS
+from tests.proofs.cache.cached_provider import CachedFormat
+from tests.proofs.cache.conversations import MessagesConversation
+from tests.proofs.cache.page import PAGE
+from tests.proofs.cache.replay import SQLITE, Ledger, Upstream, gateways_of, headers_of, ledger_of
+from tests.support.gateways import KEY, Running
+from tests.support.providers.server import Json
+
+MODEL = "gemini-3.6-flash"
+EXPLICIT = "    prompt_caching: explicit\n"
+PAUSE = 600.0
+TURNS, PARTS = 6, 2
+
+
+class LongConversation(MessagesConversation):
+    """Conversation of Claude Code with marks for an hour."""
+
+    def _mark_last(self) -> None:
+        super()._mark_last()
+        _lengthen(self.body)
+
+
+def _lengthen(value: Any) -> None:
+    if isinstance(value, dict):
+        if "cache_control" in value:
+            value["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
+        for each in value.values():
+            _lengthen(each)
+    elif isinstance(value, list):
+        for each in value:
+            _lengthen(each)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Conversation at a provider, with its ledger."""
+
+    cached: CachedFormat
+    ledger: Ledger
+    answers: list[Json]
+
+    @property
+    def share(self) -> float:
+        """Share of the tokens of all prompts that were read from caches."""
+        uses = [bill.use for bill in self.cached.bills]
+        return sum(use.read for use in uses) / sum(use.prompt for use in uses)
+
+    @property
+    def cost(self) -> int:
+        """Bill of the provider with the storage, in millionths of a micro-dollar."""
+        return sum(bill.cost for bill in self.cached.bills) + self.cached.storage_cost
+
+
+async def hold(upstream: Upstream, data: Path, *, pause: float = PAUSE, lose_after: int = 0) -> Held:
+    """Hold the conversation. `pause`: seconds before each turn of the user; `lose_after`: number of calls after which
+    the provider loses all stored beginnings, 0 for never.
+    """
+    talk, answers = LongConversation("claude_code", upstream.model, PARTS, TURNS), list[Json]()
+    async with gateways_of(upstream, data, SQLITE) as (cached, [gateway]):
+        stored, goes_on = gateway.service.stored_prompts, True
+        stored.now = cached.clock
+        async with aiohttp.ClientSession(headers=headers_of(talk.format, KEY)) as session:
+            while goes_on:
+                answers.append(await _call(session, gateway, talk))
+                await stored.settled()
+                goes_on = talk.add(answers[-1])
+                if answers[-1]["stop_reason"] == "end_turn":
+                    cached.clock.now += pause
+                if len(answers) == lose_after:
+                    cached.stored.lose()
+    return Held(cached, await ledger_of("sqlite", data / "0"), answers)
+
+
+async def _call(session: aiohttp.ClientSession, gateway: Running, talk: LongConversation) -> Json:
+    async with session.post(gateway.url + ROOTS[talk.format] + talk.path, json=talk.body) as response:
+        answer: Json = await response.json()
+        assert response.status == 200, answer
+    return answer
+
+
+def check_ledger(held: Held) -> None:
+    """Check that the ledger has the whole bill, rounded up once for each call and for each storage."""
+    bills, created = held.cached.bills, held.cached.stored.created
+    assert held.ledger.calls == len(bills) + len(created)
+    assert held.ledger.written_long == sum(each.tokens for each in created)
+    assert held.ledger.read == sum(bill.use.read for bill in bills)
+    assert 0 <= held.ledger.micro_credits - held.cost // 1_000_000 <= held.ledger.calls
+
+
+async def test_marks_for_an_hour_are_stored_after_a_pause_and_cost_less(tmp_path: Path) -> None:
+    plain = await hold(Upstream("native", MODEL), tmp_path / "plain")
+    explicit = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path / "explicit")
+    assert not plain.cached.stored.created
+    assert explicit.cached.stored.created
+    assert explicit.cost < plain.cost
+    shares = f"{plain.share:.1%} | {explicit.share:.1%} | {explicit.cost / plain.cost:.3f}"
+    assert f"| Claude Code, messages | {MODEL}, native | {shares} |" in PAGE.read_text(encoding="utf-8")
+    for held in (plain, explicit):
+        check_ledger(held)
+    assert [answer["content"] for answer in explicit.answers] == [answer["content"] for answer in plain.answers]
+
+
+async def test_nothing_is_stored_while_the_implicit_cache_serves_the_calls(tmp_path: Path) -> None:
+    held = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path, pause=0)
+    assert not held.cached.stored.created
+    check_ledger(held)
+
+
+async def test_a_lost_beginning_is_sent_in_the_same_call(tmp_path: Path) -> None:
+    held = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path, lose_after=2 * (PARTS + 1) + 1)
+    assert held.cached.stored.created
+    assert held.cached.stored.missed
+    assert len(held.cached.bills) == len(held.answers) == TURNS * (PARTS + 1)
+    check_ledger(held)
+
+
+async def test_a_refused_storage_costs_nothing_and_fails_no_call(tmp_path: Path) -> None:
+    settings = EXPLICIT + "    headers: {x-no-storage: '1'}\n"
+    held = await hold(Upstream("native", MODEL, settings=settings), tmp_path)
+    assert not held.cached.stored.created
+    assert held.cached.stored.refused
+    check_ledger(held)

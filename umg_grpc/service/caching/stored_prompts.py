@@ -1,0 +1,192 @@
+"""Explicit prompt caches: beginnings of marked prompts that a provider stores for a price (`cachedContents`), where
+that costs less than to send them.
+
+A beginning is stored in the background when it comes a second time, and later calls name it. It ends by its lifetime.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import NamedTuple
+
+import msgspec
+
+from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
+from umg_grpc.base.errors import UmgError
+from umg_grpc.base.lazy_logger import LazyLogger
+from umg_grpc.knowledge.prompt_storage import StorageRow, storage_of
+from umg_grpc.routing import Target
+from umg_grpc.service.caching.storage_costs import HOUR, Costs, costs_of, stored_usage
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.storage_recording import StorageRecord
+from umg_grpc.upstream.upstream_interfaces import PromptStorage
+from umg_grpc.wire.native.stored_prompts import Beginning, DividedPrompt
+
+MAX_SEEN = 8192
+"""Beginnings whose last time is remembered."""
+MAX_STORED = 64
+"""Most beginnings that a process stores at one channel at the same time."""
+FIVE_MINUTES = 300
+MARGIN_SECONDS = 30.0
+"""Time before the end of a stored beginning in which no call names it any more."""
+PAUSE_SECONDS = 600.0
+"""Time in which nothing is stored for a model of a channel that has refused it."""
+CLOSE_SECONDS = 5.0
+REFUSED = frozenset({"403", "404"})
+"""Statuses by which providers refuse the name of a beginning that they do not have."""
+
+logger = LazyLogger(__name__)
+
+
+class Stored(NamedTuple):
+    """Beginning that a provider has stored. `end`: Unix time."""
+
+    channel: str
+    name: str
+    end: float
+
+
+class StoredPrompts:
+    """Stored beginnings of the prompts of this process, until `aclose`."""
+
+    def __init__(self, usage: UsageLog | None, now: Callable[[], float]) -> None:
+        """Create the cache. `usage`: log for the costs; None without usage records. `now`: Unix time."""
+        self.now = now
+        self._usage = usage
+        self._seen = OrderedDict[bytes, float]()
+        self._stored: dict[bytes, Stored] = {}
+        self._storing = set[bytes]()
+        self._paused: dict[tuple[str, str], float] = {}
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def aclose(self) -> None:
+        """Stop to store beginnings. Those at providers end by their lifetime: other processes may use them."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Wait until no beginning is being stored."""
+        await asyncio.gather(*self._tasks)
+
+    @staticmethod
+    def divided(storage: PromptStorage | None, target: Target, call: Call) -> DividedPrompt | None:
+        """Return the prompt of a call as the beginnings that may be stored; None for one without marks, and for a model
+        whose vendor stores none. It takes milliseconds for a large body.
+        """
+        if storage is None or storage_of(target.model) is None:
+            return None
+        channel = target.channel
+        seed = f"{call.caller.key_id}\0{channel.name}\0{channel.base_url}\0{target.model}".encode()
+        prompt = DividedPrompt(storage.body, storage.marks, seed)
+        return prompt if prompt.beginnings else None
+
+    def apply(self, prompt: DividedPrompt, storage: PromptStorage | None, target: Target, call: Call) -> bytes:
+        """Let a call use the longest stored beginning of its prompt, and store a longer one in the background if that
+        pays. Return the digest of the used one; b"" for none.
+        """
+        if storage is None or (row := storage_of(target.model)) is None:
+            return b""
+        now = self.now()
+        used = self._longest_stored(prompt, now)
+        if (candidate := self._longest_seen(prompt, used)) is not None:
+            gap = now - self._seen[candidate.digest]
+            costs = costs_of(target.prices, row, candidate.size, now)
+            if _pays(row, costs, candidate, gap, covered=used.size if used is not None else 0):
+                self._begin(storage, target, call, _Order(prompt, candidate, costs))
+        for beginning in prompt.beginnings:
+            self._seen[beginning.digest] = now
+            self._seen.move_to_end(beginning.digest)
+        while len(self._seen) > MAX_SEEN:
+            self._seen.popitem(last=False)
+        if used is None:
+            return b""
+        storage.replace_body(prompt.rest(used, self._stored[used.digest].name))
+        return used.digest
+
+    def refuses(self, digest: bytes, error: UmgError) -> bool:
+        """Return whether the provider refused a call since it does not have the stored beginning, and forget that."""
+        status, facts = error.metadata.get("upstream_status"), error.facts
+        is_named = facts is not None and "cache" in facts.message.lower()
+        if digest not in self._stored or not (status in REFUSED or (status == "400" and is_named)):
+            return False
+        del self._stored[digest]
+        return True
+
+    def _longest_stored(self, prompt: DividedPrompt, now: float) -> Beginning | None:
+        for beginning in reversed(prompt.beginnings):
+            found = self._stored.get(beginning.digest)
+            if found is not None and found.end - MARGIN_SECONDS > now:
+                return beginning
+        return None
+
+    def _longest_seen(self, prompt: DividedPrompt, used: Beginning | None) -> Beginning | None:
+        """Return the longest beginning that came before and is not stored, if it is longer than the used one."""
+        for beginning in reversed(prompt.beginnings):
+            if used is not None and beginning.size <= used.size:
+                return None
+            if beginning.digest in self._seen:
+                return beginning
+        return None
+
+    def _begin(self, storage: PromptStorage, target: Target, call: Call, order: "_Order") -> None:
+        """Store a beginning in the background."""
+        digest, now = order.beginning.digest, self.now()
+        if digest in self._storing or self._paused.get((target.channel.name, target.model), 0.0) > now:
+            return
+        self._stored = {key: each for key, each in self._stored.items() if each.end > now}
+        channel = target.channel.name
+        if sum(each.channel == channel for each in self._stored.values()) + len(self._storing) >= MAX_STORED:
+            return
+        self._storing.add(digest)
+        record = StorageRecord(self._usage, call, target, order.costs.prices)
+        self._run(self._store(storage, target, order, record, call.affinity))
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _store(
+        self, storage: PromptStorage, target: Target, order: "_Order", record: StorageRecord, affinity: bytes
+    ) -> None:
+        beginning, costs, channel = order.beginning, order.costs, target.channel.name
+        ATTEMPT_PROGRESS.set(AttemptProgress(affinity=affinity))  # of this task, which has the key of the call
+        began, seconds = self.now(), lifetime_of(beginning)
+        try:
+            await record.reserve(costs.maximum(beginning))
+            created = await storage.store(order.prompt, beginning, target.model, seconds)
+            record.charge(stored_usage(created.usage_metadata.total_token_count, is_long=beginning.is_long))
+            self._stored[beginning.digest] = Stored(channel, created.name, began + seconds)
+        except UmgError as error:
+            self._paused[channel, target.model] = self.now() + PAUSE_SECONDS
+            logger.warning("beginning of a prompt not stored", channel=channel, model=target.model, outcome=error.name)
+        finally:
+            record.end()
+            self._storing.discard(beginning.digest)
+
+
+class _Order(msgspec.Struct, frozen=True):
+    """Beginning of a prompt that is to be stored, with its costs."""
+
+    prompt: DividedPrompt
+    beginning: Beginning
+    costs: Costs
+
+
+def lifetime_of(beginning: Beginning) -> int:
+    """Return the seconds for which a beginning is stored: the lifetime of the caller's mark."""
+    return HOUR if beginning.is_long else FIVE_MINUTES
+
+
+def _pays(row: StorageRow, costs: Costs, beginning: Beginning, gap: float, *, covered: int) -> bool:
+    """Return whether a stored beginning costs less than to send it, if it comes as often as before. `gap`: seconds
+    since it came last. `covered`: size of the beginning that is stored already.
+    """
+    seconds = lifetime_of(beginning)
+    if gap > seconds or costs.tokens < row.min_tokens:
+        return False
+    return costs.pays(beginning, gap, seconds, covered, implicit=row.implicit)

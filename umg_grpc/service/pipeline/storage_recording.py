@@ -1,0 +1,58 @@
+"""Usage record of the storage of a prompt's beginning, which the key of a call pays beside the call."""
+
+import time
+
+from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.knowledge.prices import Prices
+from umg_grpc.routing import Target
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.limits_and_budget import reserve_budget
+from umg_grpc.service.pipeline.usage_recording import settle_usage
+from umg_grpc.store.usage_record_table import AttemptRecord
+from umg_grpc.v1 import pb
+
+PROTOCOL = "cachedContents.create"
+"""Call of the provider, in the record of the attempt."""
+
+
+class StorageRecord:
+    """Record of one attempt to store a beginning, with the request id of the call that caused it."""
+
+    def __init__(self, usage: UsageLog | None, call: Call, target: Target, prices: Prices) -> None:
+        """Begin the record. `usage`: None without usage records; `prices`: of stored tokens."""
+        self._usage = usage
+        self._has_budget = call.charges.reservation is not None
+        self._target = target
+        self._call = Call(arrival=call.arrival, known_caller=call.known_caller)
+        self._call.charges.prices = prices
+        self._call.facts.model, self._call.facts.channel = call.facts.model, target.channel.name
+
+    async def reserve(self, micro_credits: int) -> None:
+        """Reserve the cost from the budget of the key, if it has one. Raise UmgError if too little is left."""
+        if self._has_budget:
+            await reserve_budget(self._call, self._usage, micro_credits)
+
+    def charge(self, usage: pb.Usage) -> None:
+        """Charge the stored tokens."""
+        facts = self._call.facts
+        seconds = time.perf_counter() - facts.began_at
+        facts.usage, facts.attempts = usage, 1
+        facts.ended_attempts.append(
+            AttemptRecord(
+                channel=self._target.channel.name,
+                model=self._target.model,
+                start_micros=0,
+                duration_micros=int(seconds * 1e6),
+                status=200,
+                request_id="",
+                reason="",
+                protocol=PROTOCOL,
+            )
+        )
+        settle_usage(self._usage, self._call, seconds, None)
+
+    def end(self) -> None:
+        """Release the rest of the reservation."""
+        charges = self._call.charges
+        if charges.reservation is not None:
+            charges.reservation.end(charges.micro_credits)

@@ -1,0 +1,146 @@
+"""Beginnings of native prompts that a provider stores (`cachedContents`): where a prompt may be divided, and the bodies
+with which its beginning is stored and used.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.prompt_marks import PromptMark
+
+PATH = "/cachedContents"
+SETTINGS = ("systemInstruction", "tools", "toolConfig")
+"""Members that only the stored beginning may have, in the order in which the model reads them."""
+USER = "user"
+DIGEST_BYTES = 20
+
+
+class Beginning(NamedTuple):
+    """Beginning of a prompt: instructions, tools and some contents. Two with the same digest are the same."""
+
+    digest: bytes
+    content: int
+    """Number of whole contents in it."""
+    parts: int
+    """Number of parts of the next content in it."""
+    size: int
+    """Size in bytes of the body's part that is in it."""
+    is_long: bool
+    """Whether a mark for an hour is at its end or later."""
+
+
+class _Content(Struct):
+    role: str = USER
+    parts: list[Raw] = []
+
+
+class _Text(Struct):
+    text: Raw = ABSENT
+
+
+class Created(Struct, rename="camel"):
+    """Answer of a provider that has stored a beginning."""
+
+    class Usage(Struct, rename="camel"):
+        """Size of the stored beginning."""
+
+        total_token_count: int = 0
+
+    name: str
+    usage_metadata: Usage = msgspec.field(default_factory=Usage)
+
+
+class Place(NamedTuple):
+    """Place of the stored beginnings at a provider."""
+
+    base_url: str
+    """URL in front of `PATH`; "" for that of the channel."""
+    models: str
+    """Name of the collection of models, with a slash."""
+
+
+_PROJECT = re.compile(r"(https?://.+?/v1(?:beta1)?/)(projects/[^/]+/locations/[^/]+)(/publishers/google)")
+"""Address of Vertex AI, whose stored beginnings belong to a project."""
+
+
+def place_of(base_url: str) -> Place:
+    """Return the place of the stored beginnings of a channel with this URL."""
+    if (found := _PROJECT.fullmatch(base_url)) is None:
+        return Place("", "models/")
+    return Place(found[1] + found[2], f"{found[2]}{found[3]}/models/")
+
+
+decode_created = msgspec.json.Decoder(Created).decode
+
+
+class DividedPrompt:
+    """Body of a native request, as the beginnings that its marks allow to be stored."""
+
+    def __init__(self, body: bytes, marks: Sequence[PromptMark], seed: bytes) -> None:
+        """Read a body that the gateway has encoded. `seed`: owner of its beginnings, which have the same digest as
+        those of the same owner alone.
+        """
+        self._members = msgspec.json.decode(body, type=dict[str, Raw])
+        self._contents = msgspec.json.decode(self._members["contents"], type=list[Raw])
+        self._read = [msgspec.json.decode(raw, type=_Content) for raw in self._contents]
+        self._marks = sorted(marks)
+        self.beginnings = list(self._beginnings(seed))
+        """The shortest one first."""
+
+    def _beginnings(self, seed: bytes) -> Iterator[Beginning]:
+        """Yield the beginnings in front of each question of the user up to the last mark, and up to marks within a
+        question. The rest of the prompt then begins with a question, as providers expect.
+        """
+        if not self._marks:
+            return
+        last, digest, size = self._marks[-1], hashlib.blake2b(seed, digest_size=DIGEST_BYTES), 0
+        within = {(mark.content, mark.parts) for mark in self._marks if mark.parts}
+        for name in SETTINGS:
+            if (raw := self._members.get(name, ABSENT)) is not ABSENT:
+                digest.update(name.encode() + bytes(raw))
+                size += len(bytes(raw))
+        for index, content in enumerate(self._read):
+            if index > last.content:
+                return
+            is_question = content.role == USER and bool(content.parts) and _is_text(content.parts[0])
+            if is_question and (index or size):
+                yield Beginning(digest.digest(), index, 0, size, self._is_long(index, 0))
+            digest.update(f"<{content.role}>".encode())
+            for count, part in enumerate(content.parts, start=1):
+                digest.update(bytes(part))
+                size += len(bytes(part))
+                if is_question and count < len(content.parts) and (index, count) in within:
+                    yield Beginning(digest.digest(), index, count, size, self._is_long(index, count))
+
+    def _is_long(self, content: int, parts: int) -> bool:
+        return any(mark.is_long for mark in self._marks if (mark.content, mark.parts) >= (content, parts))
+
+    def stored(self, beginning: Beginning, model: str, seconds: int) -> bytes:
+        """Return the body that stores a beginning for some seconds. `model`: name of the model, with its collection."""
+        fields: dict[str, object] = {"model": model, "ttl": f"{seconds}s"}
+        fields |= {name: self._members[name] for name in SETTINGS if name in self._members}
+        contents: list[object] = [*self._contents[: beginning.content]]
+        if beginning.parts:
+            whole = self._read[beginning.content]
+            contents.append({"role": whole.role, "parts": whole.parts[: beginning.parts]})
+        if contents:
+            fields["contents"] = contents
+        return msgspec.json.encode(fields)
+
+    def rest(self, beginning: Beginning, name: str) -> bytes:
+        """Return the body of the request with the stored beginning of this name."""
+        contents: list[object] = [*self._contents[beginning.content :]]
+        if beginning.parts:
+            whole = self._read[beginning.content]
+            contents[0] = {"role": whole.role, "parts": whole.parts[beginning.parts :]}
+        members = {name: raw for name, raw in self._members.items() if name not in SETTINGS}
+        return msgspec.json.encode(members | {"contents": contents, "cachedContent": name})
+
+
+def _is_text(part: Raw) -> bool:
+    return is_present(msgspec.json.decode(part, type=_Text).text)
