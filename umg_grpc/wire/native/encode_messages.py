@@ -31,6 +31,7 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 DETAILS = ("low", "medium", "high", "ultra_high")
 RESULT_IN_NEXT_MESSAGE = "The result is shown below."
 NO_RESULT = "(no result)"
+FILLER = "."  # text of a user's turn that is added in front of calls, since blank text is refused
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 _ALIAS = re.compile(r"(?:^|[/.])gemini-[a-z-]+-latest$")
@@ -102,6 +103,9 @@ class ContentEncoder:
         self._answer_calls()
         if self._generation >= 3:
             self._add_signatures()
+        if self._turns and self._turns[0].calls:  # agents shorten a conversation to a summary and the turns behind it
+            self._report.drop("messages", "a user's turn first")
+            self._turns.insert(0, _Turn(USER, [{"text": FILLER}]))
         contents: list[object] = [
             {"role": turn.role, "parts": [*turn.results, *turn.parts]} if turn.role else turn.parts[0]
             for turn in self._turns

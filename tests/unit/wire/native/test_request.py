@@ -68,8 +68,14 @@ def media(**fields: object) -> pb.Part:
     return pb.Part(media=pb.MediaPart(**fields))
 
 
+FILLED = {"role": "user", "parts": [{"text": "."}]}
+"""Turn in front of a conversation that begins with calls."""
+
+
 def contents(*messages: pb.Message, to: str = "m") -> list[Json]:
-    return sent(pb.GenerateRequest(messages=messages), to)[0]["contents"]
+    """Return the encoded messages, without the turn that is added in front of calls."""
+    encoded: list[Json] = sent(pb.GenerateRequest(messages=messages), to)[0]["contents"]
+    return encoded[1:] if encoded[0] == FILLED else encoded
 
 
 def test_the_path_has_the_model_and_whether_to_stream() -> None:
@@ -470,6 +476,14 @@ def test_a_system_text_alone_is_the_users_turn() -> None:
     assert (fields, report) == ({"contents": [{"role": "user", "parts": [{"text": "a"}]}]}, "instructions=a user turn")
 
 
+def test_a_conversation_that_begins_with_calls_gets_a_users_turn() -> None:
+    request = pb.GenerateRequest(messages=[model(text("so far"), call("1", "f")), user(result("1", "f", text("b")))])
+    fields, report = sent(request)
+    assert [each["role"] for each in fields["contents"]] == ["user", "model", "user"]
+    assert fields["contents"][0] == FILLED
+    assert report == "messages=a user's turn first"
+
+
 def test_blank_turns_and_parts_are_left_out() -> None:
     encoded = contents(user(text("a")), model(text("")), user(text("b"), text("")))
     assert encoded == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
@@ -517,7 +531,7 @@ NAMES = ["ok", "has space", "has_space", "1st", "ümlaut", "x" * 70, "x" * 71, "
 
 def test_names_invalid_in_native_are_encoded_one_to_one_and_decoded_back() -> None:
     request = pb.GenerateRequest(
-        messages=[model(call("1", NAMES[1])), user(result("1", ""))],
+        messages=[user(text("hi")), model(call("1", NAMES[1])), user(result("1", ""))],
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=NAMES[3:4]),
     )
     request.tools.extend(pb.Tool(function=pb.FunctionTool(name=name)) for name in NAMES)
@@ -526,8 +540,8 @@ def test_names_invalid_in_native_are_encoded_one_to_one_and_decoded_back() -> No
     assert len(set(encoded)) == len(NAMES)
     assert all(name.isascii() and len(name) <= 64 and " " not in name and not name[0].isdigit() for name in encoded)
     assert {name for name in NAMES if name in encoded} == {"ok", "has_space", "_1st", "dotted.name"}
-    assert fields["contents"][0]["parts"][0]["functionCall"]["name"] == encoded[1]
-    assert fields["contents"][1]["parts"][0]["functionResponse"]["name"] == encoded[1]
+    assert fields["contents"][1]["parts"][0]["functionCall"]["name"] == encoded[1]
+    assert fields["contents"][2]["parts"][0]["functionResponse"]["name"] == encoded[1]
     assert fields["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [encoded[3]]
     parts = [{"functionCall": {"name": name, "args": {}}} for name in encoded]
     body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
@@ -537,7 +551,7 @@ def test_names_invalid_in_native_are_encoded_one_to_one_and_decoded_back() -> No
 
 def test_a_custom_tool_becomes_a_function_with_a_single_argument() -> None:
     request = pb.GenerateRequest(
-        messages=[model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))]
+        messages=[user(text("hi")), model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))]
     )
     request.tools.add().custom.MergeFrom(pb.CustomTool(name="sql", description="d", format_json='{"type":"grammar"}'))
     fields, report = sent(request)
@@ -545,7 +559,7 @@ def test_a_custom_tool_becomes_a_function_with_a_single_argument() -> None:
     assert fields["tools"] == [
         {"functionDeclarations": [{"name": "sql", "description": "d", "parametersJsonSchema": schema}]}
     ]
-    assert fields["contents"][0]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
+    assert fields["contents"][1]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
     assert report == "custom=a function with one text, custom.format"
     for args, expected in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
         part = {"functionCall": {"name": "sql", "args": args}}
