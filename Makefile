@@ -31,6 +31,7 @@ restarts_args ?=
 cache_args ?=
 chaos_args ?=
 agents_args ?=
+endurance_args ?=
 conformance_args ?=
 fuzz_args ?=
 openapi_args ?=
@@ -208,6 +209,9 @@ errors: $(VENV)/.installed ## write docs/provider-errors.md: statuses and words 
 
 agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
 	$(BIN)/python -m tests.world.agents $(agents_args)
+
+endurance: $(VENV)/.installed ## run each coding agent for a hundred turns with a provider of each format: half an hour
+	$(BIN)/python -m tests.world.agents.endurance $(endurance_args)
 
 conformance: $(VENV)/.installed ## install two other gateways, run the conformance kit, and write docs/conformance.md
 	$(BIN)/python -m tests.world.conformance $(conformance_args)

@@ -152,7 +152,7 @@ class CachedFormat:
 
     def _account(self, received: ReceivedRequest) -> str:
         """Return the account of the key of a request. Raise RefusedError(401) for an unknown key."""
-        for secret in _secrets(received):
+        for secret in secrets_of(received):
             if secret in self.accounts:
                 return self.accounts[secret]
         raise RefusedError("Incorrect API key provided.", status=401)
@@ -168,7 +168,8 @@ class CachedFormat:
         return replace(received, headers=headers)
 
 
-def _secrets(received: ReceivedRequest) -> Iterator[str]:
+def secrets_of(received: ReceivedRequest) -> Iterator[str]:
+    """Yield the keys in the headers and in the query of a request, "" for each place that has none."""
     for name in KEY_HEADERS:
         yield received.headers.get(name, "").removeprefix("Bearer ")
     yield received.query.get("key", "")

@@ -142,7 +142,7 @@ class Answer:
 class Failure:
     """Refusal of a request before the first byte of an answer."""
 
-    status: int
+    status: int  # 0: the connection is cut
     message: str
 
 

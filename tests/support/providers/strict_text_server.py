@@ -90,6 +90,8 @@ class Provider(FakeProvider):
             return self._error(404, f"The model `{UNKNOWN}` does not exist or you do not have access to it.")
         answer = self.model(parsed)
         if isinstance(answer, Failure):
+            if not answer.status and request.transport is not None:
+                request.transport.abort()
             return self._error(answer.status, answer.message)
         if not parsed.stream:
             return web.json_response(self.format.whole(parsed, answer, received), headers=self._ids)

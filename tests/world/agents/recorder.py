@@ -34,6 +34,7 @@ class Recorder:
     url: str = ""
     exchanges: list[Exchange] = field(default_factory=list)
     exceeded: asyncio.Event = field(default_factory=asyncio.Event)  # there were more than `most`
+    refused: int = 0  # connections that the gateway did not take, which are closed as it closed them
 
 
 async def _forward(
@@ -45,9 +46,16 @@ async def _forward(
     recorder.exchanges.append(exchange)
     if len(recorder.exchanges) > recorder.most:
         recorder.exceeded.set()
-    async with session.request(
-        request.method, target + request.raw_path, headers=sent, data=exchange.body or None, allow_redirects=False
-    ) as answer:
+    try:
+        answer = await session.request(
+            request.method, target + request.raw_path, headers=sent, data=exchange.body or None, allow_redirects=False
+        )
+    except aiohttp.ClientConnectionError:
+        recorder.refused += 1
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response(status=502)  # has no receiver
+    async with answer:
         exchange.status = answer.status
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
         response = web.StreamResponse(status=answer.status, headers=kept)

@@ -140,8 +140,12 @@ def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -
 # --- the program
 
 
-async def worked(case: Case, programs: Installed, data: Path, recorder: Recorder) -> Finished:
-    """Run the program at the recorder. Return its last run. `data` is an empty directory of this run alone."""
+async def worked(
+    case: Case, programs: Installed, data: Path, recorder: Recorder, seconds: float = RUN_SECONDS
+) -> Finished:
+    """Run the program at the recorder. Return its last run. `data` is an empty directory of this run alone, `seconds`
+    the time limit of each run.
+    """
     home, folder = data / "home", data / "project"
     for directory in (home, folder, data / "tmp"):
         directory.mkdir(parents=True)
@@ -154,12 +158,12 @@ async def worked(case: Case, programs: Installed, data: Path, recorder: Recorder
     environment = _environment(home, data / "tmp", key) | compile_cache(programs.node) | settings.environment
     place = "." if case.program.by_text else str(folder)
     first, *later = (prompt.format(folder=place) for prompt in case.scenario.prompts)
-    finished = await _run(_command(case, settings, programs, first), environment, folder, recorder.exceeded)
+    finished = await _run(_command(case, settings, programs, first), environment, folder, recorder.exceeded, seconds)
     for prompt in later:
         if finished.status != 0:
             return finished
         finished = await _run(
-            _command(case, settings, programs, prompt, again=True), environment, folder, recorder.exceeded
+            _command(case, settings, programs, prompt, again=True), environment, folder, recorder.exceeded, seconds
         )
     return finished
 
@@ -195,7 +199,9 @@ def _command(case: Case, settings: Settings, programs: Installed, prompt: str, *
     ]
 
 
-async def _run(command: list[str], environment: dict[str, str], folder: Path, exceeded: asyncio.Event) -> Finished:
+async def _run(
+    command: list[str], environment: dict[str, str], folder: Path, exceeded: asyncio.Event, seconds: float
+) -> Finished:
     """Run a command without a terminal and without input. It is killed after the time limit or too many requests."""
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -208,7 +214,7 @@ async def _run(command: list[str], environment: dict[str, str], folder: Path, ex
     )
     reading, limit = asyncio.create_task(process.communicate()), asyncio.create_task(exceeded.wait())
     try:
-        await asyncio.wait({reading, limit}, timeout=RUN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({reading, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         ended = reading.done()
     finally:
         limit.cancel()
