@@ -14,15 +14,25 @@ from typing import Any
 
 from PIL import Image
 
-from tests.support.providers.scenarios import CUSTOM, THOUGHTS, Answer, Call, Failure, Media, ScenarioRequest
+from tests.support.providers.scenarios import CUSTOM, THOUGHTS, Answer, Call, Failure, Media, ScenarioRequest, Usage
 
 SPELL = "Spell the word `{word}` backwards."
 WRITE = "Write the word `{word}` into the file `{path}`."
 DESCRIBE = "Describe the picture `{path}`."
 REMEMBER = "Remember the word `{word}`."
+REMEMBER_LONG = "Remember the word `{word}` for a long time."
 RECALL = "Spell the word that you remember backwards."
 
+REMEMBERED = (REMEMBER, REMEMBER_LONG)
 REFUSE = "Say the forbidden word `{word}`."
+
+COMPACTED = "compacted"
+"""Ending of the word in a summary, by which an answer shows that it comes from the summary."""
+SUMMARY_TAG = re.compile(r"<(?P<tag>summary|state_snapshot)>")
+SUMMARY = re.compile(rf"{SUMMARY_TAG.pattern}|Do not mention the summary process")
+"""Text by which the last turn of the user, or the system prompt, requests a summary of the conversation."""
+FULL = Usage(prompt=900_000)
+"""Usage that fills the context of the model, after which programs compact the conversation."""
 
 UNKNOWN = "Understood."
 REFUSED = "The provider says no forbidden words."
@@ -45,7 +55,10 @@ def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(escaped)
 
 
-PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, RECALL, REFUSE)}
+PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, REMEMBER_LONG, RECALL, REFUSE)}
+
+
+_SUMMARIZED = re.compile(PATTERNS[REMEMBER].pattern.replace(r"\w+", rf"\w+{COMPACTED}"))
 
 
 def prompts(request: ScenarioRequest) -> list[Prompt]:
@@ -72,6 +85,8 @@ def _step(request: ScenarioRequest) -> Answer:
     if request.json:
         return _text_answer(json.dumps(_instance(request.schema)))
     known = prompts(request)
+    if SUMMARY.search(_requested(request)):
+        return _summary(request, known)
     if not known:
         return _text_answer(UNKNOWN)
     template, values = known[-1].template, known[-1].values
@@ -81,10 +96,28 @@ def _step(request: ScenarioRequest) -> Answer:
         return _write(request, values["path"], values["word"])
     if template == DESCRIBE:
         return _describe(request, values["path"])
-    if template == REMEMBER:
-        return _text_answer(UNKNOWN)
-    words = [prompt.values["word"] for prompt in known if prompt.template == REMEMBER]
+    if template in REMEMBERED:
+        answer = _text_answer(UNKNOWN)
+        return replace(answer, usage=FULL) if template == REMEMBER_LONG else answer
+    if (found := _SUMMARIZED.search("\n".join([request.system, *(text for _, text in request.turns)]))) is not None:
+        return _text_answer(backwards(found["word"]))
+    words = [prompt.values["word"] for prompt in known if prompt.template in REMEMBERED]
     return _text_answer(backwards(words[-1]) if words else NO_WORD)
+
+
+def _requested(request: ScenarioRequest) -> str:
+    """Return the texts that may request a summary."""
+    last = next((text for role, text in reversed(request.turns) if role == "user"), "")
+    return f"{request.system}\n{last}"
+
+
+def _summary(request: ScenarioRequest, known: list[Prompt]) -> Answer:
+    """Return a summary, in the tag that the request names, with the word to remember in another form."""
+    words = [prompt.values["word"] for prompt in known if prompt.template in REMEMBERED]
+    text = REMEMBER.format(word=words[-1].removesuffix(COMPACTED) + COMPACTED) if words else UNKNOWN
+    if (found := SUMMARY_TAG.search(_requested(request))) is not None:
+        text = f"<{found['tag']}>\n{text}\n</{found['tag']}>"
+    return replace(_text_answer(text), usage=FULL)
 
 
 def backwards(word: str) -> str:
