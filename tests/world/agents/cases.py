@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from tests.pairs.table import TEXT_PROVIDERS
 from tests.world.agents import document
+from tests.world.agents.compaction import ELSEWHERE as ELSEWHERE_COMPACTED
+from tests.world.agents.compaction import compactions
 from tests.world.agents.document import Settings
 from tests.world.agents.programs import PROGRAMS, Program
 from tests.world.agents.run import Case
@@ -41,6 +43,7 @@ def _of(program: Program) -> Iterator[Case]:
     for other in others:
         for upstream in TEXT_PROVIDERS:
             yield Case(program, other, SCENARIO["file"], upstream, model=_known(program, other))
+    yield from compactions(program, usual)
     for known in program.known_ids:
         for upstream in TEXT_PROVIDERS:
             yield Case(program, usual, SCENARIO["file"], upstream, model=known)
@@ -76,4 +79,6 @@ def few_cases() -> list[Case]:
                 Case(program, usual, SCENARIO[name], usual.format)
                 for name in ("picture", "continued", "error", "refused")
             ]
+        if (elsewhere := ELSEWHERE_COMPACTED.get(program.name)) is not None:
+            found += [case for case in compactions(program, usual) if case.upstream == elsewhere]
     return found

@@ -55,7 +55,9 @@ def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(escaped)
 
 
-PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, REMEMBER_LONG, RECALL, REFUSE)}
+PATTERNS = {
+    template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, REMEMBER_LONG, RECALL, REFUSE)
+}
 
 
 _SUMMARIZED = re.compile(PATTERNS[REMEMBER].pattern.replace(r"\w+", rf"\w+{COMPACTED}"))

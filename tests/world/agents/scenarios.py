@@ -106,6 +106,12 @@ def _passed_on(program: Program, finished: Finished) -> Iterator[str]:
         yield f"`{model.REFUSED}` was not printed: {_tail(finished)}"
 
 
+def _summarized(program: Program, finished: Finished) -> Iterator[str]:
+    """Yield problems unless the answer comes from the summary."""
+    yield from _ended(program, finished)
+    yield from _shown(finished, model.backwards(WORD + model.COMPACTED))
+
+
 SCENARIOS = (
     Scenario("question", (model.SPELL.format(word=WORD),), _answered),
     Scenario("file", (model.WRITE.format(word=WORD, path=f"{{folder}}/{FILE}"),), _written),
@@ -114,4 +120,8 @@ SCENARIOS = (
     Scenario("error", (model.SPELL.format(word=WORD),), _reported, statuses=(404,), unknown=True),
     Scenario("refused", (model.REFUSE.format(word=WORD),), _passed_on, statuses=(400,)),
 )
-BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+FILLER = "It is a fine day. " * 300
+"""Text that makes a conversation longer than its summary, without which Gemini CLI keeps the conversation."""
+COMPACTED = Scenario("compacted", (f"{model.REMEMBER_LONG.format(word=WORD)} {FILLER}", model.RECALL), _summarized)
+"""Work of the programs that compact a conversation, see `compaction`."""
+BY_NAME = {scenario.name: scenario for scenario in (*SCENARIOS, COMPACTED)}

@@ -43,6 +43,13 @@ STEPS = [
     Step("a question", request(model.SPELL.format(word="heron")), "noreh"),
     Step("nothing that it recognizes", request("Make a title."), model.UNKNOWN),
     Step("a word to remember", request(model.REMEMBER.format(word="heron")), model.UNKNOWN),
+    Step("a summary of no word", request("Write it into <summary> tags."), "<summary>\nUnderstood.\n</summary>"),
+    Step(
+        "a summary of a word",
+        request(model.REMEMBER_LONG.format(word="heron"), "Generate a <state_snapshot>."),
+        "<state_snapshot>\nRemember the word `heroncompacted`.\n</state_snapshot>",
+    ),
+    Step("the word of a summary", request("Remember the word `heroncompacted`.", model.RECALL), "detcapmocnoreh"),
     Step("the word again", request(model.REMEMBER.format(word="heron"), model.RECALL), "noreh"),
     Step("a word that it was not given", request(model.RECALL), model.NO_WORD),
     Step(
