@@ -7,6 +7,8 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.knowledge.client_members import MEMBERS as MEMBERS_OF_CLIENTS
+from umg_grpc.knowledge.client_members import members_for_others
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
@@ -23,6 +25,9 @@ KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
 # Bytes that a body with reasoning of other formats contains.
 MARK_OF_ID, MARK_OF_STATE = f'"rs_{OURS}'.encode(), f'"{reasoning_state.PREFIX}'.encode()
+
+CLIENT_MARKS = tuple(f'"{row.member}"'.encode() for row in MEMBERS_OF_CLIENTS if row.face == "responses")
+"""Bytes that a body with members for a vendor contains."""
 
 # Members of objects that have a canonical field; the others are kept when the object is encoded anew.
 MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
@@ -54,6 +59,7 @@ def rebuild(
         for name in wire_names(field):
             _replace_field(fields, name, new_values)
     if "messages" not in edited and is_present(fields.get("input", ABSENT)):
+        _remove_client_members(fields, quirks, report)
         _edit_input(fields, report)
     if is_present(fields.get("reasoning", ABSENT)):
         _edit_reasoning(fields)
@@ -89,6 +95,24 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
         members |= value
     if members:
         fields[name] = Raw(msgspec.json.encode(members))
+
+
+def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
+    """Remove members from the items of `input` that the caller's client sends to its own vendor alone, in place.
+    `report`: collects their names.
+    """
+    raw = bytes(fields["input"])
+    if not any(mark in raw for mark in CLIENT_MARKS) or not raw.startswith(b"["):
+        return
+    others, items = members_for_others("responses", quirks.client_headers or ()), list[object]()
+    for item in parse(list[dict[str, Raw]], raw, "input"):
+        if found := others & item.keys():
+            items.append({name: value for name, value in item.items() if name not in found})
+            for name in found:
+                report.omit(name)
+        else:
+            items.append(item)
+    fields["input"] = Raw(msgspec.json.encode(items))
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:

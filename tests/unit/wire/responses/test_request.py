@@ -7,6 +7,7 @@ import pytest
 from google.protobuf import text_format
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.responses import RESPONSES
@@ -319,3 +320,17 @@ def test_a_loss_that_would_change_the_meaning_is_refused(case: Refusal) -> None:
     with pytest.raises(UmgError) as caught:
         encode(canonical('model: "m"' + case.canonical), notes=case.notes)
     assert (caught.value.reason, caught.value.metadata["field"]) == (case.reason, case.field)
+
+
+METADATA = "internal_chat_message_metadata_passthrough"
+
+
+@pytest.mark.parametrize("owners", [(), ("openai",)], ids=["another provider", "their vendor"])
+def test_members_that_a_client_sends_to_its_vendor_reach_that_vendor_alone(owners: tuple[str, ...]) -> None:
+    turn = {"role": "user", "content": "Hi"}
+    request = decode(HI | {"input": [turn | {METADATA: {"turn_id": "1"}}, turn]})
+    upstream = RESPONSES.encode_request(request, "m", False, Quirks(client_headers=owners))
+    sent = msgspec.json.decode(upstream.body)["input"]
+    assert sent == [turn | {METADATA: {"turn_id": "1"}} if owners else turn, turn]
+    assert upstream.report.header() == ("" if owners else METADATA)
+    assert not upstream.report.lost
