@@ -1,5 +1,5 @@
 """Command `python -m tests.world.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: runs the programs
-and prints a table, and without options also the libraries of the page and Open WebUI.
+and prints a table, and without options also long sessions of Codex, the libraries of the page and Open WebUI.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from tests.pairs.table import TEXT_PROVIDERS
-from tests.world.agents import cases, open_webui, programs, scenarios
+from tests.world.agents import cases, long_sessions, open_webui, programs, scenarios
 from tests.world.agents.all import run_all
 from tests.world.agents.install import installed, installed_libraries
 from tests.world.agents.libraries import failed_lines
@@ -42,8 +42,20 @@ def main() -> None:
     sys.stdout.write(table(outcomes))
     failed = any(outcome.problems for outcome in outcomes)
     if not (given.program or given.scenario or given.upstream or given.few):
+        failed = asyncio.run(_report_sessions()) or failed
         failed = asyncio.run(_report_libraries()) or failed
     sys.exit(1 if failed else 0)
+
+
+async def _report_sessions() -> bool:
+    """Run the long sessions of Codex, and print their results. Return whether one failed."""
+    found, programs = False, installed()
+    for session in long_sessions.SESSIONS:
+        with tempfile.TemporaryDirectory() as directory:
+            problems = await long_sessions.problems_of(session, programs, Path(directory))
+        sys.stdout.write(f"Codex compacts, {session.id}: {'; '.join(problems) or 'ended its work'}\n")
+        found = found or bool(problems)
+    return found
 
 
 async def _report_libraries() -> bool:
