@@ -29,6 +29,7 @@ from umg_grpc.process.component_factory import (
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.caching.stored_prompt_sharing import StoredPromptTable
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.metric_gauges import CONFIG_INFO
 from umg_grpc.service.metrics import Metrics
@@ -132,6 +133,7 @@ class Service:
             note_unpriced=self.unpriced.note,
         )
         self.stored_prompts = StoredPrompts(process.usage, store.clock.now)
+        self.prompt_table = StoredPromptTable(store, self.stored_prompts)
         text = GenerationPipeline(context, memory, self.stored_prompts)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
         self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
@@ -237,12 +239,9 @@ class Service:
         await self._discovery.wait_listed(seconds)
 
     async def aclose(self) -> None:
-        """Finish the submissions of video tasks and the storage of prompts in flight, then stop the background tasks of
-        the services.
-        """
+        """Finish the submissions of video tasks in flight, then stop the background tasks of the services."""
         await self._discovery.aclose()
         await self._submissions.aclose()
-        await self.stored_prompts.aclose()
         await self.tasks.aclose()
 
     async def _take_models(self) -> None:
@@ -346,6 +345,7 @@ async def open_service(
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()
+        started(service.prompt_table, stack)
         await service.start()
         service.unpriced.log()
         await service.unpriced.name_keys(Keys(store), data)

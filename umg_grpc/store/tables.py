@@ -236,6 +236,19 @@ class LearnedQuirkRow(RetainedRow):
     """Restriction with channel, model, protocol and member, as JSON."""
 
 
+class StoredPromptRow(RetainedRow):
+    """Table of beginnings of prompts that providers store, by a digest of the beginning, for all processes."""
+
+    __tablename__ = "stored_prompts"
+    __table_args__ = (
+        Index("ix_stored_prompts_expire_time", "expire_time", "size_bytes"),
+        Index("ix_stored_prompts_owner_expire_time", "owner", "expire_time", "size_bytes"),
+    )
+
+    stored: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """Channel, name at the provider and end, as JSON; b"" while a process stores the beginning."""
+
+
 class BudgetAccount(Base):
     """Table of the micro-credits that each API key has spent in each budget period."""
 

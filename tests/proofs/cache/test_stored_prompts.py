@@ -1,6 +1,9 @@
 """Stored beginnings of prompts at a native provider: an agent with marks for an hour, whose user pauses between turns."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from tests.proofs.cache.cached_provider import CachedFormat
 from tests.proofs.cache.conversations import MessagesConversation
 from tests.proofs.cache.page import PAGE
 from tests.proofs.cache.replay import SQLITE, Ledger, Upstream, gateways_of, headers_of, ledger_of
+from tests.support.databases import Postgres
 from tests.support.gateways import KEY, Running
 from tests.support.providers.server import Json
 
@@ -59,24 +63,44 @@ class Held:
         return sum(bill.cost for bill in self.cached.bills) + self.cached.storage_cost
 
 
-async def hold(upstream: Upstream, data: Path, *, pause: float = PAUSE, lose_after: int = 0) -> Held:
-    """Hold the conversation. `pause`: seconds before each turn of the user; `lose_after`: number of calls after which
-    the provider loses all stored beginnings, 0 for never.
+async def hold(
+    upstream: Upstream,
+    data: Path,
+    *,
+    pause: float = PAUSE,
+    lose_after: int = 0,
+    databases: Sequence[str] = SQLITE,
+) -> Held:
+    """Hold the conversation, call by call at the next gateway in turn. `pause`: seconds before each turn of the user;
+    `lose_after`: number of calls after which the provider loses all stored beginnings, 0 for never; `databases`: one
+    for each gateway.
     """
     talk, answers = LongConversation("claude_code", upstream.model, PARTS, TURNS), list[Json]()
-    async with gateways_of(upstream, data, SQLITE) as (cached, [gateway]):
-        stored, goes_on = gateway.service.stored_prompts, True
-        stored.now = cached.clock
+    async with gateways_of(upstream, data, databases) as (cached, gateways):
+        cached.clock.now = time.time()  # by which the rows of stored beginnings end
+        for gateway in gateways:
+            gateway.service.stored_prompts.now = cached.clock
         async with aiohttp.ClientSession(headers=headers_of(talk.format, KEY)) as session:
-            while goes_on:
+            for number in count():
+                gateway = gateways[number % len(gateways)]
                 answers.append(await _call(session, gateway, talk))
-                await stored.settled()
-                goes_on = talk.add(answers[-1])
+                await gateway.service.stored_prompts.settled()
+                if not talk.add(answers[-1]):
+                    break
                 if answers[-1]["stop_reason"] == "end_turn":
                     cached.clock.now += pause
+                    await _share(gateways)
                 if len(answers) == lose_after:
                     cached.stored.lose()
-    return Held(cached, await ledger_of("sqlite", data / "0"), answers)
+    return Held(cached, await ledger_of(databases[0], data / "0"), answers)
+
+
+async def _share(gateways: Sequence[Running]) -> None:
+    """Wait until each gateway has the beginnings of the others."""
+    for gateway in gateways:
+        assert await gateway.service.prompt_table.flushed()
+    for gateway in gateways:
+        await gateway.service.prompt_table.load()
 
 
 async def _call(session: aiohttp.ClientSession, gateway: Running, talk: LongConversation) -> Json:
@@ -111,6 +135,16 @@ async def test_marks_for_an_hour_are_stored_after_a_pause_and_cost_less(tmp_path
 async def test_nothing_is_stored_while_the_implicit_cache_serves_the_calls(tmp_path: Path) -> None:
     held = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path, pause=0)
     assert not held.cached.stored.created
+    check_ledger(held)
+
+
+async def test_replicas_share_the_beginnings_that_one_has_stored(tmp_path: Path, postgres: Postgres) -> None:
+    database = await postgres.create_prepared("stored")
+    upstream = Upstream("native", MODEL, settings=EXPLICIT)
+    alone = await hold(upstream, tmp_path / "alone")
+    held = await hold(upstream, tmp_path / "shared", databases=[database, database])
+    assert len(held.cached.stored.created) == len(alone.cached.stored.created)
+    assert held.cost <= alone.cost * 1.01
     check_ledger(held)
 
 

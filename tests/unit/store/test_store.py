@@ -98,7 +98,7 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 
 ADDED = (
     *("api_key_changes", "responses", "reasoning", "threads", "usage_records", "budget_accounts", "budget_leases"),
-    *("media_tasks", "task_callbacks", "learned_quirks", "call_records"),
+    *("media_tasks", "task_callbacks", "learned_quirks", "stored_prompts", "call_records"),
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),

@@ -6,8 +6,8 @@ A beginning is stored in the background when it comes a second time, and later c
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Mapping
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +27,7 @@ MAX_SEEN = 8192
 """Beginnings whose last time is remembered."""
 MAX_STORED = 64
 """Most beginnings that a process stores at one channel at the same time."""
+MAX_LOST = 1024
 FIVE_MINUTES = 300
 MARGIN_SECONDS = 30.0
 """Time before the end of a stored beginning in which no call names it any more."""
@@ -40,11 +41,28 @@ logger = LazyLogger(__name__)
 
 
 class Stored(NamedTuple):
-    """Beginning that a provider has stored. `end`: Unix time."""
+    """Beginning that a provider has stored, for the prompts of one API key. `end`: Unix time."""
 
+    owner: str
     channel: str
     name: str
     end: float
+
+
+class Sharing(Protocol):
+    """Beginnings that all processes share."""
+
+    async def claim(self, owner: str, digest: bytes) -> bool:
+        """Return whether this process may store the beginning."""
+        ...
+
+    def publish(self, owner: str, digest: bytes, stored: Stored) -> None:
+        """Let other processes use a beginning."""
+        ...
+
+    async def withdraw(self, owner: str, digest: bytes) -> None:
+        """Let no process use a beginning any more."""
+        ...
 
 
 class StoredPrompts:
@@ -55,7 +73,14 @@ class StoredPrompts:
         self.now = now
         self._usage = usage
         self._seen = OrderedDict[bytes, float]()
+        self.is_used = False
+        """Whether a prompt was divided, so that stored beginnings are of use."""
+        self._sharing: Sharing | None = None
         self._stored: dict[bytes, Stored] = {}
+        self._own: dict[bytes, Stored] = {}
+        """Those that this process has stored since the last read of the shared ones."""
+        self._lost = OrderedDict[str, None]()
+        """Names that the provider does not have."""
         self._storing = set[bytes]()
         self._paused: dict[tuple[str, str], float] = {}
         self._tasks = set[asyncio.Task[None]]()
@@ -68,17 +93,26 @@ class StoredPrompts:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def share_by(self, sharing: Sharing) -> None:
+        """Share the beginnings of this process with others."""
+        self._sharing = sharing
+
+    def replace(self, stored: Mapping[bytes, Stored]) -> None:
+        """Use the shared beginnings, and the newest of this process, which may not be written yet."""
+        self._stored = {digest: each for digest, each in {**self._own, **stored}.items() if each.name not in self._lost}
+        self._own = {digest: each for digest, each in self._own.items() if digest not in stored}
+
     async def settled(self) -> None:
         """Wait until no beginning is being stored."""
         await asyncio.gather(*self._tasks)
 
-    @staticmethod
-    def divided(storage: PromptStorage | None, target: Target, call: Call) -> DividedPrompt | None:
+    def divided(self, storage: PromptStorage | None, target: Target, call: Call) -> DividedPrompt | None:
         """Return the prompt of a call as the beginnings that may be stored; None for one without marks, and for a model
         whose vendor stores none. It takes milliseconds for a large body.
         """
         if storage is None or storage_of(target.model) is None:
             return None
+        self.is_used = True
         channel = target.channel
         seed = f"{call.caller.key_id}\0{channel.name}\0{channel.base_url}\0{target.model}".encode()
         prompt = DividedPrompt(storage.body, storage.marks, seed)
@@ -113,7 +147,13 @@ class StoredPrompts:
         is_named = facts is not None and "cache" in facts.message.lower()
         if digest not in self._stored or not (status in REFUSED or (status == "400" and is_named)):
             return False
-        del self._stored[digest]
+        stored = self._stored.pop(digest)
+        self._own.pop(digest, None)
+        self._lost[stored.name] = None
+        while len(self._lost) > MAX_LOST:
+            self._lost.popitem(last=False)
+        if self._sharing is not None:
+            self._run(self._sharing.withdraw(stored.owner, digest))
         return True
 
     def _longest_stored(self, prompt: DividedPrompt, now: float) -> Beginning | None:
@@ -142,25 +182,28 @@ class StoredPrompts:
         if sum(each.channel == channel for each in self._stored.values()) + len(self._storing) >= MAX_STORED:
             return
         self._storing.add(digest)
-        record = StorageRecord(self._usage, call, target, order.costs.prices)
-        self._run(self._store(storage, target, order, record, call.affinity))
+        self._run(self._store(storage, target, order, call))
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _store(
-        self, storage: PromptStorage, target: Target, order: "_Order", record: StorageRecord, affinity: bytes
-    ) -> None:
+    async def _store(self, storage: PromptStorage, target: Target, order: "_Order", call: Call) -> None:
         beginning, costs, channel = order.beginning, order.costs, target.channel.name
-        ATTEMPT_PROGRESS.set(AttemptProgress(affinity=affinity))  # of this task, which has the key of the call
-        began, seconds = self.now(), lifetime_of(beginning)
+        ATTEMPT_PROGRESS.set(AttemptProgress(affinity=call.affinity))  # of this task, which has the key of the call
+        began, seconds, owner = self.now(), lifetime_of(beginning), call.caller.key_id
+        record = StorageRecord(self._usage, call, target, costs.prices)
         try:
+            if self._sharing is not None and not await self._sharing.claim(owner, beginning.digest):
+                return
             await record.reserve(costs.maximum(beginning))
             created = await storage.store(order.prompt, beginning, target.model, seconds)
             record.charge(stored_usage(created.usage_metadata.total_token_count, is_long=beginning.is_long))
-            self._stored[beginning.digest] = Stored(channel, created.name, began + seconds)
+            stored = Stored(owner, channel, created.name, began + seconds)
+            self._stored[beginning.digest] = self._own[beginning.digest] = stored
+            if self._sharing is not None:
+                self._sharing.publish(owner, beginning.digest, stored)
         except UmgError as error:
             self._paused[channel, target.model] = self.now() + PAUSE_SECONDS
             logger.warning("beginning of a prompt not stored", channel=channel, model=target.model, outcome=error.name)

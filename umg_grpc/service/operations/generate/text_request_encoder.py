@@ -160,9 +160,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 attempt, objects = await asyncio.to_thread(self._prepare, request, notes, target)
             else:
                 attempt, objects = self._prepare(request, notes, target)
-            if attempt.prompt is not None:
-                attempt.stored = self._stored.apply(attempt.prompt, attempt.call.storage, target, admitted.call)
-                attempt.prompt = None
             if objects:
                 await self._check_ownership(objects, target)
             attempt.is_summary = is_summary
@@ -173,6 +170,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 _report_edits(attempt.call.report, management, notes.context_edits or ())
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
+            if attempt.prompt is not None:
+                attempt.stored = self._stored.apply(attempt.prompt, attempt.call.storage, target, admitted.call)
+                attempt.prompt = None
         except UmgError as error:
             raise self._with_caller_path(error) from None
         return attempt
