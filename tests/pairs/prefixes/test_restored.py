@@ -88,6 +88,15 @@ async def test_the_beginning_does_not_move_for_a_client_that_omits_reasoning(ser
     assert REASONING[upstream] in b"".join(before)
 
 
+async def test_reasoning_is_restored_in_the_message_of_its_calls(served: Served) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "scenario: thinking-tools"}]
+    answer, _ = await served.send("chat", messages)
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in answer["tool_calls"]]
+    messages.append({"role": "assistant", "content": "A summary of the turns before."})
+    answer, _ = await served.send("chat", [*messages, answer, *results])
+    assert "My thoughts came back." in answer["content"]
+
+
 async def test_a_second_channel_gets_the_reasoning_that_the_first_one_made(tmp_path: Path) -> None:
     first_fails = False
 

@@ -45,7 +45,8 @@ class Restoration:
     """Restoration of the stored reasoning in one request.
 
     Consecutive assistant messages are treated as one output of the model: formats whose items are separate messages
-    have the reasoning and the tool calls of one output in several messages.
+    have the reasoning and the tool calls of one output in several messages. With `by_message` each is an output of its
+    own, for a provider that gets the messages as the caller sent them.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Restoration:
         *,
         text_format: str | None = None,
         texts_of_others: bool = False,
+        by_message: bool = False,
     ) -> None:
         """Prepare the restoration of `known` (digest -> entry of the reasoning store) in `request`.
         `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
@@ -67,6 +69,7 @@ class Restoration:
         self._channel = channel
         self._text_format = text_format
         self._texts_of_others = texts_of_others
+        self._by_message = by_message
         # Message id of a turn -> number of its reasoning parts restored so far.
         self._restored_counts: dict[str, int] = {}
         self._added: dict[_Position, list[pb.Part]] = {}  # reasoning parts to insert before a part
@@ -86,8 +89,9 @@ class Restoration:
         start: _Position | None = None  # position for the reasoning of the next call
         thoughts = list[_Position]()  # positions of the reasoning parts that the request has before the next call
         for message_index, message in enumerate(self._request.messages):
-            if message.role != pb.ROLE_ASSISTANT:
+            if self._by_message or message.role != pb.ROLE_ASSISTANT:
                 start, thoughts = None, []
+            if message.role != pb.ROLE_ASSISTANT:
                 continue
             for part_index, part in enumerate(message.parts):
                 position = _Position(message_index, part_index)

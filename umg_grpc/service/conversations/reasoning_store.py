@@ -112,12 +112,14 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         *,
         text_format: str | None = None,
         texts_of_others: bool = False,
+        by_message: bool = False,
     ) -> pb.GenerateRequest:
         """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
         the channel of each reasoning state.
         `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
         text of reasoning that has a state of this format is restored; None for all text. `texts_of_others`: whether
-        the text of reasoning that other channels made is restored, too, without their states.
+        the text of reasoning that other channels made is restored, too, without their states. `by_message`: whether
+        reasoning is restored in the message of its call, not at the beginning of consecutive assistant messages.
 
         For providers for which the request is translated. Never fails: without the database it uses the memory alone.
         The request is not modified, and is returned itself if there is nothing to restore. The source document of the
@@ -126,7 +128,14 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         known = await self._find(owner, set(digests_of(request)))
         if not known:
             return request
-        restoration = Restoration(request, known, channel, text_format=text_format, texts_of_others=texts_of_others)
+        restoration = Restoration(
+            request,
+            known,
+            channel,
+            text_format=text_format,
+            texts_of_others=texts_of_others,
+            by_message=by_message,
+        )
         return (
             restoration.request() if len(known) <= MAX_INLINE_ENTRIES else await asyncio.to_thread(restoration.request)
         )

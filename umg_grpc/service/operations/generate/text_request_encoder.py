@@ -289,6 +289,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             target.channel.name,
             text_format=None if target.quirks.accepts_reasoning(protocol) else protocol,
             texts_of_others=protocol in target.quirks.expecting_reasoning,
+            by_message=same_format is not None,
         )
         if same_format is not None and restored is not request:
             notes = notes.with_edited(reasoning_state.THOUGHTS)
