@@ -217,7 +217,7 @@ def _judge_block(block: Json, at: str) -> None:
         case "image" | "document":
             media(block, at)
         case "thinking":
-            if block["signature"] != wire.signature(block["thinking"]):
+            if not wire.is_signed(block):
                 raise RefusedError(f"{at}: Invalid `signature` in `thinking` block")
 
 

@@ -24,8 +24,22 @@ def event(data: Json) -> bytes:
 
 
 def signature(thinking: str) -> str:
-    """Return the signature of a thinking block; that of an omitted block is the signature of an empty text."""
+    """Return the signature of a thinking block."""
     return sign(f"messages {thinking}")
+
+
+def _omitted_signature(thinking: str) -> str:
+    """Return the signature of a block whose text is omitted: another one for each text."""
+    own = signature(thinking)
+    return own + sign(f"messages omitted {own}")
+
+
+def is_signed(block: Json) -> bool:
+    """Return whether a thinking block has a signature of the provider for its text."""
+    given = str(block["signature"])
+    own = given[: len(given) // 2]
+    is_omitted = not block["thinking"] and given == own + sign(f"messages omitted {own}")
+    return is_omitted or given == signature(block["thinking"])
 
 
 def omitted(body: Json) -> bool:
@@ -39,7 +53,8 @@ def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json
     if answer.thoughts:
         shown = () if hidden else answer.thoughts
         text = "".join(shown)
-        blocks.append({"type": "thinking", "thinking": text, "signature": signature(text), "words": shown})
+        signed = _omitted_signature(answer.thought) if hidden else signature(text)
+        blocks.append({"type": "thinking", "thinking": text, "signature": signed, "words": shown})
     if answer.sources:
         blocks += _search(answer)
     elif answer.words:
