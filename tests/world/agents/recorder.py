@@ -1,6 +1,7 @@
 """Proxy between an agent and the gateway, which records every request with its answer."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ class Exchange:
     body: bytes
     status: int = 0  # 0: none, the agent closed the connection before
     answer: bytes = b""
+    began: float = 0.0  # monotonic time at which the request was read
+    ended: float = 0.0  # monotonic time at which the last piece of the answer was passed on
 
 
 @dataclass
@@ -41,8 +44,10 @@ async def _forward(
     request: web.Request, recorder: Recorder, session: aiohttp.ClientSession, target: str
 ) -> web.StreamResponse:
     sent = {name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP}
+    if upgrade := request.headers.get("upgrade"):  # to a WebSocket, which the gateway refuses in its own way
+        sent |= {"connection": "upgrade", "upgrade": upgrade}
     named = {name.lower(): value for name, value in request.headers.items()}
-    exchange = Exchange(request.method, request.raw_path, named, await request.read())
+    exchange = Exchange(request.method, request.raw_path, named, await request.read(), began=time.monotonic())
     recorder.exchanges.append(exchange)
     if len(recorder.exchanges) > recorder.most:
         recorder.exceeded.set()
@@ -63,6 +68,7 @@ async def _forward(
         async for piece in answer.content.iter_any():
             exchange.answer += piece
             await response.write(piece)
+            exchange.ended = time.monotonic()
         return response
 
 

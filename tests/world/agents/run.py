@@ -78,7 +78,7 @@ class Outcome:
 async def run(case: Case, programs: Installed, data: Path) -> Outcome:
     """Run the program once for each prompt of the scenario. `data` is an empty directory of this run alone."""
     start = time.monotonic()
-    async with _served(case, data) as (recorder, provider):
+    async with served(case, data) as (recorder, provider):
         finished = await worked(case, programs, data, recorder)
     problems = Counter([*_refused(case, recorder, provider), *case.scenario.problems(case.program, finished)])
     counted = tuple(problem if count == 1 else f"{count} times: {problem}" for problem, count in problems.items())
@@ -104,7 +104,7 @@ def _refused(case: Case, recorder: Recorder, provider: Provider) -> Iterator[str
 
 
 @asynccontextmanager
-async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Provider], None]:
+async def served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Provider], None]:
     """Run a recorder in front of the gateway, or in front of the first of two."""
     ids = () if case.scenario.unknown else (case.requested_model, *case.program.beside)
     async with AsyncExitStack() as stack:
@@ -203,6 +203,7 @@ async def _run(
     command: list[str], environment: dict[str, str], folder: Path, exceeded: asyncio.Event, seconds: float
 ) -> Finished:
     """Run a command without a terminal and without input. It is killed after the time limit or too many requests."""
+    began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -222,4 +223,4 @@ async def _run(
             os.killpg(process.pid, signal.SIGKILL)
         out, err = await reading
     status = (process.returncode or 0) if ended else KILLED
-    return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"), folder)
+    return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"), folder, began)

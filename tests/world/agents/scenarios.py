@@ -26,6 +26,7 @@ class Finished:
     out: str
     err: str
     folder: Path  # in which the program worked
+    began: float = 0.0  # monotonic time of its start
 
     @property
     def printed(self) -> str:
