@@ -40,7 +40,7 @@ class Start:
 
 async def start(programs: Installed, data: Path, *, gateway: bool, websockets: bool = False) -> Start:
     """Run Codex once. `gateway`: False for the provider itself, which is a plain server of responses. `websockets`:
-    whether the settings of Codex say that the server has WebSockets, which neither has.
+    `supports_websockets` in the settings of Codex; neither server has WebSockets.
     """
     [usual] = settings_of(CODEX)
     if websockets:

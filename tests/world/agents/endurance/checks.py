@@ -69,7 +69,7 @@ def _differing(run: LongRun) -> Iterator[str]:
     read = {number for parts in theirs for number in parts}
     if missing := set(run.case.plan.texts(pictures=run.case.running.pictures)) - read:
         yield f"the provider never got the parts {sorted(missing)}"
-    before = _moved(wire, sent)
+    before = _moved(wire, sent) + run.task.compactions * run.case.running.ends_with_summary
     for bodies in accounts.values():  # each has a cache, and reasoning that only it can read
         if (after := _moved(protocol, bodies)) > before:
             yield f"the prefix moved {before} times at the program and {after} times at the provider"

@@ -26,6 +26,10 @@ class LongRunning:
     """In front of its other options."""
     beside: tuple[str, ...] = ()
     """Ids of models that it requests for summaries."""
+    ends_with_summary: bool = False
+    """Whether its next prompt ends with the summary as the model's turn: a provider gets a turn of the user behind it,
+    which the later prompts do not have.
+    """
     prompts: int = 1
     """Prompts of the user: some programs compact a conversation only at the beginning of one."""
     model: str = ""
@@ -76,6 +80,7 @@ LONG_RUNNING = (
     ),
     LongRunning(
         programs.BY_NAME["Continue"],
+        ends_with_summary=True,
         pictures=False,
         lines={".continue/config.yaml": "    defaultCompletionOptions: {contextLength: 64000}\n"},
     ),
