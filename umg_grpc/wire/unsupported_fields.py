@@ -82,6 +82,4 @@ def reject_several_candidates(request: pb.GenerateRequest) -> None:
 
 
 def _has_no_effect(field: str, request: pb.GenerateRequest) -> bool:
-    if field == "truncation":
-        return request.truncation == pb.TRUNCATION_DISABLED
     return field == "include" and IMPLIED_INCLUDES.issuperset(request.include)

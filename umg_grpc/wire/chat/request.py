@@ -134,7 +134,6 @@ UNSUPPORTED = (
     "top_k",
     "max_tool_calls",
     "include",
-    "truncation",
     "cache_control",
     "safety_settings",
     "image_output",

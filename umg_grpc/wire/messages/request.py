@@ -49,7 +49,6 @@ UNSUPPORTED = (
     "audio_output",
     "prediction",
     "include",
-    "truncation",
     "prompt_cache_key",
     "prompt_cache_retention",
     "prompt_cache_options_json",

@@ -31,7 +31,6 @@ UNSUPPORTED = (
     "max_tool_calls",
     "verbosity",
     "include",
-    "truncation",
     "cache_control",
     "prompt_cache_key",
     "prompt_cache_options_json",

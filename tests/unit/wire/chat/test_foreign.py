@@ -156,7 +156,7 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
     [
         ({"stop_sequences": list("abcde")}, {"stop": list("abcd")}, "stop_sequences=by the gateway"),
         ({"truncation": pb.TRUNCATION_DISABLED}, {}, ""),
-        ({"truncation": pb.TRUNCATION_AUTO}, {}, "truncation"),
+        ({"truncation": pb.TRUNCATION_AUTO}, {}, ""),
         ({"top_logprobs": 3}, {"top_logprobs": 3, "logprobs": True}, ""),
         ({"parallel_tool_calls": True, "tool_choice": pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_AUTO)}, {}, ""),
         ({"tool_choice": REQUIRED}, {}, "tool_choice"),

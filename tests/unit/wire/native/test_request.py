@@ -732,7 +732,7 @@ def test_unknown_fields_are_reported() -> None:
 
 
 REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
-    "options of other formats": (pb.GenerateRequest(logit_bias={"1": 1}, verbosity="low", user="u", truncation=pb.TRUNCATION_AUTO, prompt_cache_key="k", service_tier="auto"), "logit_bias, verbosity, truncation, prompt_cache_key, user, service_tier"),
+    "options of other formats": (pb.GenerateRequest(logit_bias={"1": 1}, verbosity="low", user="u", truncation=pb.TRUNCATION_AUTO, prompt_cache_key="k", service_tier="auto"), "logit_bias, verbosity, prompt_cache_key, user, service_tier"),
     "one call at a time": (pb.GenerateRequest(parallel_tool_calls=False), "parallel_tool_calls"),
     "calls at once": (pb.GenerateRequest(parallel_tool_calls=True), ""),
     "a seed of 64 bits": (pb.GenerateRequest(seed=2**40), "seed"),

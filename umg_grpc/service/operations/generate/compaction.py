@@ -51,10 +51,7 @@ class Summary(msgspec.Struct, eq=False):
         request.CopyFrom(self._conversation)
         _remove_form(request)
         if self._begin:
-            left_out, rest = request.messages[: self._begin], request.messages[self._begin :]
-            kept = [message for message in left_out if message.role in INSTRUCTING]
-            del request.messages[:]
-            request.messages.extend([*kept, _turn(CUT), *rest])
+            remove_oldest(request, self._begin)
         request.messages.append(_turn(REQUEST))
         if self._forbids_tools:
             own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
@@ -112,6 +109,14 @@ def cut_after(messages: Sequence[pb.Message], share: float) -> int:
             if removed >= wanted:
                 break
     return cut
+
+
+def remove_oldest(request: pb.GenerateRequest, count: int) -> None:
+    """Replace the oldest messages of a conversation, `count` of them, by a note. Instructions stay."""
+    left_out, rest = request.messages[:count], request.messages[count:]
+    kept = [message for message in left_out if message.role in INSTRUCTING]
+    del request.messages[:]
+    request.messages.extend([*kept, _turn(CUT), *rest])
 
 
 def seal(response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:

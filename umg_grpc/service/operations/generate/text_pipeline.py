@@ -30,6 +30,7 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
     find_origin,
 )
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
+from umg_grpc.service.operations.generate.truncation import Truncation
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
@@ -193,8 +194,9 @@ class GenerationPipeline(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
         summary = Summary(admitted.full_request) if admitted.request.HasField("compaction") else None
+        truncation = Truncation(admitted.full_request) if admitted.request.truncation == pb.TRUNCATION_AUTO else None
         encoder = GenerationEncoder(
-            *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts, summary)
+            *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts, summary, truncation)
         )
         return preferences, encoder
 

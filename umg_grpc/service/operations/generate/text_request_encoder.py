@@ -22,6 +22,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
+from umg_grpc.service.operations.generate.truncation import Truncation
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
 from umg_grpc.service.unwritten_rows import unwritten
@@ -68,6 +69,23 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" for none."""
 
 
+class SentConversation(NamedTuple):
+    """Request for one channel, with the ways in which its conversation was shortened."""
+
+    request: pb.GenerateRequest
+    notes: RequestNotes
+    is_summary: bool
+    """Whether it requests a summary in place of an answer."""
+    is_truncated: bool
+    """Whether the oldest turns were left out after an overflow."""
+    management: pb.ContextManagement | None
+    """Edits that the gateway made; None if the caller requested none, or the provider makes them."""
+
+    @property
+    def is_changed(self) -> bool:
+        return self.is_summary or self.is_truncated or self.management is not None
+
+
 class Origin(NamedTuple):
     """Channels whose accounts have data to which a request refers: reasoning states (opaque data that belongs to
     reasoning) and stored responses.
@@ -105,15 +123,19 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _healing: RefusalHealing
     _stored: StoredPrompts
     _summary: Summary | None = None  # None for a call that requests no summary
+    _truncation: Truncation | None = None  # None for a call that requests no truncation
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
         that the request continues, or the beginning of the prompt. The channel can then be sent all messages of the
-        conversation. Likewise a request for a summary that can be sent in another form.
+        conversation. Likewise a request for a summary that can be sent in another form, and a conversation that is
+        to be truncated.
         """
         if attempt.stored and self._stored.refuses(attempt.stored, error):
             return True
         if self._summary is not None and self._summary.recovers_from(attempt.channel, error, is_own=attempt.is_summary):
+            return True
+        if self._truncation is not None and self._truncation.recovers_from(error):
             return True
         continued = self._admitted.continued
         return continued is not None and continued.recovers_from(attempt.request, error)
@@ -141,18 +163,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
 
     async def _encode(self, target: Target) -> GenerationAttempt:
         admitted = self._admitted
-        face, continued = admitted.face, admitted.continued
-        request, notes = admitted.request, admitted.notes
-        if continued is not None:
-            request, notes = continued.request_for(target)
-        is_summary = self._summary is not None and not self._compacts(target)
-        if self._summary is not None and is_summary:
-            request, notes = self._summary.request(), notes.with_edited("messages")
-        if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
-            request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
-        management: pb.ContextManagement | None = None
-        if notes.context_edits is not None and not self._has_edits(request, target):
-            (request, management), notes = await self._edit_conversation(request, notes.context_edits, notes)
+        face = admitted.face
+        sent = await self._conversation(target)
+        request, notes = sent.request, sent.notes
         source = request.source  # kept here: each step below would make a new wrapper of the message
         size = len(source.body) or request.ByteSize()
         try:
@@ -162,12 +175,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 attempt, objects = self._prepare(request, notes, target)
             if objects:
                 await self._check_ownership(objects, target)
-            attempt.is_summary = is_summary
-            if is_summary and self._summary is not None and self._summary.is_cut:
-                attempt.call.report.drop("messages", "without the oldest turns")
-            if management is not None:
-                attempt.context_management = management
-                _report_edits(attempt.call.report, management, notes.context_edits or ())
+            if sent.is_changed:
+                self._report_changes(attempt, sent)
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
             if attempt.prompt is not None:
@@ -176,6 +185,39 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         except UmgError as error:
             raise self._with_caller_path(error) from None
         return attempt
+
+    async def _conversation(self, target: Target) -> SentConversation:
+        """Return the request with the conversation for the channel: continued, with restored reasoning, and shortened
+        as the caller requests it.
+        """
+        continued, management = self._admitted.continued, None
+        request, notes = self._admitted.request, self._admitted.notes
+        if continued is not None:
+            request, notes = continued.request_for(target)
+        is_truncated = False
+        if self._truncation is not None:
+            whole, request = request, self._truncation.truncated(request)
+            if is_truncated := request is not whole:
+                notes = notes.with_edited("messages")
+        is_summary = self._summary is not None and not self._compacts(target)
+        if self._summary is not None and is_summary:
+            request, notes = self._summary.request(), notes.with_edited("messages")
+        if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
+            request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
+        if notes.context_edits is not None and not self._has_edits(request, target):
+            (request, management), notes = await self._edit_conversation(request, notes.context_edits, notes)
+        return SentConversation(request, notes, is_summary, is_truncated, management)
+
+    def _report_changes(self, attempt: GenerationAttempt, sent: SentConversation) -> None:
+        """Record in the attempt and its report how the conversation was shortened."""
+        report, attempt.is_summary = attempt.call.report, sent.is_summary
+        if sent.is_summary and self._summary is not None and self._summary.is_cut:
+            report.drop("messages", "without the oldest turns")
+        if sent.is_truncated:
+            report.perform("truncation")
+        if sent.management is not None:
+            attempt.context_management = sent.management
+            _report_edits(report, sent.management, sent.notes.context_edits or ())
 
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
