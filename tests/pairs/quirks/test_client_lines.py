@@ -142,3 +142,43 @@ def test_each_line_that_a_vendor_reads_is_in_the_table() -> None:
 def test_a_text_without_a_line_is_the_same_object() -> None:
     text = AGENT * 9
     assert without_client_lines(text, NO_QUIRKS, Report()) is text
+
+
+COPIES = [
+    Case("a text", f"{LINE}\n{AGENT}", AGENT),
+    Case("a text that is only the line", LINE, None),
+    Case("parts", ["", LINE, AGENT], ["", AGENT]),
+    Case("no line", AGENT, AGENT),
+]
+"""Contents of the first turn of agents that copy the line; a list is the texts of parts, behind an empty text."""
+
+
+def content_of(face: str, given: Any) -> Any:
+    """Return the content of a turn."""
+    kind = "text" if face == "chat" else "input_text"
+    return [{"type": kind, "text": text} for text in given[1:]] if isinstance(given, list) else given
+
+
+@pytest.mark.parametrize("upstream", TEXT_PROVIDERS)
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("case", COPIES, ids=lambda case: case.id)
+@pytest.mark.parametrize(("face", "member"), [("chat", "messages"), ("responses", "input")])
+def test_the_line_in_the_first_turn_of_other_agents_is_left_out(
+    face: str, member: str, case: Case, role: str, upstream: str
+) -> None:
+    turns = [{"role": role, "content": content_of(face, case.system)}, TURN]
+    body, report = encoded(face, upstream, NO_QUIRKS, **{member: turns})
+    assert NAME not in json.dumps(body)
+    assert (AGENT in json.dumps(body)) == (case.sent is not None)
+    assert (NAME in report) == (case.system != case.sent)
+    if upstream == face:
+        first = [{"role": role, "content": content_of(face, case.sent)}] if case.sent is not None else []
+        assert body[member] == [*first, TURN]
+
+
+def test_a_line_of_the_user_stays() -> None:
+    turns = [{"role": "user", "content": f"{LINE}\n{AGENT}"}]
+    for face, member in (("chat", "messages"), ("responses", "input")):
+        for upstream in TEXT_PROVIDERS:
+            body, _ = encoded(face, upstream, NO_QUIRKS, **{member: turns})
+            assert NAME in json.dumps(body)

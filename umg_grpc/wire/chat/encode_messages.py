@@ -21,7 +21,7 @@ from umg_grpc.wire.core.cache_breakpoints import (
     limit_breakpoints,
     with_breakpoint,
 )
-from umg_grpc.wire.core.client_lines import without_client_lines
+from umg_grpc.wire.core.client_lines import cut_first_turn, without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
@@ -107,6 +107,7 @@ class MessageEncoder:
             if turn.parts or not answers:
                 (run if message.role == pb.ROLE_ASSISTANT else others).append(turn)
         messages += self._encode_assistant_turns(run) + self._encode_turns(others) + self._end_results()
+        cut_first_turn(messages, self._quirks, self._report)
         if not messages and self._completes_pairs:
             raise untranslatable("messages", NOTHING_LEFT)
         if self._signatures:

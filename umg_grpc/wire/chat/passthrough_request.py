@@ -13,6 +13,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.response_format import fit_own_format
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
+from umg_grpc.wire.core.client_lines import edit_first_turn
 from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
@@ -90,6 +91,7 @@ def rebuild(
         _replace_generation_config(fields, report)
     if request.tools and any(tool.HasField("web_search") for tool in request.tools):
         _replace_search_tools(fields, request, report)
+    edit_first_turn(fields, "messages", quirks, report)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
         options = _members(fields["stream_options"], "stream_options") if "stream_options" in fields else {}

@@ -15,6 +15,11 @@ _START_BYTES = 256
 """Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
 
 
+INSTRUCTING = frozenset({"system", "developer"})
+"""Roles of instructions."""
+_INSTRUCTING = frozenset(msgspec.json.encode(role) for role in INSTRUCTING)
+
+
 class _Block(Struct):
     text: str = ""
 
@@ -55,6 +60,44 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
         fields[name] = Raw(msgspec.json.encode(edited))
     else:
         del fields[name]
+
+
+def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
+    """Remove the lines of agents for another vendor from the instructions that are the first turn of the member `name`
+    of a caller's own body, in place.
+    """
+    raw = fields.get(name, ABSENT)
+    start = bytes(memoryview(raw)[:_START_BYTES])
+    if not start.startswith(b"[") or not any(mark in start for mark in _MARKS):
+        return
+    first, *others = parse(list[Raw], raw, name)
+    turn = parse(dict[str, Raw], first, f"{name}[0]")
+    if bytes(turn.get("role", ABSENT)) not in _INSTRUCTING:
+        return
+    content = turn.get("content", ABSENT)
+    edit_client_lines(turn, "content", quirks, report)
+    if turn.get("content", ABSENT) is not content:
+        turns = [Raw(msgspec.json.encode(turn)), *others] if "content" in turn else others
+        fields[name] = Raw(msgspec.json.encode(turns))
+
+
+def cut_first_turn(turns: list[object], quirks: Quirks, report: Report) -> None:
+    """Remove the lines of agents for another vendor from the instructions that are the first of some encoded turns, in
+    place. A turn without any other text is removed, too.
+    """
+    turn = turns[0] if turns else None
+    if not isinstance(turn, dict) or turn.get("role") not in INSTRUCTING:
+        return
+    content = turn.get("content")
+    text = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], dict) else content
+    if not isinstance(text, str) or (rest := without_client_lines(text, quirks, report)) == text:
+        return
+    if isinstance(content, list):
+        turn["content"] = [{**content[0], "text": rest}, *content[1:]] if rest else content[1:]
+    else:
+        turn["content"] = rest
+    if not turn["content"]:
+        del turns[0]
 
 
 def _edited_blocks(blocks: list[Raw], quirks: Quirks, report: Report) -> tuple[list[Raw], bool]:

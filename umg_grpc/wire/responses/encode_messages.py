@@ -12,7 +12,7 @@ from umg_grpc.wire.core.cache_breakpoints import (
     marks_instructions,
     with_breakpoint,
 )
-from umg_grpc.wire.core.client_lines import without_client_lines
+from umg_grpc.wire.core.client_lines import cut_first_turn, without_client_lines
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
@@ -95,6 +95,7 @@ class InputEncoder:
         if self._has_marks:
             contents = [item.get("content") for item in self._items if isinstance(item, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
+        cut_first_turn(self._items, self._quirks, self._report)
         if not self._items and self._completes_pairs:
             raise untranslatable("messages", NOTHING_LEFT)
         return self._items

@@ -12,6 +12,7 @@ from umg_grpc.knowledge.client_members import members_for_others
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
+from umg_grpc.wire.core.client_lines import edit_client_lines, edit_first_turn
 from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
@@ -61,6 +62,8 @@ def rebuild(
     if "messages" not in edited and is_present(fields.get("input", ABSENT)):
         _remove_client_members(fields, quirks, report)
         _edit_input(fields, report)
+    edit_client_lines(fields, "instructions", quirks, report)
+    edit_first_turn(fields, "input", quirks, report)
     if is_present(fields.get("reasoning", ABSENT)):
         _edit_reasoning(fields)
     if is_present(fields.get("tools", ABSENT)):
