@@ -200,15 +200,21 @@ async def test_a_conversation_that_never_fits_is_refused_as_too_long(replicas: R
 
 
 @every_provider
-async def test_a_model_that_calls_a_tool_gets_the_request_again_without(replicas: Replicas, name: str) -> None:
+@both_ways
+async def test_a_model_that_calls_a_tool_gets_the_request_again_without(
+    replicas: Replicas, name: str, stream: bool
+) -> None:
     def model(request: ScenarioRequest) -> Answer:
         forbidden = request.choice == "none" or not request.tools
         return summarize(request) if forbidden else Answer(calls=(ToolCall("get_weather", {}),))
 
+    usual = (await replicas.compact(name)).json["usage"]
     replicas.providers[name].model = model
-    answer = await replicas.compact(name)
+    answer = await replicas.compact(name, stream=stream)
     assert [item["type"] for item in answer.json["output"]] == ["compaction"]
-    assert len(replicas.providers[name].received) == 2
+    assert len(replicas.providers[name].received) == 3
+    assert answer.json["usage"]["input_tokens"] == 2 * usual["input_tokens"]  # both requests are paid
+    assert answer.json["usage"]["output_tokens"] == 2 * usual["output_tokens"]
 
 
 async def written_record(caller: HttpCaller, request_id: str) -> Json:

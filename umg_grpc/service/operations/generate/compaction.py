@@ -39,6 +39,7 @@ class Summary(msgspec.Struct, eq=False):
     _begin: int = 0  # index of the first message that is sent
     _cuts: int = 0
     _forbids_tools: bool = False
+    _used: pb.Usage | None = None  # by an earlier response that was no summary
     _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
 
     def is_made_by(self, channel: str) -> bool:
@@ -81,9 +82,26 @@ class Summary(msgspec.Struct, eq=False):
                 self._begin = begin
                 return True
         elif error.failure is Failure.MODEL and self._conversation.tools and not self._forbids_tools:
-            self._forbids_tools = True
+            self._forbids_tools, self._used = True, error.usage
             return True
         return False
+
+    def complete(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
+        """Replace the model's answer in a response by one sealed summary, and add the usage of an earlier response that
+        was no summary. Raise UmgError(UPSTREAM_FAILED) for an answer without text. `owner`: id of the caller's key.
+        """
+        parts: Iterable[pb.Part] = response.candidates[0].message.parts if response.candidates else ()
+        text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
+        if not text:
+            message = "the model wrote no summary of the conversation; try again"
+            usage = response.usage if response.HasField("usage") else None
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL).with_usage(usage)
+        if self._used is not None:
+            add_usage(response.usage, self._used)
+        response.ClearField("candidates")
+        candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
+        candidate.message.role = pb.ROLE_ASSISTANT
+        candidate.message.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
 
     @property
     def is_cut(self) -> bool:
@@ -119,20 +137,12 @@ def remove_oldest(request: pb.GenerateRequest, count: int) -> None:
     request.messages.extend([*kept, _turn(CUT), *rest])
 
 
-def seal(response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
-    """Replace the model's answer in a response by one sealed summary. Raise UmgError(UPSTREAM_FAILED) for an answer
-    without text. `owner`: id of the caller's key.
-    """
-    parts: Iterable[pb.Part] = response.candidates[0].message.parts if response.candidates else ()
-    text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
-    if not text:
-        message = "the model wrote no summary of the conversation; try again"
-        raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL)
-    response.ClearField("candidates")
-    response.ClearField("source")
-    candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
-    candidate.message.role = pb.ROLE_ASSISTANT
-    candidate.message.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+def add_usage(total: pb.Usage, other: pb.Usage) -> None:
+    """Add the numbers of `other` to `total`, which is estimated if one of them is."""
+    for field, value in other.ListFields():
+        if field.type == field.TYPE_INT32:
+            setattr(total, field.name, getattr(total, field.name) + value)
+    total.estimated = total.estimated or other.estimated
 
 
 def sealed_messages(request: pb.GenerateRequest) -> list[int]:

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.operations.generate.compaction import seal
+from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion, with_reported
 from umg_grpc.service.operations.generate.streamed_responses import MAX_HELD_BYTES, SAMPLE_CHARACTERS
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
@@ -21,6 +21,7 @@ class StreamedSummary(msgspec.Struct, eq=False):
     can be tried until then.
     """
 
+    _summary: Summary
     _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]
     _seals: SummarySeals
@@ -38,7 +39,8 @@ class StreamedSummary(msgspec.Struct, eq=False):
         completion, response = self._completion, self._aggregator.response()
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-        seal(response, completion.admitted.access.caller.key_id, self._seals)
+        self._summary.complete(response, completion.admitted.access.caller.key_id, self._seals)
+        completion.admitted.call.facts.usage = response.usage
         if completion.stores_any:
             await completion.retain(response, streamed=True)
         return [response_to_events(response)]

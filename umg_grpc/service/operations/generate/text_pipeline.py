@@ -15,7 +15,7 @@ from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
-from umg_grpc.service.operations.generate.compaction import Summary, opened, seal, sealed_messages
+from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
@@ -208,19 +208,20 @@ class GenerationPipeline(
     ) -> Awaitable[None] | None:
         completion = ResponseCompletion(admitted, attempt, self._memory)
         admitted.settle = completion.store_whole
-        if attempt.is_summary:
-            return self._complete_summary(admitted, completion, response)
+        if attempt.summary is not None:
+            return self._complete_summary(attempt.summary, completion, response)
         return completion.complete_whole(response)
 
     async def _complete_summary(
-        self, admitted: GenerationCall, completion: ResponseCompletion, response: pb.GenerateResponse
+        self, summary: Summary, completion: ResponseCompletion, response: pb.GenerateResponse
     ) -> None:
         """Complete the response with a summary that the model wrote, and seal it. Raise UmgError for a response without
         text.
         """
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-        seal(response, admitted.access.caller.key_id, self._memory.seals)
+        summary.complete(response, completion.admitted.access.caller.key_id, self._memory.seals)
+        completion.admitted.call.facts.usage = response.usage
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -246,8 +247,8 @@ class GenerationPipeline(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
     ) -> StreamedText | StreamedSummary:
         completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
-        if attempts.attempt.is_summary:
-            return StreamedSummary(completion, attempts, self._memory.seals)
+        if (summary := attempts.attempt.summary) is not None:
+            return StreamedSummary(summary, completion, attempts, self._memory.seals)
         candidates = max(1, admitted.request.candidate_count)
         return StreamedText(completion, attempts, self._memory, candidates)
 

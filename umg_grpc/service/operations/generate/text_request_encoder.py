@@ -58,8 +58,8 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     """Attempt of a text call at one channel, with the request encoded for the channel."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
-    is_summary: bool = False
-    """Whether the model writes a summary of the conversation, which the gateway has to seal."""
+    summary: Summary | None = None
+    """Summary that the model writes of the conversation; None for an answer, and for a provider that compacts."""
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
     """
@@ -74,8 +74,8 @@ class SentConversation(NamedTuple):
 
     request: pb.GenerateRequest
     notes: RequestNotes
-    is_summary: bool
-    """Whether it requests a summary in place of an answer."""
+    summary: Summary | None
+    """Summary that it requests in place of an answer; None if it requests an answer."""
     is_truncated: bool
     """Whether the oldest turns were left out after an overflow."""
     management: pb.ContextManagement | None
@@ -83,7 +83,7 @@ class SentConversation(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        return self.is_summary or self.is_truncated or self.management is not None
+        return self.summary is not None or self.is_truncated or self.management is not None
 
 
 class Origin(NamedTuple):
@@ -133,7 +133,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         """
         if attempt.stored and self._stored.refuses(attempt.stored, error):
             return True
-        if self._summary is not None and self._summary.recovers_from(attempt.channel, error, is_own=attempt.is_summary):
+        if self._summary is not None and self._summary.recovers_from(
+            attempt.channel, error, is_own=attempt.summary is not None
+        ):
             return True
         if self._truncation is not None and self._truncation.recovers_from(error):
             return True
@@ -199,19 +201,19 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             whole, request = request, self._truncation.truncated(request)
             if is_truncated := request is not whole:
                 notes = notes.with_edited("messages")
-        is_summary = self._summary is not None and not self._compacts(target)
-        if self._summary is not None and is_summary:
-            request, notes = self._summary.request(), notes.with_edited("messages")
+        summary = None if self._summary is None or self._compacts(target) else self._summary
+        if summary is not None:
+            request, notes = summary.request(), notes.with_edited("messages")
         if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
             request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         if notes.context_edits is not None and not self._has_edits(request, target):
             (request, management), notes = await self._edit_conversation(request, notes.context_edits, notes)
-        return SentConversation(request, notes, is_summary, is_truncated, management)
+        return SentConversation(request, notes, summary, is_truncated, management)
 
     def _report_changes(self, attempt: GenerationAttempt, sent: SentConversation) -> None:
         """Record in the attempt and its report how the conversation was shortened."""
-        report, attempt.is_summary = attempt.call.report, sent.is_summary
-        if sent.is_summary and self._summary is not None and self._summary.is_cut:
+        report, attempt.summary = attempt.call.report, sent.summary
+        if sent.summary is not None and sent.summary.is_cut:
             report.drop("messages", "without the oldest turns")
         if sent.is_truncated:
             report.perform("truncation")
