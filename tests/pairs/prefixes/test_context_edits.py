@@ -120,6 +120,19 @@ async def test_a_stream_ends_with_the_report_of_the_edits(served: Served, upstre
     assert answer.headers["x-umg-dropped"] == "context_management=by the gateway"
 
 
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+async def test_a_summary_of_the_vendor_replaces_the_conversation_before_it(served: Served, upstream: str) -> None:
+    summary = {"type": "compaction", "content": "The user likes Zürich.", "encrypted_content": "opaque"}
+    compacted = {"role": "assistant", "content": [summary, {"type": "text", "text": "It is sunny."}]}
+    messages = [{"role": "user", "content": "An old turn."}, *called(0, "rainy"), compacted, QUESTION]
+    edits = {"edits": [{"type": "compact_20260112"}]}
+    _, turns = await served.send(upstream, messages, context_management=edits)
+    sent = b"".join(turns).decode()
+    assert "The user likes Zürich." in sent
+    assert "It is sunny." in sent
+    assert all(text not in sent for text in ("An old turn.", "rainy", "opaque"))
+
+
 async def test_a_provider_with_edits_is_sent_them_as_they_came(served: Served) -> None:
     messages = [QUESTION, *called(0, "sunny " * 100), *called(1, "rainy " * 100)]
     edits = clearing(trigger={"type": "tool_uses", "value": 1}, keep={"type": "tool_uses", "value": 1})

@@ -1,5 +1,6 @@
 """Edits that shorten a conversation: which results and reasoning are removed, and the report."""
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,6 +11,7 @@ from umg_grpc.service.conversations.conversation_edits import CLEARED, edited_co
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
+from umg_grpc.wire.core.sealed_summaries import summary_text
 
 COUNTER = TokenCounter()
 LONG = "It is sunny. " * 40
@@ -141,6 +143,45 @@ def test_both_edits_are_reported_in_the_order_of_the_request() -> None:
     assert cleared(edited) == ["c0", "c1"]
     calls = [part.tool_call for message in edited.messages for part in message.parts if part.HasField("tool_call")]
     assert [call.arguments_json == "{}" for call in calls] == [True, True, False, False]
+
+
+def summarized(content: str | None, *texts: str) -> pb.Message:
+    """Return a turn of the model with a summary that its vendor made, and texts behind it."""
+    block = json.dumps({"type": "compaction", "content": content})
+    parts = [pb.Part(opaque=pb.OpaquePart(format="messages", type="compaction", json=block))]
+    parts += [pb.Part(text=pb.TextPart(text=text)) for text in texts]
+    return pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
+
+
+@dataclass(frozen=True)
+class Summarized:
+    id: str
+    messages: list[pb.Message]
+    texts: list[str]
+    """Texts of the conversation after the edit."""
+
+
+INSTRUCTION = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="Be brief."))])
+SUMMARIZED = [
+    Summarized(
+        "a summary with an answer", [question("Old."), summarized("S.", "A."), question()], ["S.", "A.", "Go on."]
+    ),
+    Summarized("a summary alone", [question("Old."), summarized("S."), question()], ["S.", "Go on."]),
+    Summarized("two summaries", [summarized("S."), question("Old."), summarized("T."), question()], ["T.", "Go on."]),
+    Summarized("a failed summary", [question("Old."), summarized(None), question()], ["Old.", "Go on."]),
+    Summarized("a failed one behind another", [summarized("S."), summarized(None, "A.")], ["S.", "A."]),
+    Summarized("instructions before it", [INSTRUCTION, question("Old."), summarized("S.")], ["Be brief.", "S."]),
+]
+
+
+@pytest.mark.parametrize("case", SUMMARIZED, ids=lambda case: case.id)
+def test_the_newest_summary_of_the_vendor_replaces_the_messages_before_it(case: Summarized) -> None:
+    request = pb.GenerateRequest(messages=case.messages)
+    edited, management = edited_conversation(request, [Compact(type="compact_20260112")], COUNTER)
+    texts = [part.text.text.removeprefix(summary_text("")) for message in edited.messages for part in message.parts]
+    assert texts == case.texts
+    assert all(message.parts for message in edited.messages)
+    assert not management.applied_edits
 
 
 @given(

@@ -10,13 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+from msgspec import Raw, Struct
+
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, ContextEdit
+from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
+from umg_grpc.wire.core.json import decode_or_none
+from umg_grpc.wire.core.sealed_summaries import summary_text
 
 CLEARED = "[The result of this tool call was removed to shorten the conversation.]"
 """Text in place of a removed result, for the model."""
 NO_ARGUMENTS = "{}"
+COMPACTION = "compaction"
+"""Type of the block with a summary that the vendor of the messages format made."""
 
 Place = tuple[int, int]
 """Index of a message, and of one of its parts."""
@@ -33,9 +40,11 @@ def edited_conversation(
     request: pb.GenerateRequest, edits: Sequence[ContextEdit], counter: TokenCounter
 ) -> EditedConversation:
     """Return the request with a conversation that is shortened by the edits; the request itself if they remove nothing.
-    Edits of other types than `ClearToolUses` and `ClearThinking` are not made.
+    No summary is made for a `Compact`, but the newest one in the conversation replaces the messages before it.
     """
     clears_reasoning = any(isinstance(edit, ClearThinking) and edit.keep is not None for edit in edits)
+    if any(isinstance(edit, Compact) for edit in edits):
+        request = _compacted(request)
     editing = _Editing(request, counter, clears_reasoning=clears_reasoning)
     for edit in edits:
         if isinstance(edit, ClearThinking):
@@ -240,3 +249,45 @@ def _thinking_turns(request: pb.GenerateRequest) -> list[list[int]]:
         elif message.role == pb.ROLE_USER and not any(part.HasField("tool_result") for part in message.parts):
             turns.append([])
     return [turn for turn in turns if turn]
+
+
+# --- summaries of the vendor
+
+
+class _CompactionBlock(Struct):
+    content: str | None = None
+
+
+_BLOCK = msgspec.json.Decoder(_CompactionBlock)
+
+
+def _compacted(request: pb.GenerateRequest) -> pb.GenerateRequest:
+    """Return the request with the newest summary of its conversation, as a text of the user, in place of the messages
+    before it; the request itself if it has none. A summary without text, which its vendor failed to make, is left out.
+    """
+    places = [
+        (index, position)
+        for index, message in enumerate(request.messages)
+        for position, part in enumerate(message.parts)
+        if part.opaque.type == COMPACTION and part.opaque.format == "messages"
+    ]
+    if not places:
+        return request
+    compacted = pb.GenerateRequest()
+    compacted.CopyFrom(request)
+    for index, position in reversed(places):
+        block = decode_or_none(_BLOCK, Raw(request.messages[index].parts[position].opaque.json.encode()))
+        message = compacted.messages[index]
+        if block is None or not block.content:
+            del message.parts[position]
+            if not message.parts:
+                del compacted.messages[index]
+            continue
+        del message.parts[: position + 1]
+        rest = [each for each in compacted.messages[index:] if each.parts]
+        kept = [each for each in compacted.messages[:index] if each.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)]
+        summary = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=summary_text(block.content)))])
+        del compacted.messages[:]
+        compacted.messages.extend([*kept, summary, *rest])
+        break
+    return compacted

@@ -81,10 +81,6 @@ class SentConversation(NamedTuple):
     management: pb.ContextManagement | None
     """Edits that the gateway made; None if the caller requested none, or the provider makes them."""
 
-    @property
-    def is_changed(self) -> bool:
-        return self.summary is not None or self.is_truncated or self.management is not None
-
 
 class Origin(NamedTuple):
     """Channels whose accounts have data to which a request refers: reasoning states (opaque data that belongs to
@@ -164,10 +160,16 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt
 
     async def _encode(self, target: Target) -> GenerationAttempt:
-        admitted = self._admitted
-        face = admitted.face
-        sent = await self._conversation(target)
-        request, notes = sent.request, sent.notes
+        admitted, sent = self._admitted, None
+        face, continued = admitted.face, admitted.continued
+        request, notes = admitted.request, admitted.notes
+        if continued is not None:
+            request, notes = continued.request_for(target)
+        if self._summary is not None or self._truncation is not None or notes.context_edits is not None:
+            sent = await self._shortened(request, notes, target)
+            request, notes = sent.request, sent.notes
+        elif self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
+            request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         source = request.source  # kept here: each step below would make a new wrapper of the message
         size = len(source.body) or request.ByteSize()
         try:
@@ -177,7 +179,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 attempt, objects = self._prepare(request, notes, target)
             if objects:
                 await self._check_ownership(objects, target)
-            if sent.is_changed:
+            if sent is not None:
                 self._report_changes(attempt, sent)
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
@@ -188,15 +190,11 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             raise self._with_caller_path(error) from None
         return attempt
 
-    async def _conversation(self, target: Target) -> SentConversation:
-        """Return the request with the conversation for the channel: continued, with restored reasoning, and shortened
-        as the caller requests it.
+    async def _shortened(self, request: pb.GenerateRequest, notes: RequestNotes, target: Target) -> SentConversation:
+        """Return the request with its conversation shortened as the caller requests it, after the restoration of its
+        reasoning: edits remove a part of that again.
         """
-        continued, management = self._admitted.continued, None
-        request, notes = self._admitted.request, self._admitted.notes
-        if continued is not None:
-            request, notes = continued.request_for(target)
-        is_truncated = False
+        is_truncated, management = False, None
         if self._truncation is not None:
             whole, request = request, self._truncation.truncated(request)
             if is_truncated := request is not whole:
