@@ -1,9 +1,10 @@
 """Table of `docs/long-sessions.md`: a row for each program, a column for each format of the provider."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.world.agents.endurance.checks import problems
 from tests.world.agents.endurance.programs import LONG_RUNNING, LongRunning
@@ -38,9 +39,9 @@ def row_name(running: LongRunning) -> str:
     return f"{running.program.name} {(NPM | PYPI)[running.program.package]}"
 
 
-def table(results: Sequence[Result]) -> str:
-    """Return the table of the results."""
-    cells = {(row_name(each.case.running), each.case.upstream.format): _cell(each) for each in results}
+def table(results: Sequence[Result], others: Mapping[tuple[str, str], str] = MappingProxyType({})) -> str:
+    """Return the table of the results. `others`: (row, format) -> cell of the runs that were not repeated."""
+    cells = dict(others) | {(row_name(each.case.running), each.case.upstream.format): _cell(each) for each in results}
     formats = [upstream.format for upstream in UPSTREAMS]
     names = [name for running in LONG_RUNNING if (name := row_name(running)) in {row for row, _ in cells}]
     lines = [["program", *formats], ["---"] * (len(formats) + 1)]
@@ -66,13 +67,15 @@ def listed(results: Sequence[Result]) -> str:
 
 
 def written(text: str, results: Sequence[Result]) -> str:
-    """Return the page with a new table."""
-    return BLOCK.sub(lambda block: f"{block[1]}{table(results)}{block[3]}", text)
+    """Return the page with the cells of the results, and its other ones."""
+    formats = [upstream.format for upstream in UPSTREAMS]
+    others = {(row[0], name): cell for row in rows(text) for name, cell in zip(formats, row[1:], strict=True)}
+    return BLOCK.sub(lambda block: f"{block[1]}{table(results, others)}{block[3]}", text)
 
 
 def rows(text: str) -> list[list[str]]:
     """Return the cells of each row of the page's table, without its head."""
     found = BLOCK.search(text)
     assert found is not None
-    _, _, *lines = found[2].strip().splitlines()
+    lines = found[2].strip().splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

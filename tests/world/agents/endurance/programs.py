@@ -30,8 +30,8 @@ class LongRunning:
     """Whether its next prompt ends with the summary as the model's turn: a provider gets a turn of the user behind it,
     which the later prompts do not have.
     """
-    prompts: int = 1
-    """Prompts of the user: some programs compact a conversation only at the beginning of one."""
+    stages: int = 1
+    """Stages of the task: some programs compact a conversation only at the beginning of a turn of the user."""
     model: str = ""
     """Another id than that of the page's settings."""
 
@@ -60,9 +60,9 @@ LONG_RUNNING = (
     LongRunning(programs.BY_NAME["Codex"], options=("-c", "model_auto_compact_token_limit=60000")),
     LongRunning(
         programs.BY_NAME["Gemini CLI"],
-        json={".gemini/settings.json": {"model": {"compressionThreshold": 0.03}}},
+        json={".gemini/settings.json": {"model": {"compressionThreshold": 0.05, "skipNextSpeakerCheck": False}}},
         model="gemini-2.5-pro",
-        prompts=2,
+        stages=2,
         beside=("gemini-3-flash-preview", "gemini-3.1-pro-preview-customtools"),
     ),
     LongRunning(

@@ -17,7 +17,7 @@ from tests.support.proxies import START_SECONDS, free_ports
 from tests.support.replicas import Replica
 from tests.world.agents.cases import settings_of
 from tests.world.agents.endurance.programs import LongRunning
-from tests.world.agents.endurance.task import DONE, NEXT, PROMPT, LongTask, Plan, prepare
+from tests.world.agents.endurance.task import DONE, PROMPT, LongTask, Plan, prepare
 from tests.world.agents.install import Installed
 from tests.world.agents.recorder import Exchange, Recorder, recording
 from tests.world.agents.run import Case, worked
@@ -50,9 +50,9 @@ class LongCase:
     def case(self) -> Case:
         """The case of the harness of programs, without its own gateway and provider."""
         usual = settings_of(self.running.program)[0]
-        prompts = (PROMPT.replace("{parts}", str(self.plan.parts)), *[NEXT] * (self.running.prompts - 1))
+        prompt = PROMPT.replace("{parts}", str(self.plan.parts))
         files = partial(prepare, plan=self.plan, pictures=self.running.pictures)
-        scenario = Scenario("long", prompts, lambda *_: iter(()), prepare=files)
+        scenario = Scenario("long", (prompt,), lambda *_: iter(()), prepare=files)
         settings, model = self.running.settings(usual), self.running.model
         return Case(self.running.selected, settings, scenario, self.upstream.format, model=model)
 
@@ -83,7 +83,7 @@ async def run(case: LongCase, programs: Installed, data: Path) -> LongRun:
     """Run the program. `data` is an empty directory of this run alone."""
     start, agent = time.monotonic(), case.case
     accounts = replace(case.upstream, accounts=2, public_model=agent.requested_model, own_channels=True)
-    task = LongTask(replace(case.plan, prompts=case.running.prompts), case.running.pictures)
+    task = LongTask(replace(case.plan, stages=case.running.stages), case.running.pictures)
     cached, serving = cached_provider(accounts.format, accounts.model, task, accounts.keys)
     log = list[str]()
     async with serving as provider:

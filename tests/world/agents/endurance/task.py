@@ -4,6 +4,7 @@ The model remembers its own calls. The provider's record of a conversation ends 
 """
 
 import io
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,6 @@ from tests.support.providers.scenarios import (
 )
 
 PROMPT = "Read the {parts} parts of the long text in the folder `{folder}`, some at a time."
-NEXT = "Go on with the parts of the long text in the folder `{folder}`."
 PATTERN = re.compile(r"parts of the long text in the folder `(?P<folder>[^`]+)`")
 PART = re.compile(r"part (\d+) of \d+")
 PAUSED = "There are more parts."
@@ -63,8 +63,8 @@ class Plan:
     """Turn at which the provider first cuts the connection before its answer."""
     restarted_at: int = 60
     """Turn in whose answer the gateway gets SIGTERM."""
-    prompts: int = 1
-    """Prompts of the user."""
+    stages: int = 1
+    """Stages of the task. At the end of each but the last the model answers with a text, and has to be continued."""
     lines: int = 1
     """Lines of each part."""
 
@@ -88,8 +88,8 @@ class Plan:
 
     @property
     def pauses(self) -> set[int]:
-        """Turns after which the model waits for the next prompt."""
-        return {self.turns * number // self.prompts for number in range(1, self.prompts)}
+        """Turns after which a stage ends."""
+        return {self.turns * number // self.stages for number in range(1, self.stages)}
 
     def texts(self, *, pictures: bool) -> list[int]:
         """Return the numbers of the parts that are no pictures."""
@@ -134,8 +134,10 @@ class LongTask:
 
     def __call__(self, request: ScenarioRequest) -> Answer | Failure:
         found = [match for _, text in request.turns for match in PATTERN.finditer(text)]
-        if request.json or not found:
-            return text_answer("{}" if request.json else OTHER)
+        if request.json:
+            return text_answer(json.dumps({"reasoning": PAUSED, "next_speaker": self._next_speaker}))
+        if not found:
+            return text_answer(OTHER)
         folder = found[-1]["folder"]
         if _compacts(request):
             self.compactions += 1
@@ -148,6 +150,11 @@ class LongTask:
             return text_answer(DONE)
         self._check(request)
         return self._failure() or self._next(request, folder)
+
+    @property
+    def _next_speaker(self) -> str:
+        """Answer to the question of Gemini CLI whether the model has to go on."""
+        return "model" if self.turn < self.plan.turns else "user"
 
     def _failure(self) -> Failure | None:
         """Return the planned failure of the next turn, once."""
