@@ -1,6 +1,6 @@
 """Interfaces between the service and the upstreams: one for each operation, implemented for each kind of provider."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
@@ -43,6 +43,10 @@ class PromptStorage(Protocol):
     @property
     def marks(self) -> Sequence[PromptMark]:
         """Places in the body that the caller has marked."""
+        ...
+
+    def before_send(self, change: Callable[[], None]) -> None:
+        """Let a function change the body before the call is sent: other channels may be called in its place."""
         ...
 
     def replace_body(self, body: bytes) -> None:

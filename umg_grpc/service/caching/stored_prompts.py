@@ -106,11 +106,11 @@ class StoredPrompts:
         """Wait until no beginning is being stored."""
         await asyncio.gather(*self._tasks)
 
-    def divided(self, storage: PromptStorage | None, target: Target, call: Call) -> DividedPrompt | None:
+    def divided(self, storage: PromptStorage, target: Target, call: Call) -> DividedPrompt | None:
         """Return the prompt of a call as the beginnings that may be stored; None for one without marks, and for a model
         whose vendor stores none. It takes milliseconds for a large body.
         """
-        if storage is None or storage_of(target.model) is None:
+        if storage_of(target.model) is None:
             return None
         self.is_used = True
         channel = target.channel
@@ -118,11 +118,11 @@ class StoredPrompts:
         prompt = DividedPrompt(storage.body, storage.marks, seed)
         return prompt if prompt.beginnings else None
 
-    def apply(self, prompt: DividedPrompt, storage: PromptStorage | None, target: Target, call: Call) -> bytes:
+    def apply(self, prompt: DividedPrompt, storage: PromptStorage, target: Target, call: Call) -> bytes:
         """Let a call use the longest stored beginning of its prompt, and store a longer one in the background if that
         pays. Return the digest of the used one; b"" for none.
         """
-        if storage is None or (row := storage_of(target.model)) is None:
+        if (row := storage_of(target.model)) is None:
             return b""
         now = self.now()
         used = self._longest_stored(prompt, now)

@@ -1,6 +1,6 @@
 """Storage of beginnings of prompts at a provider over HTTP (`cachedContents`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -29,6 +29,9 @@ class HttpPromptStorage:
     @property
     def marks(self) -> Sequence[PromptMark]:
         return self._call.encoded.marks
+
+    def before_send(self, change: Callable[[], None]) -> None:
+        self._call.before_send = change
 
     def replace_body(self, body: bytes) -> None:
         self._call.encoded = structs.replace(self._call.encoded, body=body)

@@ -52,6 +52,8 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
     """Whether the provider's body is kept in the response, because it has the caller's format."""
     max_bytes: int = MAX_RESPONSE_BYTES
     """Maximum size of the response in bytes."""
+    before_send: Callable[[], None] | None = None
+    """Function that is called once, before the request is sent, and may change the body; None for none."""
 
     @property
     def report(self) -> Report:
@@ -61,7 +63,14 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         """Return the decoded response of a provider. Raise UmgError for a body that cannot be decoded."""
         return self.format.decode_response(body, self.request, self.passes)
 
+    def prepare_send(self) -> None:
+        """Call the function that changes the body, if there is one."""
+        if (change := self.before_send) is not None:
+            self.before_send = None
+            change()
+
     async def send(self, seconds: float) -> Response:
+        self.prepare_send()
         channel, codec, encoded = self.channel, self.format, self.encoded
         endpoint, outgoing = await channel.outgoing(encoded, codec.key_header, seconds, max_bytes=self.max_bytes)
         status, headers = 0, NO_HEADERS

@@ -163,6 +163,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         """Send the request, and yield one message for each received part of the response. `seconds`: time until the
         caller's deadline. Closing the generator closes the connection, which stops the provider.
         """
+        self.prepare_send()
         channel, codec = self.channel, self.format
         exchange: Exchange | None = None
         endpoint, outgoing = await channel.outgoing(self.encoded, codec.key_header, seconds)

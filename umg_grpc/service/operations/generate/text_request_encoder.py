@@ -33,7 +33,6 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.native.stored_prompts import DividedPrompt
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
@@ -63,8 +62,6 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
     """
-    prompt: DividedPrompt | None = None
-    """Prompt whose beginning the provider may store; None once it was decided, and for other prompts."""
     stored: bytes = b""
     """Digest of the beginning of the prompt that the provider has stored, and the request names; b"" for none."""
 
@@ -183,9 +180,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 self._report_changes(attempt, sent)
             wire_path = face.wire_path if face is not None else None
             finish_report(admitted.call, attempt.call.report, wire_path, notes.uncarried)
-            if attempt.prompt is not None:
-                attempt.stored = self._stored.apply(attempt.prompt, attempt.call.storage, target, admitted.call)
-                attempt.prompt = None
         except UmgError as error:
             raise self._with_caller_path(error) from None
         return attempt
@@ -249,7 +243,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             call.report.drop("state")
         attempt = GenerationAttempt(channel=name, target=target, call=call, request=request)
         if channel.prompt_caching == "explicit":
-            attempt.prompt = self._stored.divided(call.storage, target, admitted.call)
+            self._store_prompt(attempt)
         if channel.shared_objects or not (objects := account_objects(request, channel.protocols, notes)):
             return attempt, ()
         known = {"previous_response_id"} if isinstance(admitted.continued, Continued) else set[str]()
@@ -293,6 +287,17 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             edited = edited_conversation(request, edits, counter)
         notes = msgspec.structs.replace(notes, uncarried=[name for name in notes.uncarried if name != FIELD])
         return edited, notes if edited.request is request else notes.with_edited("messages", FIELD)
+
+    def _store_prompt(self, attempt: GenerationAttempt) -> None:
+        """Let the attempt use the stored beginning of its prompt when it is sent, if the prompt has marks."""
+        storage, target, call = attempt.call.storage, attempt.target, self._admitted.call
+        if storage is None or (prompt := self._stored.divided(storage, target, call)) is None:
+            return
+
+        def apply() -> None:
+            attempt.stored = self._stored.apply(prompt, storage, target, call)
+
+        storage.before_send(apply)
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
         """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the
