@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from sqlalchemy import func, select
 
 from tests.pairs.table import ROOTS
 from tests.proofs.cache.cached_provider import CachedFormat
@@ -17,11 +18,15 @@ from tests.proofs.cache.replay import SQLITE, Ledger, Upstream, gateways_of, hea
 from tests.support.databases import Postgres
 from tests.support.gateways import KEY, Running
 from tests.support.providers.server import Json
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.store import open_store
+from umg_grpc.store.tables import BudgetAccount
 
 MODEL = "gemini-3.6-flash"
 EXPLICIT = "    prompt_caching: explicit\n"
 PAUSE = 600.0
-TURNS, PARTS = 6, 2
+TURNS, MEASURED_TURNS, PARTS = 4, 6, 2
+BUDGET = 10**9
 
 
 class LongConversation(MessagesConversation):
@@ -68,19 +73,26 @@ async def hold(
     data: Path,
     *,
     pause: float = PAUSE,
+    turns: int = TURNS,
     lose_after: int = 0,
     databases: Sequence[str] = SQLITE,
+    budget: int | None = None,
 ) -> Held:
     """Hold the conversation, call by call at the next gateway in turn. `pause`: seconds before each turn of the user;
-    `lose_after`: number of calls after which the provider loses all stored beginnings, 0 for never; `databases`: one
-    for each gateway.
+    `turns`: those of the
+    user; `lose_after`: number of calls after which the provider loses all stored beginnings, which a streamed call then
+    finds out, 0 for never; `databases`: one
+    for each gateway; `budget`: that of the key, None for none.
     """
-    talk, answers = LongConversation("claude_code", upstream.model, PARTS, TURNS), list[Json]()
+    talk, answers = LongConversation("claude_code", upstream.model, PARTS, turns), list[Json]()
     async with gateways_of(upstream, data, databases) as (cached, gateways):
         cached.clock.now = time.time()  # by which the rows of stored beginnings end
         for gateway in gateways:
             gateway.service.stored_prompts.now = cached.clock
-        async with aiohttp.ClientSession(headers=headers_of(talk.format, KEY)) as session:
+        secret = KEY
+        if budget is not None:
+            _, secret = await Keys(gateways[0].service.store).create("agent", budget_micro_credits=budget)
+        async with aiohttp.ClientSession(headers=headers_of(talk.format, secret)) as session:
             for number in count():
                 gateway = gateways[number % len(gateways)]
                 answers.append(await _call(session, gateway, talk))
@@ -92,6 +104,7 @@ async def hold(
                     await _share(gateways)
                 if len(answers) == lose_after:
                     cached.stored.lose()
+                    await _stream(session, gateway, talk)
     return Held(cached, await ledger_of(databases[0], data / "0"), answers)
 
 
@@ -110,6 +123,14 @@ async def _call(session: aiohttp.ClientSession, gateway: Running, talk: LongConv
     return answer
 
 
+async def _stream(session: aiohttp.ClientSession, gateway: Running, talk: LongConversation) -> None:
+    async with session.post(
+        gateway.url + ROOTS[talk.format] + talk.path, json=talk.body | {"stream": True}
+    ) as response:
+        text = await response.text()
+        assert (response.status, "event: message_stop" in text) == (200, True), text
+
+
 def check_ledger(held: Held) -> None:
     """Check that the ledger has the whole bill, rounded up once for each call and for each storage."""
     bills, created = held.cached.bills, held.cached.stored.created
@@ -120,8 +141,8 @@ def check_ledger(held: Held) -> None:
 
 
 async def test_marks_for_an_hour_are_stored_after_a_pause_and_cost_less(tmp_path: Path) -> None:
-    plain = await hold(Upstream("native", MODEL), tmp_path / "plain")
-    explicit = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path / "explicit")
+    plain = await hold(Upstream("native", MODEL), tmp_path / "plain", turns=MEASURED_TURNS)
+    explicit = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path / "explicit", turns=MEASURED_TURNS)
     assert not plain.cached.stored.created
     assert explicit.cached.stored.created
     assert explicit.cost < plain.cost
@@ -138,6 +159,17 @@ async def test_nothing_is_stored_while_the_implicit_cache_serves_the_calls(tmp_p
     check_ledger(held)
 
 
+async def test_the_budget_of_the_key_pays_the_storage(tmp_path: Path) -> None:
+    held = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path, budget=BUDGET)
+    assert held.cached.stored.created
+    check_ledger(held)
+    store = await open_store("sqlite", tmp_path / "0")
+    async with store.read() as session:
+        spent = await session.scalar(select(func.sum(BudgetAccount.spent_micro_credits)))
+    await store.aclose()
+    assert spent == held.ledger.micro_credits
+
+
 async def test_replicas_share_the_beginnings_that_one_has_stored(tmp_path: Path, postgres: Postgres) -> None:
     database = await postgres.create_prepared("stored")
     upstream = Upstream("native", MODEL, settings=EXPLICIT)
@@ -151,8 +183,8 @@ async def test_replicas_share_the_beginnings_that_one_has_stored(tmp_path: Path,
 async def test_a_lost_beginning_is_sent_in_the_same_call(tmp_path: Path) -> None:
     held = await hold(Upstream("native", MODEL, settings=EXPLICIT), tmp_path, lose_after=2 * (PARTS + 1) + 1)
     assert held.cached.stored.created
-    assert held.cached.stored.missed
-    assert len(held.cached.bills) == len(held.answers) == TURNS * (PARTS + 1)
+    assert held.cached.stored.missed == 1
+    assert len(held.cached.bills) == len(held.answers) + 1 == TURNS * (PARTS + 1) + 1
     check_ledger(held)
 
 
