@@ -1,11 +1,12 @@
 """Errors of the native format: encoded for callers, and decoded from providers."""
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.base.errors import UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import frame
@@ -38,6 +39,11 @@ NAMES = {
     504: "DEADLINE_EXCEEDED",
 }
 TYPE = "type.googleapis.com/google.rpc."
+LOST_CACHE = re.compile(r"\bcached ?content\b.{0,40}\bnot found", re.IGNORECASE)
+CACHE_ADVICE = (
+    "it has ended, or is of another account: name it with a model whose only channel has that account, or send the "
+    "content itself"
+)
 
 
 # --- ours -> caller
@@ -88,7 +94,10 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_lo
     """Return the error that the caller gets for a failed call of a provider. `status`, `headers`, `body`: of its
     response. `too_long`: field to which an error about the length of the input is attributed.
     """
-    return provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
+    error = provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
+    if error.failure is Failure.CALLER and LOST_CACHE.search(error.message):
+        return error.with_message(f"{error.message.rstrip('. ')}; {CACHE_ADVICE}")
+    return error
 
 
 def stated_error(error: Raw) -> UmgError:

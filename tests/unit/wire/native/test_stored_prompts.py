@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import decoded_request
+from umg_grpc.base.errors import Failure
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.native.stored_prompts import DividedPrompt, place_of
@@ -127,3 +128,18 @@ def test_beginnings_are_stored_in_the_project_of_vertex_ai() -> None:
     root = "https://aiplatform.googleapis.com/v1/projects/p/locations/global"
     assert place_of(f"{root}/publishers/google") == (root, "projects/p/locations/global/publishers/google/models/")
     assert place_of("https://generativelanguage.googleapis.com/v1beta") == ("", "models/")
+
+
+def test_the_error_for_a_cache_of_another_account_names_the_remedy() -> None:
+    body = {
+        "error": {
+            "code": 403,
+            "message": "CachedContent not found (or permission denied)",
+            "status": "PERMISSION_DENIED",
+        }
+    }
+    error = FORMATS["native"].decode_error(403, {}, json.dumps(body).encode())
+    assert error.failure is Failure.CALLER  # neither the key nor the channel is at fault
+    assert error.message.startswith(
+        "CachedContent not found (or permission denied); it has ended, or is of another account"
+    )
