@@ -1,11 +1,15 @@
 """Usage records of the tests."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import combinations
 
 import msgspec
 
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store.usage_record_table import UsageRecord
+from umg_grpc.store.usage_sums import DIMENSION_COLUMNS
+from umg_grpc.store.usage_tables import AGENT
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALL = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,3 +29,13 @@ def record(number: int, **changed: object) -> UsageRecord:
 def lines(*made: UsageRecord) -> list[bytes]:
     """Return records as lines of the journal."""
     return [msgspec.json.encode(each) for each in made]
+
+
+def column_sets() -> Iterator[tuple[str, ...]]:
+    """Yield the sets of columns by which usage is summed: all without the agent, and the agent alone, with each other
+    column, and with all of them.
+    """
+    others = [name for name in DIMENSION_COLUMNS if name != AGENT]
+    for count in range(len(others) + 1):
+        yield from combinations(others, count)
+    yield from ((AGENT,), *((name, AGENT) for name in others), tuple(DIMENSION_COLUMNS))

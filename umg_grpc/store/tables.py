@@ -334,6 +334,7 @@ class MediaTask(Base):
     request_id: Mapped[str] = mapped_column(Text)
     """Request id of the call that submitted the task."""
     face: Mapped[str] = mapped_column(String(32))
+    agent: Mapped[str] = mapped_column(String(32), server_default=text("''"))
     prices: Mapped[bytes] = mapped_column(LargeBinary)
     """`umg.v1.Model` with the prices at the submission and no other fields."""
     budget_period: Mapped[int | None] = mapped_column(BigInteger)

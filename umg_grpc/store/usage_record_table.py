@@ -31,7 +31,7 @@ from umg_grpc.store.usage_sums import (
     spans_of_records,
     tables_of_records,
 )
-from umg_grpc.store.usage_tables import OF_AGENT, SUMS, EarlierUsageRow, UsageRow
+from umg_grpc.store.usage_tables import OF_KEY_AND_AGENT, SUMS, EarlierUsageRow, UsageRow
 from umg_grpc.store.usage_totals import add_totals
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
@@ -162,7 +162,7 @@ RECORD_COLUMNS = tuple(name for name in UsageRecord.__struct_fields__ if name no
 _PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in RECORD_COLUMNS))
 _DETAILS = RECORD_COLUMNS.index("details")
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
-_GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in ("start_micros", *OF_AGENT)))
+_GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in ("start_micros", *OF_KEY_AND_AGENT)))
 _SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUMS))
 encode_record = msgspec.json.Encoder().encode
 """Function that encodes a record for the journal and for the file of the calls in flight."""

@@ -18,7 +18,7 @@ from umg_grpc.store.agent_totals import SOURCES
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_partitions import days_of_partitions
-from umg_grpc.store.usage_tables import DAY, MONTH, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
+from umg_grpc.store.usage_tables import DAY, MONTH, OF_CHANNEL, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
 
 BUCKETS = (*BUCKET_MICROS, MONTH)
@@ -118,7 +118,7 @@ async def read_sums(
 async def begin_of_usage(session: AsyncSession) -> UsageBegin:
     """Return the times at which the stored usage begins."""
     oldest = [await _oldest(session, table) for table in await tables_of_records(session)]
-    totals = {each.bucket: await _oldest(session, each.table) for each in TOTALS if "key_id" not in each.columns}
+    totals = {each.bucket: await _oldest(session, each.table) for each in TOTALS if each.columns == OF_CHANNEL}
     return UsageBegin(
         min((time for time in oldest if time is not None), default=None),
         {bucket: time for bucket, time in totals.items() if time is not None},

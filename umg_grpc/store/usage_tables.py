@@ -125,7 +125,8 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
 AGENT = "agent"
 OF_CHANNEL = ("model", "operation", "channel")
 OF_KEY = ("key_id", *OF_CHANNEL)
-OF_AGENT = (*OF_KEY, AGENT)
+OF_AGENT = (*OF_CHANNEL, AGENT)
+OF_KEY_AND_AGENT = (*OF_KEY, AGENT)
 TOTALS = (
     _totals("usage_minutes", MINUTE, OF_CHANNEL, timedelta(days=2)),
     _totals("usage_hours", HOUR, OF_CHANNEL, timedelta(days=400)),
@@ -137,6 +138,9 @@ TOTALS = (
     _totals("usage_agent_hours", HOUR, OF_AGENT, timedelta(days=400)),
     _totals("usage_agent_days", DAY, OF_AGENT),
     _totals("usage_agent_months", MONTH, OF_AGENT),
+    _totals("usage_key_agent_hours", HOUR, OF_KEY_AND_AGENT, timedelta(days=400)),
+    _totals("usage_key_agent_days", DAY, OF_KEY_AND_AGENT),
+    _totals("usage_key_agent_months", MONTH, OF_KEY_AND_AGENT),
 )
 """All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
 lists above, and a migration. The tables without the key are small however many keys there are.

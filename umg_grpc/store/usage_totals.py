@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.inserted_rows import rows_of
-from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, OF_AGENT, SUMS, TOTALS, Totals
+from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, OF_KEY_AND_AGENT, SUMS, TOTALS, Totals
 
 BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
@@ -43,12 +43,12 @@ def next_start(bucket: str, micros: int) -> int:
 
 
 async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
-    """Add calls to all totals. The group of a call is its start with the values of the columns `OF_AGENT`.
+    """Add calls to all totals. The group of a call is its start with the values of the columns `OF_KEY_AND_AGENT`.
 
     Rows are written in one order, so that two transactions cannot wait for each other.
     """
     connection = await session.connection()
-    by_minute = _summed(calls, MINUTE, OF_AGENT)
+    by_minute = _summed(calls, MINUTE, OF_KEY_AND_AGENT)
     of_agents = [each for each in by_minute if each[0][-1]]
     for totals in TOTALS:
         rows = [
@@ -75,8 +75,8 @@ def _upsert(dialect: str, totals: Totals, rows: Sequence[Sequence[object]]) -> t
 def _summed(
     calls: Iterable[tuple[CallGroup, Amounts]], bucket: str, columns: Sequence[str]
 ) -> list[tuple[CallGroup, Amounts]]:
-    """Return the sums of the calls by time span and by columns, a part of `OF_AGENT`."""
-    places = [1 + OF_AGENT.index(column) for column in columns]
+    """Return the sums of the calls by time span and by columns, a part of `OF_KEY_AND_AGENT`."""
+    places = [1 + OF_KEY_AND_AGENT.index(column) for column in columns]
     found: dict[CallGroup, Amounts] = {}
     for call, amounts in calls:
         group = (start_of(bucket, int(call[0])), *[call[place] for place in places])

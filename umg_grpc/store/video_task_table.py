@@ -366,6 +366,7 @@ def _usage_record(task: MediaTask) -> UsageRecord:
         operation="remix_video" if task.source_task_id is not None else "create_video",
         method="VideoService/" + ("RemixVideoTask" if task.source_task_id is not None else "CreateVideoTask"),
         face=task.face,
+        agent=task.agent,
         model=task.public_model,
         channel=task.channel,
         start_micros=task.create_micros,

@@ -9,7 +9,7 @@ from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sums import bucket_start
-from umg_grpc.store.usage_tables import SUMS, TOTALS
+from umg_grpc.store.usage_tables import AGENT, SUMS, TOTALS
 from umg_grpc.store.usage_totals import ADDED, BUCKET_MICROS
 
 COUNTED = {
@@ -30,7 +30,7 @@ class Filling:
     rows: int
     days: int = 90
     keys: int = 300
-    """Each calls two models, three of four times by its first channel."""
+    """Each calls two models, three of four times by its first channel, by one or two programs."""
     models: int = 20
 
     @property
@@ -49,13 +49,15 @@ async def fill(store: Store, filling: Filling) -> None:
         await session.execute(
             text(
                 f"INSERT INTO call_records (start_micros, record_id, request_id, key_id, operation, method, face, model,"
-                f" channel, duration_micros, status, reason, attempts, cached, estimated, details, {', '.join(SUMS)})"
+                f" channel, duration_micros, status, reason, attempts, cached, estimated, details, agent,"
+                f" {', '.join(SUMS)})"
                 f" SELECT {begin} + n * {micros // filling.rows}, 'scale-' || n, 'req-' || n,"
                 f" 'key_' || lpad(key::text, 16, '0'), CASE WHEN model % 10 = 0 THEN 'embed' ELSE 'generate' END,"
                 f" 'GenerationService/Generate', 'chat', 'vendor/model-' || model,"
                 f" 'channel-' || model % 4 || CASE WHEN n % 4 = 0 THEN '-b' ELSE '' END, 1500000,"
                 f" CASE WHEN n % 50 = 0 THEN 'UNAVAILABLE' ELSE 'OK' END, '', 1, false, false,"
                 f' \'[[["channel","model",5,9,200,"req_upstream","","","","",""]],"",5,[],[[1,5],[2,7]],[]]\','
+                f" CASE WHEN key % 3 = 0 THEN '' WHEN key % 5 = n % 2 THEN 'codex' ELSE 'claude-code' END,"
                 f" {', '.join(COUNTED.get(name, '0') for name in SUMS)}"
                 f" FROM (SELECT n, key, (key + (n / 7) % 2) % {filling.models} AS model FROM"
                 f" (SELECT n, (n * 7919 + n / 1000 * 31) % {filling.keys} AS key"
@@ -66,6 +68,7 @@ async def fill(store: Store, filling: Filling) -> None:
             columns, since = ", ".join(totals.columns), begin
             if totals.kept is not None:
                 since = max(since, begin + micros - totals.kept // timedelta(microseconds=1))
+            known = f"{AGENT} <> ''" if totals.has_agents else "true"
             sums = ", ".join(f"nullif(sum({name}), 0)" for name in SUMS)
             await session.execute(
                 text(
@@ -73,6 +76,7 @@ async def fill(store: Store, filling: Filling) -> None:
                     f" SELECT {bucket_start(totals.bucket, 'postgresql')} AS start, {columns}, count(*),"
                     f" count(*) FILTER (WHERE status <> 'OK'), {sums} FROM call_records"
                     f" WHERE start_micros >= {since} - {since} % {BUCKET_MICROS['day']}"
+                    f" AND {known}"
                     f" GROUP BY 1, {columns} ORDER BY 1, {columns}"
                 )
             )

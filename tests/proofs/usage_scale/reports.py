@@ -4,13 +4,12 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import combinations
 from pathlib import Path
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.support.usage_records import column_sets
 from umg_grpc.service.servicers.usage_report import BUCKET_NAMES, DIMENSION_NAMES, UsageReport
-from umg_grpc.store.usage_sums import DIMENSION_COLUMNS
 from umg_grpc.v1 import pb
 
 BUCKETS = {name: number for number, name in BUCKET_NAMES.items()}
@@ -70,11 +69,10 @@ class Measured:
 
 
 def groupings() -> Iterator[list[str]]:
-    """Yield every grouping: a time span or none, and any columns."""
+    """Yield groupings: a time span or none, and columns."""
     for bucket in ([], *([name] for name in BUCKETS if BUCKETS[name])):
-        for count in range(len(DIMENSION_COLUMNS) + 1):
-            for names in combinations(DIMENSION_COLUMNS, count):
-                yield [*bucket, *names]
+        for names in column_sets():
+            yield [*bucket, *names]
 
 
 def reports(end: datetime) -> Iterator[Report]:

@@ -90,6 +90,7 @@ async def test_a_task_is_charged_once_for_its_seconds(database: Database) -> Non
         (record,) = await caller.records()
         assert (record.record_id, record.micro_credits, record.status) == (task.task_id, COST, "OK")
         assert (record.operation, record.videos, record.video_seconds) == ("create_video", 1, 5)
+        assert record.agent == "grpc"
 
 
 async def test_a_failed_task_costs_nothing(database: Database) -> None:

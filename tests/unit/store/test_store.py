@@ -102,6 +102,7 @@ ADDED = (
     *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
     *("usage_key_hours", "usage_key_days", "usage_key_months"),
     *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
+    *("usage_key_agent_hours", "usage_key_agent_days", "usage_key_agent_months"),
 )
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (

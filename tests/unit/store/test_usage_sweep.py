@@ -132,6 +132,9 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
         "usage_agent_hours": by_hour,
         "usage_agent_days": by_day,
         "usage_agent_months": by_month,
+        "usage_key_agent_hours": by_hour,
+        "usage_key_agent_days": by_day,
+        "usage_key_agent_months": by_month,
     }
 
 

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
 
 import pytest
 from sqlalchemy import delete, func, select, text
 
 from tests.support.databases import Database
-from tests.support.usage_records import ALL, NOW, lines, record
+from tests.support.usage_records import ALL, NOW, column_sets, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
@@ -80,10 +79,7 @@ class Selection:
     calls: CallFilter
     by: Sequence[Sequence[str]] = field(
         default_factory=lambda: [
-            [*bucket, *names]
-            for bucket in ([], *([name] for name in BUCKETS))
-            for count in range(len(DIMENSION_COLUMNS) + 1)
-            for names in combinations(DIMENSION_COLUMNS, count)
+            [*bucket, *names] for bucket in ([], *([name] for name in BUCKETS)) for names in column_sets()
         ]
     )
 
@@ -176,6 +172,13 @@ async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_st
     calls = CallFilter(ALL, only={"key": [], "model": ["m"], "channel": []})
     for by in ([], ["day", "model"], ["hour", "channel"], ["month", "operation"]):
         assert await records.sums(by, calls) == expected(by, calls)
+
+
+async def test_usage_begins_with_the_oldest_call_of_any_agent(usage_store: Store) -> None:
+    records = UsageRecords(usage_store)
+    await records.insert(lines(record(0, start_micros=micros_of(NOW - timedelta(days=40))), record(1, agent="codex")))
+    begin = await records.begin()
+    assert begin.totals["day"] == (NOW - timedelta(days=40)).replace(hour=0)
 
 
 async def test_totals_of_versions_without_agents_are_of_unknown_agents(usage_store: Store) -> None:

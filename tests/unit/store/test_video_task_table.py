@@ -22,7 +22,7 @@ CHANNEL = "main"
 def task(number: int, *, state: int = QUEUED, next_poll_micros: int | None = NOW, lease_owner: str = "") -> MediaTask:
     return MediaTask(
         task_id=f"task_{number}", owner="key", entry=1, kind=1, model="m", public_model="m", body_hash=str(number),
-        request_id="r", face="grpc", prices=b"", micro_credits=0, state=state, channel=CHANNEL,
+        request_id="r", face="grpc", agent="", prices=b"", micro_credits=0, state=state, channel=CHANNEL,
         upstream_task_id=f"up-{number}", upstream_model="m", upstream_key_id="k", upstream_facts="",
         lease_owner=lease_owner, next_poll_micros=next_poll_micros, poll_failures=0,
         deadline_micros=NOW + 3600 * SECOND, create_micros=NOW + number, update_micros=NOW, request=b"",

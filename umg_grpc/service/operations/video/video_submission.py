@@ -253,6 +253,7 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
         callback_url=request.callback_url if request.HasField("callback_url") else None,
         request_id=call.arrival.request_id,
         face=call.arrival.metadata.get(FACE, GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        agent=call.agent,
         prices=b"",
         micro_credits=0,
         state=SUBMITTING,

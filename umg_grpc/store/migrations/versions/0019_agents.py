@@ -1,7 +1,7 @@
-"""Migration: adds to usage records the program that made the call, and creates the totals of calls by program.
+"""Migration: adds to usage records and video tasks the program of the call, and creates the totals by program.
 
 The new totals have the calls of known programs alone. Other calls, those of earlier versions among them, are the
-difference to the totals of keys, so that no total is written again.
+difference to the totals of all calls, so that no total is written again.
 """
 
 import sqlalchemy as sa
@@ -14,7 +14,8 @@ depends_on = None
 
 NAME = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ID = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
-GROUP = ("key_id", "model", "operation", "channel", "agent")
+GROUP = ("model", "operation", "channel", "agent")
+BUCKETS = ("hours", "days", "months")
 SUMS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
@@ -24,16 +25,20 @@ SUMS = (
 
 def upgrade() -> None:
     """Add the columns and create the tables, in a transaction. Records made before have no program."""
-    for table in ("usage_records", "call_records"):
-        op.add_column(table, sa.Column("agent", NAME, nullable=False, server_default=sa.text("''")))
-    for table in ("usage_agent_hours", "usage_agent_days", "usage_agent_months"):
+    for table, kind in (("usage_records", NAME), ("call_records", NAME), ("media_tasks", sa.String(32))):
+        op.add_column(table, sa.Column("agent", kind, nullable=False, server_default=sa.text("''")))
+    for table, group in (
+        *((f"usage_agent_{name}", GROUP) for name in BUCKETS),
+        *((f"usage_key_agent_{name}", ("key_id", *GROUP)) for name in BUCKETS),
+    ):
         op.create_table(
             table,
             sa.Column("start_micros", sa.BigInteger(), nullable=False, autoincrement=False),
-            *(sa.Column(name, ID if name == "key_id" else NAME, nullable=False) for name in GROUP),
+            *(sa.Column(name, ID if name == "key_id" else NAME, nullable=False) for name in group),
             *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("requests", "failed")),
             *(sa.Column(name, sa.BigInteger()) for name in SUMS),
-            sa.PrimaryKeyConstraint("start_micros", *GROUP, name=f"pk_{table}"),
+            sa.PrimaryKeyConstraint("start_micros", *group, name=f"pk_{table}"),
             postgresql_with={"fillfactor": 70},
         )
-        op.create_index(f"ix_{table}_key_id", table, ["key_id", "start_micros"])
+        if "key_id" in group:
+            op.create_index(f"ix_{table}_key_id", table, ["key_id", "start_micros"])
