@@ -3,9 +3,11 @@ sealed, and it is opened where it comes back.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -273,3 +275,20 @@ async def test_a_conversation_is_compacted_by_a_call_of_its_own(replicas: Replic
     again = await replicas.compact(name, [*compacted["output"], {"role": "user", "content": "Go on."}])
     assert len(again.json["output"]) == 1
     assert summary_text(SUMMARY) in replicas.sent(name)  # the new summary is written of the earlier one
+
+
+GOLDEN = Path(__file__).parents[1] / "wire" / "responses"
+"""Directory with requests that Codex sent."""
+
+
+@pytest.mark.parametrize("recorded", ["codex_compaction_trigger", "codex_own_summary"])
+@every_provider
+async def test_requests_of_codex_for_a_summary_are_served(replicas: Replicas, name: str, recorded: str) -> None:
+    body = json.loads((GOLDEN / recorded / "request.json").read_text(encoding="utf-8"))
+    answer = await replicas.callers[0].send("responses", name, body | {"model": name})
+    (item,) = answer.json["output"]
+    if recorded == "codex_own_summary":  # an ordinary call: Codex reads the text
+        assert item["content"][0]["text"] == SUMMARY
+    else:
+        assert item["type"] == "compaction"
+    assert "pangolin" in replicas.sent(name)

@@ -1,8 +1,8 @@
 """Golden files of the programs' requests, for `tests/unit/wire`: `python -m tests.world.agents.golden` records them again.
 
-Of each program the largest request of the work on a file is kept, which has the tools, the call and the result. Details
-of the machine and of the run are replaced, long texts are cut, and of the tools those stay that were called or have a
-field which none before them has.
+Of each program the largest request of the work on a file is kept, which has the tools, the call and the result; of Codex
+also its requests for the summary of a long session. Details of the machine and of the run are replaced, long texts are
+cut, and of the tools those stay that were called or have a field which none before them has.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from typing import Any
 
 from tests.world.agents.all import run_all
 from tests.world.agents.cases import settings_of, works_alone
-from tests.world.agents.install import installed
+from tests.world.agents.install import Installed, installed
+from tests.world.agents.long_sessions import OWN_REQUEST, SESSIONS, TRIGGER, Session, run_session
 from tests.world.agents.programs import PROGRAMS
 from tests.world.agents.recorder import Exchange
 from tests.world.agents.run import Case
@@ -157,17 +158,50 @@ def recordings() -> Iterator[Recording]:
             yield Recording("claude_code_picture", replace(case, scenario=SCENARIO["picture"]))
 
 
+@dataclass(frozen=True)
+class SummaryRequest:
+    """Golden file: the request by which Codex has a long session summarized, and the name of its directory."""
+
+    name: str
+    session: Session
+    words: str  # that its last item contains
+
+    @property
+    def folder(self) -> Path:
+        return WIRE / self.session.settings.format / self.name
+
+
+SUMMARY_REQUESTS = (
+    SummaryRequest("codex_compaction_trigger", SESSIONS[0], TRIGGER),
+    SummaryRequest("codex_own_summary", SESSIONS[-1], OWN_REQUEST),
+)
+
+
+def record_summary_requests(programs: Installed) -> None:
+    """Record the requests for summaries."""
+    for recording in SUMMARY_REQUESTS:
+        with tempfile.TemporaryDirectory() as directory:
+            _, sent, _ = asyncio.run(run_session(recording.session, programs, Path(directory)))
+            body = next(body for body in sent if recording.words in json.dumps(body["input"][-1]))
+            write(recording.folder, clean(body, Path(directory), programs.node.parent.parent))
+
+
+def write(folder: Path, body: Any) -> None:
+    """Write a cleaned request as a golden file."""
+    folder.mkdir(exist_ok=True)
+    text = json.dumps(body, indent=2, ensure_ascii=False)
+    (folder / "request.json").write_text(f"{text}\n", encoding="utf-8")
+
+
 def main() -> None:
     programs, found = installed(), list(recordings())
     with tempfile.TemporaryDirectory() as directory:
         outcomes = asyncio.run(run_all([each.case for each in found], programs, Path(directory), 2))
         for place, (recording, outcome) in enumerate(zip(found, outcomes, strict=True)):
             assert not outcome.problems, outcome.problems
-            recording.folder.mkdir(exist_ok=True)
             sent = largest(outcome.exchanges, recording.case.settings.format)
-            body = clean(sent, Path(directory) / str(place), programs.node.parent.parent)
-            text = json.dumps(body, indent=2, ensure_ascii=False)
-            (recording.folder / "request.json").write_text(f"{text}\n", encoding="utf-8")
+            write(recording.folder, clean(sent, Path(directory) / str(place), programs.node.parent.parent))
+    record_summary_requests(programs)
 
 
 if __name__ == "__main__":

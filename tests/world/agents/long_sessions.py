@@ -122,7 +122,7 @@ FEW = (SESSIONS[0], SESSIONS[4])
 
 async def problems_of(session: Session, programs: Installed, data: Path) -> list[str]:
     """Run Codex in an empty directory. Return its problems, an empty list for a session that ended its work."""
-    finished, sent, refusals = await _run(session, programs, data)
+    finished, sent, refusals = await run_session(session, programs, data)
     kinds = [[item.get("type") for item in body["input"]] for body in sent]
     written = finished.folder / FILE
     checks = {
@@ -142,7 +142,7 @@ async def problems_of(session: Session, programs: Installed, data: Path) -> list
     return [problem for problem, holds in checks.items() if not holds]
 
 
-async def _run(session: Session, programs: Installed, data: Path) -> tuple[Finished, list[Json], list[str]]:
+async def run_session(session: Session, programs: Installed, data: Path) -> tuple[Finished, list[Json], list[str]]:
     """Run Codex. Return its run, its requests, and the refusals of the provider."""
     case = Case(CODEX, session.settings, SCENARIO["file"], session.upstream)
     async with AsyncExitStack() as stack:

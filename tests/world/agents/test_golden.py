@@ -12,6 +12,7 @@ from tests.world.agents import golden
 
 FOLDER, PACKAGES = Path("/tmp/run-1/0"), Path("/opt/venv/share")
 RECORDED = [each for each in golden.recordings() if each.folder.exists()]
+ALL_RECORDED = [*RECORDED, *golden.SUMMARY_REQUESTS]
 TRACES = re.compile(r"/tmp/|/venv|\.venv|sk-|127\.0\.0\.1|localhost|20[^2]\d-|req_[0-9a-f]{8}")
 
 
@@ -70,8 +71,8 @@ def test_every_program_has_a_golden_request() -> None:
     assert list(golden.recordings()) == RECORDED
 
 
-@pytest.mark.parametrize("recording", RECORDED, ids=lambda recording: recording.name)
-def test_a_golden_request_holds_no_trace_of_a_run(recording: golden.Recording) -> None:
+@pytest.mark.parametrize("recording", ALL_RECORDED, ids=lambda recording: recording.name)
+def test_a_golden_request_holds_no_trace_of_a_run(recording: golden.Recording | golden.SummaryRequest) -> None:
     text = (recording.folder / "request.json").read_text(encoding="utf-8")
     assert TRACES.findall(text) == []
     assert golden.clean(json.loads(text), FOLDER, PACKAGES) == json.loads(text)
