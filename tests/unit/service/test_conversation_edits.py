@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.service.conversations.conversation_edits import CLEARED, edited_conversation
+from umg_grpc.service.conversations.conversation_edits import CLEARED, edited_conversation, may_edit
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
@@ -133,6 +133,14 @@ def test_an_edit_without_effect_leaves_the_request(edit: ClearThinking | Compact
     request = conversation(called(0, thinks=True), [question()], called(1, thinks=True))
     edited, management = edited_conversation(request, [edit], COUNTER)
     assert (edited is request, len(management.applied_edits)) == (True, 0)
+
+
+def test_tokens_are_counted_only_for_edits_that_may_remove_something() -> None:
+    request = conversation(called(0, thinks=True), called(1, thinks=True))
+    everything = ClearThinking(type=THINKING, keep=None)
+    assert not may_edit(request, [everything, Compact(type="compact_20260112"), uses(9, keep=2)])
+    assert may_edit(request, [everything, uses(9, keep=1)])
+    assert may_edit(request, [ClearThinking(type=THINKING, keep=9)])
 
 
 def test_both_edits_are_reported_in_the_order_of_the_request() -> None:

@@ -36,6 +36,21 @@ class EditedConversation(NamedTuple):
     management: pb.ContextManagement
 
 
+def may_edit(request: pb.GenerateRequest, edits: Sequence[ContextEdit]) -> bool:
+    """Return whether one of the edits may change the conversation, so that tokens have to be counted. Claude Code
+    requests with each call that all reasoning stays.
+    """
+    results = 0
+    for edit in edits:
+        if isinstance(edit, ClearThinking) and edit.keep is not None:
+            return True
+        if isinstance(edit, ClearToolUses):
+            results = results or sum(part.HasField("tool_result") for each in request.messages for part in each.parts)
+            if results > edit.keep:
+                return True
+    return False
+
+
 def edited_conversation(
     request: pb.GenerateRequest, edits: Sequence[ContextEdit], counter: TokenCounter
 ) -> EditedConversation:
@@ -85,8 +100,10 @@ class _Editing:
 
     def clear_thinking(self, edit: ClearThinking) -> None:
         """Remove the reasoning of all but the latest turns with reasoning."""
+        if edit.keep is None:
+            return
         turns = _thinking_turns(self._given)
-        old = turns[: max(0, len(turns) - edit.keep)] if edit.keep is not None else []
+        old = turns[: max(0, len(turns) - edit.keep)]
         if not old:
             return
         places = [index for turn in old for index in turn]

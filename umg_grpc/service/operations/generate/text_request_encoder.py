@@ -16,7 +16,7 @@ from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, account_objects, check_ownership
-from umg_grpc.service.conversations.conversation_edits import EditedConversation, edited_conversation
+from umg_grpc.service.conversations.conversation_edits import EditedConversation, edited_conversation, may_edit
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
@@ -281,7 +281,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
                 raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=edit.field)
         model = self._admitted.model
         counter = TokenCounter(model.family, model.tokenizer)
-        if counter.needs_thread(request):
+        if may_edit(request, edits) and counter.needs_thread(request):
             edited = await asyncio.to_thread(edited_conversation, request, edits, counter)
         else:
             edited = edited_conversation(request, edits, counter)
