@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from umg_grpc.access.key_settings import BOOTSTRAP
 from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
@@ -55,6 +56,13 @@ class Caller:
     def limit_id(self) -> str:
         """Id under which the limits of the key are counted."""
         return self.key_id
+
+    @property
+    def affinity_id(self) -> str:
+        """Name of the key in the digests of its conversations. The first key of each database has another id, but may
+        have the same secret (UMG_API_KEY) at all replicas, which then have to agree.
+        """
+        return BOOTSTRAP if self.name == BOOTSTRAP else self.key_id
 
     @cached_property
     def has_limits(self) -> bool:

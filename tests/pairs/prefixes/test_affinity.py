@@ -154,6 +154,19 @@ async def test_a_session_has_one_account_at_every_replica(layout: Layout, tmp_pa
     assert len(found) > 1
 
 
+async def test_replicas_with_a_database_each_agree_about_the_sessions_of_their_first_key(tmp_path: Path) -> None:
+    found = set[str]()
+    async with serve_provider(Accounts()) as provider:
+        config = config_of(provider.url, LAYOUTS[2].channels)
+        async with running(config, tmp_path / "1") as one, running(config, tmp_path / "2") as other:
+            for session in SESSIONS:
+                for gateway in (one, other):
+                    assert await send(gateway, session=session) == 200
+                [key] = set(provider.take_keys())
+                found.add(key)
+    assert len(found) > 1
+
+
 async def test_short_calls_without_a_session_use_all_keys_in_turn(tmp_path: Path) -> None:
     async with serve_provider(Accounts()) as provider:
         async with running(config_of(provider.url, {"a": "k1, k2"}), tmp_path) as gateway:

@@ -24,7 +24,7 @@ class Digest(Protocol):
 
 def find_affinity(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> bytes:
     """Return the digest of the request's conversation; empty for a request that names no session and is too short for
-    a prompt cache. `owner`: id of the caller's key; `headers`: of the call, with names in lower case.
+    a prompt cache. `owner`: `affinity_id` of the caller; `headers`: of the call, with names in lower case.
     """
     session = session_of(headers, prompt_cache_key=request.prompt_cache_key, user=request.user)
     if session is None:

@@ -20,6 +20,6 @@ def lacks_key(request: pb.GenerateRequest) -> bool:
 
 def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> str:
     """Return the key for a request: by the session that its client names, else by its tools and the beginning of its
-    conversation. `owner`: id of the caller's key; `headers`: of the call, with names in lower case.
+    conversation. `owner`: `affinity_id` of the caller; `headers`: of the call, with names in lower case.
     """
     return f"umg-{conversation_digest(owner, request, session_of(headers, user=request.user)).hex()}"

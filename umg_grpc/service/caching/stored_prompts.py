@@ -26,13 +26,13 @@ from umg_grpc.wire.native.stored_prompts import Beginning, DividedPrompt
 MAX_SEEN = 8192
 """Beginnings whose last time is remembered."""
 MAX_STORED = 64
-"""Most beginnings that a process stores at one channel at the same time."""
+"""Most beginnings of one API key that are stored at a channel at the same time."""
 MAX_LOST = 1024
 FIVE_MINUTES = 300
 MARGIN_SECONDS = 30.0
 """Time before the end of a stored beginning in which no call names it any more."""
 PAUSE_SECONDS = 600.0
-"""Time in which nothing is stored for a model of a channel that has refused it."""
+"""Time in which nothing is stored for a key after a refusal by the model's provider, or by the budget of the key."""
 CLOSE_SECONDS = 5.0
 REFUSED = frozenset({"403", "404"})
 """Statuses by which providers refuse the name of a beginning that they do not have."""
@@ -47,6 +47,13 @@ class Stored(NamedTuple):
     channel: str
     name: str
     end: float
+
+
+class _Place(NamedTuple):
+    """Beginnings of the prompts of one API key at a channel."""
+
+    owner: str
+    channel: str
 
 
 class Sharing(Protocol):
@@ -81,8 +88,9 @@ class StoredPrompts:
         """Those that this process has stored since the last read of the shared ones."""
         self._lost = OrderedDict[str, None]()
         """Names that the provider does not have."""
-        self._storing = set[bytes]()
-        self._paused: dict[tuple[str, str], float] = {}
+        self._storing: dict[bytes, _Place] = {}
+        self._paused: dict[tuple[_Place, str], float] = {}
+        """Ends of pauses. A refusal may be due to the prompts or the budget of one key, and pauses no other one."""
         self._tasks = set[asyncio.Task[None]]()
 
     async def aclose(self) -> None:
@@ -174,14 +182,15 @@ class StoredPrompts:
 
     def _begin(self, storage: PromptStorage, target: Target, call: Call, order: "_Order") -> None:
         """Store a beginning in the background."""
-        digest, now = order.beginning.digest, self.now()
-        if digest in self._storing or self._paused.get((target.channel.name, target.model), 0.0) > now:
+        digest, now, place = order.beginning.digest, self.now(), _Place(call.caller.key_id, target.channel.name)
+        self._paused = {paused: end for paused, end in self._paused.items() if end > now}
+        if digest in self._storing or (place, target.model) in self._paused:
             return
         self._stored = {key: each for key, each in self._stored.items() if each.end > now}
-        channel = target.channel.name
-        if sum(each.channel == channel for each in self._stored.values()) + len(self._storing) >= MAX_STORED:
+        places = [*(_Place(each.owner, each.channel) for each in self._stored.values()), *self._storing.values()]
+        if places.count(place) >= MAX_STORED:
             return
-        self._storing.add(digest)
+        self._storing[digest] = place
         self._run(self._store(storage, target, order, call))
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
@@ -205,11 +214,11 @@ class StoredPrompts:
             if self._sharing is not None:
                 self._sharing.publish(owner, beginning.digest, stored)
         except UmgError as error:
-            self._paused[channel, target.model] = self.now() + PAUSE_SECONDS
+            self._paused[_Place(owner, channel), target.model] = self.now() + PAUSE_SECONDS
             logger.warning("beginning of a prompt not stored", channel=channel, model=target.model, outcome=error.name)
         finally:
             record.end()
-            self._storing.discard(beginning.digest)
+            self._storing.pop(beginning.digest, None)
 
 
 class _Order(msgspec.Struct, frozen=True):

@@ -179,7 +179,7 @@ class GenerationPipeline(
         reasoning, access, call = self._memory.reasoning, admitted.access, admitted.call
         pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
         if access.has_several_accounts:
-            call.affinity = find_affinity(access.caller.key_id, admitted.full_request, call.arrival.metadata)
+            call.affinity = find_affinity(access.caller.affinity_id, admitted.full_request, call.arrival.metadata)
         if access.has_several or pins:
             origin = await find_origin(admitted, reasoning)
             preferences = RoutePreferences(

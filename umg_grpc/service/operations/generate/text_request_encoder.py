@@ -232,7 +232,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if (limit := admitted.call.charges.output_limit) is not None:
             request, notes, quirks = _limited(request, limit), notes.with_edited(OUTPUT_LIMIT), quirks.limited(limit)
         if quirks.takes_cache_key and lacks_key(request):
-            key = make_key(admitted.access.caller.key_id, admitted.full_request, admitted.call.arrival.metadata)
+            key = make_key(admitted.access.caller.affinity_id, admitted.full_request, admitted.call.arrival.metadata)
             notes = notes.with_cache_key(key)
         if quirks.takes_client_headers:
             notes = notes.with_client_headers(admitted.call.arrival.metadata)
@@ -254,7 +254,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         """Return the affinity key of the call, also if the gateway itself has no choice of accounts."""
         admitted, call = self._admitted, self._admitted.call
         known = call.affinity
-        return known or find_affinity(admitted.access.caller.key_id, admitted.full_request, call.arrival.metadata)
+        return known or find_affinity(admitted.access.caller.affinity_id, admitted.full_request, call.arrival.metadata)
 
     def _compacts(self, target: Target) -> bool:
         """Return whether the provider itself compacts the conversation of a request that comes in its own format."""

@@ -1,0 +1,96 @@
+"""Stored beginnings of prompts of several API keys at one channel: a refusal for one key concerns no other one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.support.gateways import Running, running
+from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.service.caching import stored_prompts
+
+MODEL = "gemini-2.0-flash"  # without an implicit cache: a beginning is stored when it comes again at once
+WORDS = " of many words" * 4000
+REFUSED = "REFUSED"
+BUDGET = 58_500
+"""Micro-credits of a key that pay its calls, but not the storage of a beginning."""
+
+
+@dataclass
+class Storing(FakeProvider):
+    """Native provider that stores beginnings, except for those with the word `REFUSED`."""
+
+    stored: int = 0
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if not request.path.endswith("/cachedContents"):
+            content = {"role": "model", "parts": [{"text": "Yes."}]}
+            usage = {"promptTokenCount": 10, "candidatesTokenCount": 2, "totalTokenCount": 12}
+            return web.json_response(
+                {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
+            )
+        if REFUSED.encode() in received.body:
+            error = {"code": 400, "message": "Invalid part.", "status": "INVALID_ARGUMENT"}
+            return web.json_response({"error": error}, status=400)
+        self.stored += 1
+        name = f"cachedContents/{self.stored}"
+        return web.json_response({"name": name, "usageMetadata": {"totalTokenCount": 20_000}})
+
+
+def config_of(url: str) -> str:
+    return f"""
+channels:
+  - {{name: g, protocols: [native], base_url: "{url}/v1beta", api_key: k, prompt_caching: explicit, models: [{MODEL}]}}
+models:
+  {MODEL}: {{price: {{input: 1, output: 2, cache_read: 0.25}}}}
+"""
+
+
+async def send_twice(gateway: Running, key: str, prompts: Sequence[str]) -> None:
+    """Send each system prompt twice, so that its beginning may be stored."""
+    async with aiohttp.ClientSession(headers={"authorization": f"Bearer {key}"}) as session:
+        for prompt in [each for each in prompts for _ in range(2)]:
+            mark = {"cache_control": {"type": "ephemeral"}}
+            body: Json = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+            body["system"] = [{"type": "text", "text": prompt + WORDS} | mark]
+            async with session.post(f"{gateway.url}/v1/messages", json=body) as response:
+                assert response.status == 200, await response.text()
+            await gateway.service.stored_prompts.settled()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    id: str
+    prompt: str
+    budget: int | None = None
+
+
+@pytest.mark.parametrize(
+    "case",
+    [Refusal("of the provider", REFUSED), Refusal("of the budget", "A", budget=BUDGET)],
+    ids=lambda case: case.id,
+)
+async def test_a_refused_storage_of_one_key_does_not_pause_that_of_another(case: Refusal, tmp_path: Path) -> None:
+    async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
+        keys = Keys(gateway.service.store)
+        _, refused = await keys.create("refused", budget_micro_credits=case.budget)
+        _, other = await keys.create("other")
+        await send_twice(gateway, refused, [case.prompt, case.prompt])
+        assert not provider.stored
+        await send_twice(gateway, other, ["B"])
+        assert provider.stored == 1
+
+
+async def test_the_stored_beginnings_of_one_key_take_no_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_prompts, "MAX_STORED", 2)
+    async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
+        keys = [(await Keys(gateway.service.store).create(name))[1] for name in ("one", "other")]
+        for count, key in enumerate(keys, start=1):
+            await send_twice(gateway, key, ["A", "B", "C"])
+            assert provider.stored == 2 * count
