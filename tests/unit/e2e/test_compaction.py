@@ -19,11 +19,11 @@ from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events
 from tests.support.databases import Postgres
 from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import Running, channel, running, takes_all
-from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest
+from tests.support.providers.scenarios import REFRESH, Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.service.operations.generate.compaction import CUT, MAX_CUTS, REQUEST
+from umg_grpc.service.operations.generate.compaction import CUT, ENDED_EARLY, MAX_CUTS, REQUEST
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,6 +71,7 @@ async def replicas(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory)
             channel(name, name, each.base_url, name).replace(GATEWAY_KEY, KEY) + takes_all(name)
             for name, each in providers.items()
         )
+        config += "models:\n" + "".join(f"  {name}: {{price: {{input: 2, output: 3}}}}\n" for name in providers)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         first, second = [
             await stack.enter_async_context(running(config, tmp_path_factory.mktemp(name))) for name in ("one", "two")
@@ -219,6 +220,34 @@ async def test_a_model_that_calls_a_tool_gets_the_request_again_without(
     assert answer.json["usage"]["output_tokens"] == 2 * usual["output_tokens"]
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Answer of a model that is no whole summary."""
+
+    id: str
+    answer: Answer
+    kept: str = ""
+    """Text that the next call sends; "" for an answer that is refused."""
+
+
+STOPPED = [
+    Stopped("a filter stopped it", Answer(words=("The user",), finish="filter")),
+    Stopped("the model refused", Answer(words=("I cannot help.",), finish="refusal")),
+    Stopped("it reached its length", Answer(words=("The user wants",), finish="length"), f"wants\n\n{ENDED_EARLY}"),
+]
+
+
+@both_ways
+@pytest.mark.parametrize("case", STOPPED, ids=lambda case: case.id)
+async def test_only_the_model_s_own_text_is_a_summary(replicas: Replicas, case: Stopped, stream: bool) -> None:
+    replicas.providers["messages"].model = lambda _: case.answer
+    answer = await replicas.compact("messages", stream=stream, max_output_tokens=64)
+    assert answer.status == (200 if case.kept else 502)
+    if case.kept:
+        await replicas.call("messages", [*answer.json["output"], TURNS[1]])
+        assert case.kept in replicas.sent("messages")
+
+
 async def written_record(caller: HttpCaller, request_id: str) -> Json:
     """Return the record of a call, once it is written."""
     url, headers = f"{caller.url}/admin/v1/requests/{request_id}", {"authorization": f"Bearer {caller.key}"}
@@ -237,6 +266,24 @@ async def test_a_compaction_is_one_call_with_each_of_its_attempts(replicas: Repl
     statuses = [attempt["upstream_status_code"] for attempt in record["attempts"]]
     assert statuses == [400] * (len(statuses) - 1) + [200]
     assert len(statuses) == len(replicas.providers["chat"].received)
+
+
+@pytest.mark.parametrize(("name", "stream"), [("chat", False), ("messages", True)], ids=["whole", "streamed"])
+async def test_an_answer_that_is_no_summary_is_charged_too(replicas: Replicas, name: str, stream: bool) -> None:
+    def model(request: ScenarioRequest) -> Answer:
+        forbidden = request.choice == "none" or not request.tools
+        usage = Usage(prompt=2000 if forbidden else 1000, cached=0, output=7)
+        return Answer(words=(SUMMARY,), usage=usage) if forbidden else Answer(calls=(REFRESH,), usage=usage)
+
+    replicas.providers[name].model = model
+    tool = TOOL | {"name": REFRESH.name}
+    answer = await replicas.call(name, [*TURNS, TRIGGER], tools=[tool], stream=stream)
+    record = await written_record(replicas.callers[0], answer.headers["x-request-id"])
+    assert {each["unit"]: each["count"] for each in record["quantities"]} == {"input_token": 3000, "output_token": 14}
+    assert record["micro_credits"] == 2 * 3000 + 3 * 14
+    first, second = record["attempts"]
+    assert (first["reason"], first["upstream_status_code"]) == ("upstream_failed", 200)
+    assert (second["reason"], second["upstream_status_code"]) == (None, 200)
 
 
 async def test_a_stored_compaction_is_continued_from_its_summary(replicas: Replicas) -> None:

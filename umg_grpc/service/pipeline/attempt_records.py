@@ -53,10 +53,13 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
     if error is not None:
         record.reason = error.name
         if (failure := error.facts) is not None:
-            record.status, record.request_id, record.kind = failure.status, failure.request_id, failure.kind.value
+            if failure.status:  # else the provider answered, and the answer failed
+                record.status, record.request_id = failure.status, failure.request_id
+            record.kind = failure.kind.value
             record.code, record.message = storable(failure.code), storable(failure.message)
         if error.usage is not None:
-            facts.usage = error.usage  # charged if no other attempt follows
+            facts.usage = None  # else it would be charged twice
+            call.charges.failed_answers += ((error.usage, attempt.target.prices),)
         if progress.is_sent and call.charges.usage_in_flight is not None:
             withdraw_usage(call.charges.usage_in_flight)
     if attempt.is_abandoned:

@@ -122,17 +122,18 @@ class CallLog:
         """End a call: release its resources, count it, and write its usage record and log line. `failure`: None after a
         success.
         """
-        arrival, facts, charges, usage = call.arrival, call.facts, call.charges, call.facts.usage
+        arrival, facts, charges = call.arrival, call.facts, call.charges
         seconds = time.perf_counter() - facts.began_at
         if charges.load_shedder is not None:
             charges.load_shedder.leave()
+        settle_usage(self._usage, call, seconds, failure)
+        usage = facts.usage  # with that of failed attempts
         for admission in charges.admissions:
             if usage is not None:
                 admission.release(usage.input_tokens + usage.output_tokens)
             else:  # a cancelled call is counted with its prompt, a failed one with nothing
                 is_cancelled = failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED
                 admission.release(admission.input_tokens if is_cancelled else 0)
-        settle_usage(self._usage, call, seconds, failure)
         if charges.reservation is not None:  # after the journal has the cost: a killed process must not have freed it
             charges.reservation.end(charges.micro_credits)
         key_id, key_prefix = call.rejected_key or NO_KEY

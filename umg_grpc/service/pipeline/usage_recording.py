@@ -3,6 +3,7 @@ its end.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
@@ -108,6 +109,10 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             now = log.clock.now if log is not None else time.time
             prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
+    if charges.failed_answers:
+        prices = charges.failed_answers[-1][1] if usage is None else prices
+        quantities = _charge_failed_answers(call, quantities, time.time if log is None else log.clock.now)
+        estimated = facts.usage is not None and facts.usage.estimated
     if log is None:
         return
     record, slot = None, NO_SLOT
@@ -137,6 +142,32 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         elif (field := FIELDS.get(item)) is not None:
             setattr(record, field, count)
     log.add(record, slot)
+
+
+def _charge_failed_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:
+    """Add the answers of failed attempts, each at the prices of its channel, to the cost and the usage of the call.
+    Return the quantities of all answers. `quantities`: those of the last one.
+    """
+    facts, charges, total = call.facts, call.charges, Counter(quantities)
+    usage = pb.Usage()
+    if facts.usage is not None:
+        usage.CopyFrom(facts.usage)
+    for failed, prices in charges.failed_answers:
+        counts = quantities_of(failed)
+        total.update(counts)
+        if prices is not FREE:
+            charges.micro_credits += prices_of_call(prices, failed, now)[0].cost(counts)
+        add_usage(usage, failed)
+    facts.usage = usage
+    return total
+
+
+def add_usage(total: pb.Usage, other: pb.Usage) -> None:
+    """Add the numbers of `other` to `total`, which is estimated if one of them is."""
+    for field, value in other.ListFields():
+        if field.type == field.TYPE_INT32:
+            setattr(total, field.name, getattr(total, field.name) + value)
+    total.estimated = total.estimated or other.estimated
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:

@@ -8,6 +8,7 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.service.pipeline.usage_recording import add_usage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
 from umg_grpc.wire.request_notes import RequestNotes
@@ -26,6 +27,11 @@ REQUEST = (
 """Text of the user's turn that requests the summary."""
 CUT = "[The beginning of the conversation was left out, because it is longer than the model's context.]"
 """Text of the user's turn in place of the oldest turns."""
+ENDED_EARLY = "[The summary ends here, because it reached the maximum length of an answer.]"
+"""End of a summary that was cut, for the model that reads it."""
+CUT_SHORT = frozenset({pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTEXT_FULL})
+STOPPED = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
+"""Ends of an answer whose text is not the summary: a refusal, or the beginning of one that was blocked."""
 
 
 class Summary(msgspec.Struct, eq=False):
@@ -39,7 +45,7 @@ class Summary(msgspec.Struct, eq=False):
     _begin: int = 0  # index of the first message that is sent
     _cuts: int = 0
     _forbids_tools: bool = False
-    _used: pb.Usage | None = None  # by an earlier response that was no summary
+    _used: pb.Usage | None = None  # by earlier responses that were no summary
     _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
 
     def is_made_by(self, channel: str) -> bool:
@@ -82,26 +88,33 @@ class Summary(msgspec.Struct, eq=False):
                 self._begin = begin
                 return True
         elif error.failure is Failure.MODEL and self._conversation.tools and not self._forbids_tools:
-            self._forbids_tools, self._used = True, error.usage
+            self._forbids_tools = True
             return True
         return False
 
-    def complete(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
-        """Replace the model's answer in a response by one sealed summary, and add the usage of an earlier response that
-        was no summary. Raise UmgError(UPSTREAM_FAILED) for an answer without text. `owner`: id of the caller's key.
+    def complete(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> pb.Usage:
+        """Replace the model's answer in a response by one sealed summary, and add the usage of earlier responses that
+        were no summary. Return the usage without theirs. Raise UmgError(UPSTREAM_FAILED) for an answer without a
+        summary. `owner`: id of the caller's key.
         """
-        parts: Iterable[pb.Part] = response.candidates[0].message.parts if response.candidates else ()
-        text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
-        if not text:
-            message = "the model wrote no summary of the conversation; try again"
-            usage = response.usage if response.HasField("usage") else None
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL).with_usage(usage)
+        usage = pb.Usage()
+        usage.CopyFrom(response.usage)
         if self._used is not None:
             add_usage(response.usage, self._used)
+        candidate = response.candidates[0] if response.candidates else pb.Candidate()
+        parts = [] if candidate.finish_reason in STOPPED else candidate.message.parts
+        text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
+        if not text:
+            self._used = response.usage
+            message = "the model wrote no summary of the conversation; try again"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL).with_usage(usage)
+        if candidate.finish_reason in CUT_SHORT:
+            text = f"{text}\n\n{ENDED_EARLY}"
         response.ClearField("candidates")
-        candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
-        candidate.message.role = pb.ROLE_ASSISTANT
-        candidate.message.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+        sealed = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP).message
+        sealed.role = pb.ROLE_ASSISTANT
+        sealed.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+        return usage
 
     @property
     def is_cut(self) -> bool:
@@ -135,14 +148,6 @@ def remove_oldest(request: pb.GenerateRequest, count: int) -> None:
     kept = [message for message in left_out if message.role in INSTRUCTING]
     del request.messages[:]
     request.messages.extend([*kept, _turn(CUT), *rest])
-
-
-def add_usage(total: pb.Usage, other: pb.Usage) -> None:
-    """Add the numbers of `other` to `total`, which is estimated if one of them is."""
-    for field, value in other.ListFields():
-        if field.type == field.TYPE_INT32:
-            setattr(total, field.name, getattr(total, field.name) + value)
-    total.estimated = total.estimated or other.estimated
 
 
 def sealed_messages(request: pb.GenerateRequest) -> list[int]:

@@ -39,8 +39,8 @@ class StreamedSummary(msgspec.Struct, eq=False):
         completion, response = self._completion, self._aggregator.response()
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-        self._summary.complete(response, completion.admitted.access.caller.key_id, self._seals)
-        completion.admitted.call.facts.usage = response.usage
+        admitted = completion.admitted
+        admitted.call.facts.usage = self._summary.complete(response, admitted.access.caller.key_id, self._seals)
         if completion.stores_any:
             await completion.retain(response, streamed=True)
         return [response_to_events(response)]

@@ -220,8 +220,8 @@ class GenerationPipeline(
         """
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-        summary.complete(response, completion.admitted.access.caller.key_id, self._memory.seals)
-        completion.admitted.call.facts.usage = response.usage
+        admitted = completion.admitted
+        admitted.call.facts.usage = summary.complete(response, admitted.access.caller.key_id, self._memory.seals)
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
