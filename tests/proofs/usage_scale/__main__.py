@@ -1,6 +1,6 @@
 """Command `python -m tests.proofs.usage_scale [--rows N] [--keys N] [--page-size N]`: fills a PostgreSQL database of its own
 with records of 90 days, and prints the time of each page of every report. The exit code states whether all took less
-than 0.2 s of processor time, which does not depend on other work of the machine.
+than 0.2 s of processor time (0.5 s by key and agent), which does not depend on other work of the machine.
 """
 
 import argparse
@@ -15,13 +15,15 @@ from pathlib import Path
 from sqlalchemy import text
 
 from tests.proofs.usage_scale.filling import Filling, fill
-from tests.proofs.usage_scale.reports import Measured, measure, reports
+from tests.proofs.usage_scale.reports import Measured, Report, measure, reports
 from tests.support.databases import Postgres
 from umg_grpc.service.servicers.usage_report import UsageReport
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecords
 
 MAX_SECONDS = 0.2
+MAX_SECONDS_OF_AGENTS = 0.5
+"""For reports by key and agent: they read the totals of keys, and those of keys and agents twice, which they subtract."""
 
 
 async def run(url: str, directory: Path, filling: Filling, page_size: int) -> list[Measured]:
@@ -42,6 +44,10 @@ async def run(url: str, directory: Path, filling: Filling, page_size: int) -> li
         return found
     finally:
         await store.aclose()
+
+
+def _limit(report: Report) -> float:
+    return MAX_SECONDS_OF_AGENTS if {"key", "agent"} <= {*report.by} else MAX_SECONDS
 
 
 def main() -> None:
@@ -67,7 +73,7 @@ def main() -> None:
     finally:
         server.stop()
         shutil.rmtree(directory)
-    slow = [each for each in found if max(each.processor_seconds) > MAX_SECONDS]
+    slow = [each for each in found if max(each.processor_seconds) > _limit(each.report)]
     longest = max(max(each.processor_seconds) for each in found)
     sys.stdout.write(f"{len(found)} reports, the longest page took {1000 * longest:.0f} ms of the processor\n")
     sys.stdout.write("".join(f"SLOW: {each}\n" for each in slow))
