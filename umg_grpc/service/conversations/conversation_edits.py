@@ -23,7 +23,7 @@ CLEARED = "[The result of this tool call was removed to shorten the conversation
 """Text in place of a removed result, for the model."""
 NO_ARGUMENTS = "{}"
 COMPACTION = "compaction"
-"""Type of the block with a summary that the vendor of the messages format made."""
+"""Type of the block with a summary that the vendor of the edit made."""
 
 Place = tuple[int, int]
 """Index of a message, and of one of its parts."""
@@ -286,7 +286,7 @@ def _compacted(request: pb.GenerateRequest) -> pb.GenerateRequest:
         (index, position)
         for index, message in enumerate(request.messages)
         for position, part in enumerate(message.parts)
-        if part.opaque.type == COMPACTION and part.opaque.format == "messages"
+        if part.opaque.type == COMPACTION
     ]
     if not places:
         return request
