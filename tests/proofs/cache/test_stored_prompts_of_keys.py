@@ -16,6 +16,7 @@ from umg_grpc.service.caching import stored_prompts
 MODEL = "gemini-2.0-flash"  # without an implicit cache: a beginning is stored when it comes again at once
 WORDS = " of many words" * 4000
 REFUSED = "REFUSED"
+STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
 BUDGET = 58_500
 """Micro-credits of a key that pay its calls, but not the storage of a beginning."""
 
@@ -25,6 +26,7 @@ class Storing(FakeProvider):
     """Native provider that stores beginnings, except for those with the word `REFUSED`."""
 
     stored: int = 0
+    refusal: int = 400
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if not request.path.endswith("/cachedContents"):
@@ -34,17 +36,17 @@ class Storing(FakeProvider):
                 {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
             )
         if REFUSED.encode() in received.body:
-            error = {"code": 400, "message": "Invalid part.", "status": "INVALID_ARGUMENT"}
-            return web.json_response({"error": error}, status=400)
+            error = {"code": self.refusal, "message": "Not stored.", "status": STATUSES[self.refusal]}
+            return web.json_response({"error": error}, status=self.refusal)
         self.stored += 1
         name = f"cachedContents/{self.stored}"
         return web.json_response({"name": name, "usageMetadata": {"totalTokenCount": 20_000}})
 
 
-def config_of(url: str) -> str:
+def config_of(url: str, keys: str = "k") -> str:
     return f"""
 channels:
-  - {{name: g, protocols: [native], base_url: "{url}/v1beta", api_key: k, prompt_caching: explicit, models: [{MODEL}]}}
+  - {{name: g, protocols: [native], base_url: "{url}/v1beta", api_key: [{keys}], prompt_caching: explicit, models: [{MODEL}]}}
 models:
   {MODEL}: {{price: {{input: 1, output: 2, cache_read: 0.25}}}}
 """
@@ -94,3 +96,17 @@ async def test_the_stored_beginnings_of_one_key_take_no_place_of_another(
         for count, key in enumerate(keys, start=1):
             await send_twice(gateway, key, ["A", "B", "C"])
             assert provider.stored == 2 * count
+
+
+@pytest.mark.parametrize("status", [403, 429])
+async def test_a_key_that_may_store_nothing_keeps_its_calls(status: int, tmp_path: Path) -> None:
+    async with (
+        serve_provider(Storing(refusal=status)) as provider,
+        running(config_of(provider.url, keys="k1, k2"), tmp_path) as gateway,
+    ):
+        _, key = await Keys(gateway.service.store).create("one")
+        for _ in range(2):  # in all, the beginning comes four times
+            await send_twice(gateway, key, [REFUSED])
+        storages = [each for each in provider.received if each.path.endswith("/cachedContents")]
+        assert len(storages) == 1
+        assert len({each.headers["x-goog-api-key"] for each in provider.received}) == 1

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.provider_call import HttpCall
+from umg_grpc.upstream.http.provider_connection import UNAUTHORIZED
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
@@ -14,6 +15,11 @@ from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.stored_prompts import PATH, Beginning, Created, DividedPrompt, decode_created, place_of
 from umg_grpc.wire.text_format import UpstreamRequest
+
+OF_THE_KEY = frozenset({0, UNAUTHORIZED})
+"""Statuses of failures that concern calls, too; 0 for one without a response. Providers refuse to store prompts for
+keys and at rates with which they answer calls: a refusal must not send the calls of these keys to others.
+"""
 
 
 class HttpPromptStorage:
@@ -53,7 +59,8 @@ class HttpPromptStorage:
                 raise refusal(codec.decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
             created = decoded_body(body, decode_created)
         except UmgError as error:
-            channel.record_failure(error, endpoint, PATH, status, headers)
+            if status in OF_THE_KEY:
+                channel.record_failure(error, endpoint, PATH, status, headers)
             raise
         channel.record_success(endpoint, headers, report)
         return created
