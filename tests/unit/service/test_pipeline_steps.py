@@ -29,6 +29,7 @@ from umg_grpc.service.pipeline.steps import (
     Step,
     in_order,
 )
+from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.v1 import pb, rpc
 
 SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}\n"
@@ -92,10 +93,16 @@ class GuardedPipeline(GenerationPipeline):
         response.candidates[0].message.parts.add(text=pb.TextPart(text="[guarded]"))
 
 
+def guarded(servicer: GenerationServicer) -> GuardedPipeline:
+    """Return a pipeline with the parts of a servicer's own."""
+    own = servicer._pipeline
+    return GuardedPipeline(own._context, servicer._memory, own._stored_prompts)
+
+
 async def test_guards_run_at_their_places_in_the_list(tmp_path: Path) -> None:
     async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         servicer = gateway.service._generation
-        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        servicer._pipeline = guarded(servicer)
         stub = rpc.GenerationServiceStub(channel)
 
         async def generate(prompt: str) -> pb.GenerateResponse:
@@ -114,7 +121,7 @@ async def test_guards_run_at_their_places_in_the_list(tmp_path: Path) -> None:
 async def test_a_response_is_stored_as_its_guard_leaves_it(tmp_path: Path) -> None:
     async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         servicer = gateway.service._generation
-        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        servicer._pipeline = guarded(servicer)
         stub, metadata = rpc.GenerationServiceStub(channel), [("authorization", f"Bearer {KEY}")]
         message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
         request = pb.GenerateRequest(model="m", messages=[message], store=True)
@@ -136,7 +143,7 @@ async def test_a_response_without_usage_is_charged_for_the_output_that_its_guard
     app.router.add_post("/{path:.*}", respond)
     async with serving(app) as url, running("channels:\n" + channel_of("main", "chat", url, "m"), tmp_path) as gateway:
         servicer = gateway.service._generation
-        servicer._pipeline = GuardedPipeline(servicer._pipeline._context, servicer._memory)
+        servicer._pipeline = guarded(servicer)
         prompt = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="hello"))])
         stub = rpc.GenerationServiceStub(gateway.service.channel())
         request = pb.GenerateRequest(model="m", messages=[prompt])

@@ -81,7 +81,8 @@ async def guarded_text(tmp_path: Path) -> AsyncIterator[tuple[Running, GuardedTe
     """Run a gateway whose text streams are guarded; yield it, the pipeline, and a channel to it."""
     async with running(SIMULATED, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         servicer = gateway.service._generation
-        servicer._pipeline = pipeline = GuardedText(servicer._pipeline._context, servicer._memory)
+        own = servicer._pipeline
+        servicer._pipeline = pipeline = GuardedText(own._context, servicer._memory, own._stored_prompts)
         yield gateway, pipeline, channel
 
 
