@@ -302,6 +302,16 @@ async def test_a_stored_compaction_is_continued_from_its_summary(replicas: Repli
     assert replicas.sent("chat").count(SUMMARY) >= 1
 
 
+async def test_a_stored_conversation_has_one_summary_after_several_compactions(replicas: Replicas) -> None:
+    last = (await replicas.call("chat", TURNS, store=True)).json
+    for _ in range(3):
+        last = (await replicas.call("chat", [TRIGGER], previous_response_id=last["id"], store=True)).json
+    await replicas.call("chat", [{"role": "user", "content": "Go on."}], previous_response_id=last["id"])
+    sent = replicas.sent("chat")
+    assert sent.count(summary_text(SUMMARY)) == 1
+    assert sent.count(TURNS[1]["content"]) == 1
+
+
 @every_provider
 async def test_a_conversation_is_compacted_by_a_call_of_its_own(replicas: Replicas, name: str) -> None:
     caller = replicas.callers[0]

@@ -346,14 +346,14 @@ def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> 
 
 
 def _compact(conversation: pb.GenerateRequest) -> bool:
-    """Remove the turns before the last response that is a summary of them, except those of users and the instructions.
-    Return False for a conversation without a summary.
+    """Remove the turns before the last response that is a summary of them, earlier summaries too, except those of users
+    and the instructions. Return False for a conversation without a summary.
     """
     messages = conversation.messages
     at = next((at for at in reversed(range(len(messages))) if _is_summary(messages[at])), None)
     if at is None:
         return False
-    kept = [each for each in messages[:at] if each.role in PROMPTING]
+    kept = [each for each in messages[:at] if each.role in PROMPTING and not _has_summary(each)]
     summary, later = messages[at], messages[at + 1 :]
     summary.role = pb.ROLE_USER
     compacted = pb.GenerateRequest(messages=[*kept, summary, *later])
@@ -363,7 +363,11 @@ def _compact(conversation: pb.GenerateRequest) -> bool:
 
 
 def _is_summary(message: pb.Message) -> bool:
-    return message.role == pb.ROLE_ASSISTANT and any(part.HasField("compaction") for part in message.parts)
+    return message.role == pb.ROLE_ASSISTANT and _has_summary(message)
+
+
+def _has_summary(message: pb.Message) -> bool:
+    return any(part.HasField("compaction") for part in message.parts)
 
 
 # --- failures
