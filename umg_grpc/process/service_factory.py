@@ -132,7 +132,7 @@ class Service:
             *(channels, process.limits, config.body_limit, shared, observers, cache, process.usage),
             note_unpriced=self.unpriced.note,
         )
-        self.stored_prompts = StoredPrompts(process.usage, store.clock.now)
+        self.stored_prompts = StoredPrompts(process.usage, self.metrics.count_storage, store.clock.now)
         self.prompt_table = StoredPromptTable(store, self.stored_prompts)
         text = GenerationPipeline(context, memory, self.stored_prompts)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)

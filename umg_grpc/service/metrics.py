@@ -228,6 +228,20 @@ class Metrics:
         key = self._key(self._keys[key_id])
         self._cost.labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
+    def count_storage(self, call: Call) -> None:
+        """Add the tokens and the cost of the beginning of a prompt that a provider has stored. `call`: that of the
+        storage, which no caller made.
+        """
+        facts, usage, owner = call.facts, call.facts.usage, call.known_caller
+        if usage is None or owner is None:
+            return
+        labels, key = (facts.channel, self._models[facts.model]), self._key(self._keys[owner.key_id])
+        written = usage.cache_write_tokens + usage.long_cache_write_tokens
+        self._counts[self._tokens, (*labels, "input", *key)] += usage.input_tokens
+        self._counts[self._prompt_cache, (*labels, "written", *key)] += written
+        self._agent_tokens.count(call.agent, usage)
+        self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
+
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
         """Create a counter with these label names. Return a function that takes the label values and adds 1, or its
         argument `by`.

@@ -110,3 +110,18 @@ async def test_a_key_that_may_store_nothing_keeps_its_calls(status: int, tmp_pat
         storages = [each for each in provider.received if each.path.endswith("/cachedContents")]
         assert len(storages) == 1
         assert len({each.headers["x-goog-api-key"] for each in provider.received}) == 1
+
+
+async def test_the_metrics_have_the_tokens_and_the_cost_of_the_storage(tmp_path: Path) -> None:
+    async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
+        _, key = await Keys(gateway.service.store).create("one")
+        await send_twice(gateway, key, ["A"])
+        metrics = gateway.service.metrics.exposition().decode()
+    model = f'model="{MODEL}"'
+    for line in (
+        f'umg_prompt_cache_tokens_total{{channel="g",kind="written",{model}}} 20000.0',
+        f'umg_tokens_total{{channel="g",direction="input",{model}}} 20020.0',  # with those of the two calls
+        'umg_agent_tokens_total{agent="unknown",kind="written"} 20000.0',
+        f'umg_cost_credits_total{{channel="g",{model}}} 0.021695',
+    ):
+        assert line in metrics

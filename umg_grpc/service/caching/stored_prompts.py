@@ -75,10 +75,12 @@ class Sharing(Protocol):
 class StoredPrompts:
     """Stored beginnings of the prompts of this process, until `aclose`."""
 
-    def __init__(self, usage: UsageLog | None, now: Callable[[], float]) -> None:
-        """Create the cache. `usage`: log for the costs; None without usage records. `now`: Unix time."""
+    def __init__(self, usage: UsageLog | None, count: Callable[[Call], None], now: Callable[[], float]) -> None:
+        """Create the cache. `usage`: log for the costs; None without usage records. `count`: adds a storage to the
+        metrics. `now`: Unix time.
+        """
         self.now = now
-        self._usage = usage
+        self._usage, self._count = usage, count
         self._seen = OrderedDict[bytes, float]()
         self.is_used = False
         """Whether a prompt was divided, so that stored beginnings are of use."""
@@ -202,7 +204,7 @@ class StoredPrompts:
         beginning, costs, channel = order.beginning, order.costs, target.channel.name
         ATTEMPT_PROGRESS.set(AttemptProgress(affinity=call.affinity))  # of this task, which has the key of the call
         began, seconds, owner = self.now(), lifetime_of(beginning), call.caller.key_id
-        record = StorageRecord(self._usage, call, target, costs.prices)
+        record = StorageRecord(self._usage, self._count, call, target, costs.prices)
         try:
             if self._sharing is not None and not await self._sharing.claim(owner, beginning.digest):
                 return

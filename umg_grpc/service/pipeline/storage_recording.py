@@ -1,6 +1,7 @@
 """Usage record of the storage of a prompt's beginning, which the key of a call pays beside the call."""
 
 import time
+from collections.abc import Callable
 
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.knowledge.prices import Prices
@@ -18,9 +19,13 @@ PROTOCOL = "cachedContents.create"
 class StorageRecord:
     """Record of one attempt to store a beginning, with the request id of the call that caused it."""
 
-    def __init__(self, usage: UsageLog | None, call: Call, target: Target, prices: Prices) -> None:
-        """Begin the record. `usage`: None without usage records; `prices`: of stored tokens."""
-        self._usage = usage
+    def __init__(
+        self, usage: UsageLog | None, count: Callable[[Call], None], call: Call, target: Target, prices: Prices
+    ) -> None:
+        """Begin the record. `usage`: None without usage records; `count`: adds the storage to the metrics; `prices`: of
+        stored tokens.
+        """
+        self._usage, self._count = usage, count
         self._has_budget = call.charges.reservation is not None
         self._target = target
         self._call = Call(arrival=call.arrival, known_caller=call.known_caller)
@@ -50,6 +55,7 @@ class StorageRecord:
             )
         )
         settle_usage(self._usage, self._call, seconds, None)
+        self._count(self._call)
 
     def end(self) -> None:
         """Release the rest of the reservation."""
