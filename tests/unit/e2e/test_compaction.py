@@ -312,6 +312,22 @@ async def test_a_stored_conversation_has_one_summary_after_several_compactions(r
     assert sent.count(TURNS[1]["content"]) == 1
 
 
+async def test_a_summary_is_stored_as_it_was_sent(replicas: Replicas) -> None:
+    (item,) = (await replicas.compact("chat")).json["output"]
+    sent = [item, {"role": "user", "content": "Go on."}]
+    stored = (await replicas.call("chat", sent, store=True)).json
+    caller = replicas.callers[1]
+    url, headers = f"{caller.url}/v1/responses/{stored['id']}", {"authorization": f"Bearer {caller.key}"}
+    async with caller.session.get(f"{url}/input_items?order=asc", headers=headers) as response:
+        first = (await response.json())["data"][0]
+    assert (first["type"], first["encrypted_content"]) == ("compaction", item["encrypted_content"])
+    await replicas.call("chat", [TURNS[1]], previous_response_id=stored["id"], replica=1)
+    assert replicas.sent("chat").count(summary_text(SUMMARY)) == 1
+    last = (await replicas.call("chat", [TRIGGER], previous_response_id=stored["id"], store=True)).json
+    await replicas.call("chat", [TURNS[1]], previous_response_id=last["id"])
+    assert replicas.sent("chat").count(summary_text(SUMMARY)) == 1  # the new one alone
+
+
 @every_provider
 async def test_a_conversation_is_compacted_by_a_call_of_its_own(replicas: Replicas, name: str) -> None:
     caller = replicas.callers[0]

@@ -272,13 +272,24 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         if conversations is not None and self.stores_response:
             await conversations.keep(
                 owner,
-                self.admitted.request,
+                _as_sent(self.admitted),
                 response,
                 channel=channel,
                 streamed=streamed,
                 continued=continued if isinstance(continued, Continued) else None,
                 upstream_response_id=response.response_id if self.passthrough else "",
             )
+
+
+def _as_sent(admitted: GenerationCall) -> pb.GenerateRequest:
+    """Return the request with its sealed summaries, which are texts in the one that the model is sent."""
+    if not admitted.sealed_messages:
+        return admitted.request
+    request = pb.GenerateRequest()
+    request.CopyFrom(admitted.request)
+    request.ClearField("messages")
+    request.messages.extend(admitted.sealed_messages)
+    return request
 
 
 def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:

@@ -130,6 +130,7 @@ class GenerationPipeline(
         `indexes`: those of the messages with a summary.
         """
         owner, notes = admitted.call.caller.key_id, admitted.notes
+        admitted.sealed_messages = admitted.request.messages
         admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
         admitted.notes = notes.with_edited("messages")
 

@@ -49,6 +49,8 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
     continued: Continued | Thread | None = None
     full_request: pb.GenerateRequest = None  # type: ignore[assignment]  # set by the step `conversation`
     """Request with all messages of its conversation, stored ones included."""
+    sealed_messages: Sequence[pb.Message] = ()
+    """Messages of the request as the caller sent them, where it has sealed summaries; else empty."""
     settle: Callable[[pb.GenerateResponse], Awaitable[None] | None] | None = None
     """Step `settle` of the completed response, set by the step `complete`; None before it and for a stream."""
 
