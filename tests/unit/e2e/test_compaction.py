@@ -312,6 +312,21 @@ async def test_a_stored_conversation_has_one_summary_after_several_compactions(r
     assert sent.count(TURNS[1]["content"]) == 1
 
 
+async def test_a_compaction_of_a_stored_conversation_returns_its_turns_of_the_user(replicas: Replicas) -> None:
+    caller = replicas.callers[0]
+    last, output = (await replicas.call("chat", TURNS, store=True)).json["id"], []
+    for question in ("Go on.", "And now?"):
+        body = {"model": "chat", "previous_response_id": last, "input": [{"role": "user", "content": question}]}
+        async with caller.session.post(
+            f"{caller.url}/v1/responses/compact", json=body, headers={"authorization": f"Bearer {caller.key}"}
+        ) as response:
+            compacted = await response.json()
+        last, output = compacted["id"], compacted["output"]
+    texts = [item["content"][0]["text"] for item in output if item["type"] == "message"]
+    assert texts == [TURNS[1]["content"], "Go on.", "And now?"]
+    assert [item["type"] for item in output[3:]] == ["compaction"]
+
+
 async def test_a_summary_is_stored_as_it_was_sent(replicas: Replicas) -> None:
     (item,) = (await replicas.compact("chat")).json["output"]
     sent = [item, {"role": "user", "content": "Go on."}]

@@ -223,6 +223,7 @@ class GenerationPipeline(
             await waiting
         admitted = completion.admitted
         admitted.call.facts.usage = summary.complete(response, admitted.access.caller.key_id, self._memory.seals)
+        _show_stored_turns(admitted, response)
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -304,6 +305,20 @@ class GenerationPipeline(
             request, notes = continued.whole
             text = opened(request, sealed_messages(request), notes, owner, self._memory.seals)
             continued.whole = DecodedRequest(text, notes)
+
+
+def _show_stored_turns(admitted: GenerationCall, response: pb.GenerateResponse) -> None:
+    """Write the body of the response to a call of its own that compacts a stored conversation, with the turns of the
+    user in it, which the caller's request does not have.
+    """
+    continued, face = admitted.continued, admitted.face
+    if face is None or not isinstance(continued, Continued) or not admitted.request.compaction.standalone:
+        return
+    request = pb.GenerateRequest.FromString(continued.earlier)
+    request.messages.extend(admitted.sealed_messages or admitted.request.messages)
+    request.compaction.standalone = True
+    response.source.body = face.encode_response(response, request)
+    response.source.format = face.name
 
 
 def _apply_rules(
