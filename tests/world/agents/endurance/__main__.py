@@ -7,12 +7,13 @@ import asyncio
 import logging
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
 
+from tests.world.agents.all import each_alone
 from tests.world.agents.endurance.page import PAGE, Result, listed, table, written
 from tests.world.agents.endurance.programs import LONG_RUNNING
 from tests.world.agents.endurance.run import UPSTREAMS, LongCase, run
@@ -21,16 +22,14 @@ from tests.world.agents.install import Installed, installed
 
 async def run_all(cases: Sequence[LongCase], programs: Installed, directory: Path, at_once: int) -> list[Result]:
     """Run all cases, each program once at a time. Return the results in the order of the cases."""
-    limit = asyncio.Semaphore(at_once)
-    alone = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
-    async def limited(place: int, case: LongCase) -> Result:
-        async with alone[case.running.program.name], limit:
-            found = Result.of(await run(case, programs, directory / str(place)))
+    async def checked(place: int, case: LongCase) -> Result:
+        found = Result.of(await run(case, programs, directory / str(place)))
         sys.stderr.write(f"{case.id}: {'failed' if found.problems else 'passed'}, {found.seconds:.0f} s\n")
         return found
 
-    return await asyncio.gather(*(limited(place, case) for place, case in enumerate(cases)))
+    runs = [(case.running.program.name, partial(checked, place, case)) for place, case in enumerate(cases)]
+    return await each_alone(runs, at_once)
 
 
 def main() -> None:
