@@ -26,9 +26,15 @@ class Face:
     path: str = ""
 
     def url(self, model: str, *, stream: bool) -> str:
+        """Return the path of the question at a gateway."""
+        path = self.path
         if self.name == "native":
-            return f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
-        return self.path
+            path = f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+        return ROOTS[self.name] + path
+
+    def question(self, model: str, *, stream: bool) -> Json:
+        """Return the body of the question to a model."""
+        return self.body if self.name == "native" else {**self.body, "model": model, "stream": stream}
 
 
 FACES = (
@@ -64,12 +70,10 @@ class World:
         key: str = KEY,
     ) -> Json:
         """Return the usage of one call. `headers`: of the caller's program."""
-        body = {**face.body, **(more or {})}
-        if face.name != "native":
-            body |= {"model": model, "stream": stream}
+        body = {**face.question(model, stream=stream), **(more or {})}
         if face.name == "chat" and stream:
             body["stream_options"] = {"include_usage": True}
-        url = self.gateway.url + ROOTS[face.name] + face.url(model, stream=stream)
+        url = self.gateway.url + face.url(model, stream=stream)
         sent = {"authorization": f"Bearer {key}", "anthropic-version": "2023-06-01", **headers}
         async with aiohttp.ClientSession(headers=sent) as session, session.post(url, json=body) as response:
             text = await response.text()

@@ -190,14 +190,20 @@ def prices_of(upstreams: Sequence[Upstream]) -> str:
     return f"models:\n{lines}" if lines else ""
 
 
-async def ledger_of(database: str, data: Path) -> Ledger:
-    """Return the sums of all usage records of a database."""
+async def records_of(database: str, data: Path) -> list[UsageRecord]:
+    """Return all usage records of a database, the newest first."""
     store = await open_store(database, data)
     table, records, after = UsageRecords(store), list[UsageRecord](), None
     while page := await table.page(CallFilter(datetime.fromtimestamp(0, UTC)), after, PAGE):
         records += page
         after = (page[-1].start_micros, page[-1].record_id)
     await store.aclose()
+    return records
+
+
+async def ledger_of(database: str, data: Path) -> Ledger:
+    """Return the sums of all usage records of a database."""
+    records = await records_of(database, data)
     return Ledger(
         len(records),
         sum(each.input_tokens for each in records),

@@ -7,18 +7,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.pairs.table import ROOTS
 from tests.proofs.cache.cached_provider import cached_provider
 from tests.proofs.cache.faces import FACES, Face, World
 from tests.proofs.cache.measurements import UPSTREAMS
-from tests.proofs.cache.replay import channel_of, head_of, prices_of
+from tests.proofs.cache.replay import channel_of, head_of, prices_of, records_of
 from tests.support.gateways import running
 from tests.support.providers.scenarios import Answer, ScenarioRequest, text_answer
-from tests.support.providers.server import Json
-from tests.support.usage_records import ALL
-from umg_grpc.store import open_store
-from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import CallFilter
 
 CHAT, RESPONSES, MESSAGES, _ = FACES
 
@@ -45,13 +39,6 @@ def answer_to(request: ScenarioRequest) -> Answer:
     return replace(text_answer("A text of some words that does not end."), breaks="waits" if request.stream else "")
 
 
-async def records_of(data: Path) -> list[UsageRecord]:
-    store = await open_store("sqlite", data)
-    found = await UsageRecords(store).page(CallFilter(ALL), None, 10)
-    await store.aclose()
-    return found
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.face.name} at {case.model}")
 async def test_an_aborted_stream_is_charged_by_the_cache_as_far_as_the_provider_stated_it(
     case: Case, tmp_path: Path
@@ -62,17 +49,17 @@ async def test_an_aborted_stream_is_charged_by_the_cache_as_far_as_the_provider_
         config = head_of("sqlite") + channel_of(upstream, provider.base_url) + prices_of([upstream])
         async with running(config, tmp_path) as gateway:
             await World(gateway, {}).usage(case.face, case.model, stream=False)
-            body: Json = dict(case.face.body)
-            if case.face.name != "native":
-                body |= {"model": case.model, "stream": True}
-            url = gateway.url + ROOTS[case.face.name] + case.face.url(case.model, stream=True)
+            url, body = (
+                gateway.url + case.face.url(case.model, stream=True),
+                case.face.question(case.model, stream=True),
+            )
             headers = {**gateway.headers, "anthropic-version": "2023-06-01"}
             async with aiohttp.ClientSession(headers=headers) as session, session.post(url, json=body) as response:
                 await response.content.readany()
                 await provider.waiting.wait()
             async with asyncio.timeout(60):
                 await provider.left.wait()
-    [aborted, whole] = await records_of(tmp_path)
+    [aborted, whole] = await records_of("sqlite", tmp_path)
     first, second = (bill.use for bill in cached.bills)
     assert second.read
     assert (whole.cache_read_tokens, whole.estimated) == (first.read, False)
