@@ -205,6 +205,11 @@ class ScenarioRequest:
         return f"{self.turns} {self.results}"
 
     @property
+    def last_of_user(self) -> str:
+        """Text of the user's last turn; "" without one."""
+        return next((text for role, text in reversed(self.turns) if role == "user"), "")
+
+    @property
     def scenario(self) -> str:
         for role, text in reversed(self.turns):
             if role == "user" and (found := NAMED.findall(text)):

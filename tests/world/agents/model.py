@@ -109,8 +109,7 @@ def _step(request: ScenarioRequest) -> Answer:
 
 def _requested(request: ScenarioRequest) -> str:
     """Return the texts that may request a summary."""
-    last = next((text for role, text in reversed(request.turns) if role == "user"), "")
-    return f"{request.system}\n{last}"
+    return f"{request.system}\n{request.last_of_user}"
 
 
 def _summary(request: ScenarioRequest, known: list[Prompt]) -> Answer:

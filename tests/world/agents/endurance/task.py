@@ -139,7 +139,7 @@ class LongTask:
         if not found:
             return text_answer(OTHER)
         folder = found[-1]["folder"]
-        if _compacts(request):
+        if any(words in request.last_of_user for words in COMPACTIONS):
             self.compactions += 1
             self._compacted = True
             prompt = PROMPT.format(parts=self.plan.parts, folder=folder)
@@ -205,11 +205,6 @@ class LongTask:
         if missing or not (is_behind or (read == texts and len(request.results) == len(self._pending))):
             shown = [result.text[:80] for result in request.results]
             self.problems.append(f"turn {self.turn} called {self._pending}, its results are {shown}, {widths}")
-
-
-def _compacts(request: ScenarioRequest) -> bool:
-    last = next((text for role, text in reversed(request.turns) if role == "user"), "")
-    return any(words in last for words in COMPACTIONS)
 
 
 def _widths(medium: Media) -> Iterator[int]:
