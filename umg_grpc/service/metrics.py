@@ -18,7 +18,6 @@ from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
-from umg_grpc.service.agent_tokens import AgentTokens
 from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
     CHANNEL_CALLS,
@@ -32,6 +31,7 @@ from umg_grpc.service.metric_gauges import (
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
+from umg_grpc.v1 import pb
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -47,6 +47,8 @@ OTHER_MODELS = "other"
 """Value of the label `model` for all models after the first `MAX_MODELS`: callers choose the names of models served by
 a pattern.
 """
+UNKNOWN_AGENT = "unknown"
+"""Value of the label `agent` for calls of unknown programs."""
 
 STATUSES = range(100, 600)
 OTHER_STATUSES = "other"
@@ -110,7 +112,10 @@ class Metrics:
             *("umg_prompt_cache_tokens", "Input tokens that providers read from or wrote to their prompt caches."),
             *("channel", "model", "kind", *key),
         )
-        self._agent_tokens = AgentTokens(registry)
+        self._agent_tokens = self._counter(
+            *("umg_agent_tokens", "Input tokens by the program of the call, all and those of prompt caches."),
+            *("agent", "kind"),
+        )
         self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
         self._failures = self._counter(
@@ -160,7 +165,7 @@ class Metrics:
             row.output_tokens += usage.output_tokens
             row.cache_read_tokens += usage.cache_read_tokens
             row.cache_written_tokens += usage.cache_write_tokens + usage.long_cache_write_tokens
-            self._agent_tokens.count(call.agent, usage)
+            self._count_agent(call.agent, usage)
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
                 self._counts[self._tokens, labels] += usage.input_tokens
@@ -239,7 +244,7 @@ class Metrics:
         written = usage.cache_write_tokens + usage.long_cache_write_tokens
         self._counts[self._tokens, (*labels, "input", *key)] += usage.input_tokens
         self._counts[self._prompt_cache, (*labels, "written", *key)] += written
-        self._agent_tokens.count(call.agent, usage)
+        self._count_agent(call.agent, usage)
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
@@ -301,6 +306,14 @@ class Metrics:
         MultiProcessCollector(together)
         return _printable(generate_latest(together))
 
+    def _count_agent(self, agent: str, usage: pb.Usage) -> None:
+        """Count the input tokens of a call with those of prompt caches. `agent`: its program, "" for unknown."""
+        if usage.input_tokens:
+            counts, counter, label = self._counts, self._agent_tokens, agent or UNKNOWN_AGENT
+            counts[counter, (label, "input")] += usage.input_tokens
+            counts[counter, (label, "read")] += usage.cache_read_tokens
+            counts[counter, (label, "written")] += usage.cache_write_tokens + usage.long_cache_write_tokens
+
     def _refresh(self) -> None:
         self._flush()
         for gauge in self._gauges.values():
@@ -311,7 +324,6 @@ class Metrics:
 
     def _flush(self) -> None:
         """Add the counts since the last flush to the Prometheus library."""
-        self._agent_tokens.flush()
         rows, self._rows = self._rows, defaultdict(Row)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
