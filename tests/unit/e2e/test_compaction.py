@@ -23,7 +23,8 @@ from tests.support.providers.scenarios import REFRESH, Answer, Failure, Scenario
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.service.operations.generate.compaction import CUT, ENDED_EARLY, MAX_CUTS, REQUEST
+from umg_grpc.service.operations.generate.compaction import ENDED_EARLY, REQUEST
+from umg_grpc.service.operations.generate.truncation import CUT, MAX_CUTS
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -2,21 +2,18 @@
 opens where the caller sends it back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.service.operations.generate.truncation import Truncation, remove_oldest, user_turn
 from umg_grpc.service.pipeline.usage_recording import add_usage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
 from umg_grpc.wire.request_notes import RequestNotes
 
-MAX_CUTS = 5
-KEPT_SHARE = 2 / 3
-"""Share of the conversation, in bytes, that each further cut keeps."""
-INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
 REQUEST = (
     "The context of this conversation is nearly full, and it will be continued from a summary alone. Write that "
     "summary now, as a hand-off to another assistant that takes over the work: the task and all requirements and "
@@ -25,8 +22,6 @@ REQUEST = (
     "summary alone, and call no tools."
 )
 """Text of the user's turn that requests the summary."""
-CUT = "[The beginning of the conversation was left out, because it is longer than the model's context.]"
-"""Text of the user's turn in place of the oldest turns."""
 ENDED_EARLY = "[The summary ends here, because it reached the maximum length of an answer.]"
 """End of a summary that was cut, for the model that reads it."""
 CUT_SHORT = frozenset({pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTEXT_FULL})
@@ -41,9 +36,7 @@ class Summary(msgspec.Struct, eq=False):
     conversation without tools. Should the model call one, the request is sent once more with tools forbidden.
     """
 
-    _conversation: pb.GenerateRequest
-    _begin: int = 0  # index of the first message that is sent
-    _cuts: int = 0
+    _truncation: Truncation  # of the conversation, for the gateway's own request
     _forbids_tools: bool = False
     _used: pb.Usage | None = None  # by earlier responses that were no summary
     _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
@@ -55,11 +48,11 @@ class Summary(msgspec.Struct, eq=False):
     def request(self) -> pb.GenerateRequest:
         """Return the request that is sent to the model in place of the caller's."""
         request = pb.GenerateRequest()
-        request.CopyFrom(self._conversation)
+        request.CopyFrom(self._truncation.conversation)
         _remove_form(request)
-        if self._begin:
-            remove_oldest(request, self._begin)
-        request.messages.append(_turn(REQUEST))
+        if self.is_cut:
+            remove_oldest(request, self._truncation.begin)
+        request.messages.append(user_turn(REQUEST))
         if self._forbids_tools:
             own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
             request.ClearField("tools")
@@ -81,13 +74,9 @@ class Summary(msgspec.Struct, eq=False):
                 self._unable |= {channel}
                 return True
             return False
-        if error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG and self._cuts < MAX_CUTS:
-            self._cuts += 1
-            begin = cut_after(self._conversation.messages, 1 - KEPT_SHARE**self._cuts)
-            if begin > self._begin:
-                self._begin = begin
-                return True
-        elif error.failure is Failure.MODEL and self._conversation.tools and not self._forbids_tools:
+        if self._truncation.recovers_from(error):
+            return True
+        if error.failure is Failure.MODEL and self._truncation.conversation.tools and not self._forbids_tools:
             self._forbids_tools = True
             return True
         return False
@@ -119,35 +108,7 @@ class Summary(msgspec.Struct, eq=False):
     @property
     def is_cut(self) -> bool:
         """Whether the oldest turns are left out."""
-        return self._begin > 0
-
-
-def cut_after(messages: Sequence[pb.Message], share: float) -> int:
-    """Return the number of the oldest messages that are left out, so that `share` of the bytes of all messages goes, or
-    as much as is possible: the last message always stays, and no call is separated from its result.
-    """
-    sizes = [message.ByteSize() for message in messages]
-    wanted, removed, cut, unanswered = share * sum(sizes), 0, 0, set[str]()
-    for index, message in enumerate(messages[:-1]):
-        removed += sizes[index]
-        for part in message.parts:
-            if part.HasField("tool_call"):
-                unanswered.add(part.tool_call.call_id)
-            elif part.HasField("tool_result"):
-                unanswered.discard(part.tool_result.call_id)
-        if not unanswered and not _has_result(messages[index + 1]):
-            cut = index + 1
-            if removed >= wanted:
-                break
-    return cut
-
-
-def remove_oldest(request: pb.GenerateRequest, count: int) -> None:
-    """Replace the oldest messages of a conversation, `count` of them, by a note. Instructions stay."""
-    left_out, rest = request.messages[:count], request.messages[count:]
-    kept = [message for message in left_out if message.role in INSTRUCTING]
-    del request.messages[:]
-    request.messages.extend([*kept, _turn(CUT), *rest])
+        return self._truncation.begin > 0
 
 
 def sealed_messages(request: pb.GenerateRequest) -> list[int]:
@@ -201,14 +162,6 @@ def _remove_form(request: pb.GenerateRequest) -> None:
     request.ClearField("thread")
     request.source.Clear()  # it stays present, so that unanswered calls are completed as for any caller with a body
     request.source.SetInParent()
-
-
-def _has_result(message: pb.Message) -> bool:
-    return any(part.HasField("tool_result") for part in message.parts)
-
-
-def _turn(text: str) -> pb.Message:
-    return pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])
 
 
 def _unreadable(at: str) -> UmgError:

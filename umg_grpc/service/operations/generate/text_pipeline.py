@@ -194,7 +194,7 @@ class GenerationPipeline(
         healing = RefusalHealing(
             shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
         )
-        summary = Summary(admitted.full_request) if admitted.request.HasField("compaction") else None
+        summary = Summary(Truncation(admitted.full_request)) if admitted.request.HasField("compaction") else None
         truncation = Truncation(admitted.full_request) if admitted.request.truncation == pb.TRUNCATION_AUTO else None
         encoder = GenerationEncoder(
             *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts, summary, truncation)

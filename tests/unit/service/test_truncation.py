@@ -1,4 +1,4 @@
-"""Cuts of a conversation that is too long for the request of its summary."""
+"""Cuts of a conversation that is too long for the model."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.service.operations.generate.compaction import cut_after
+from umg_grpc.service.operations.generate.truncation import cut_after
 from umg_grpc.v1 import pb
 
 
