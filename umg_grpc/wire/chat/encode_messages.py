@@ -53,8 +53,9 @@ class MessageEncoder:
         self._request = request
         self._report = report
         self._quirks = quirks
+        self._marks_end = marks_end(request, quirks)
         # marks move on with each request, in which a turn keeps its form
-        self._keeps_parts = quirks.breakpoints is not None and (has_marks(request) or marks_end(request, quirks))
+        self._keeps_parts = quirks.breakpoints is not None and (self._marks_end or has_marks(request))
         self._marks_results = self._keeps_parts and quirks.breakpoints == RELAYED_MEMBER
         self._takes_reasoning = quirks.reasoning_content is not False
         self._signatures = quirks.signatures
@@ -113,7 +114,7 @@ class MessageEncoder:
         if self._signatures:
             _add_placeholder_signatures(messages)
         if self._keeps_parts:
-            if marks_end(self._request, self._quirks):
+            if self._marks_end:
                 add_marks(messages, self._request)
             contents = [message.get("content") for message in messages if isinstance(message, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
