@@ -35,6 +35,7 @@ from umg_grpc.service.pipeline.image_costs import max_cost
 from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS, UNKNOWN_OUTPUT_TOKENS, text_bytes
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 from umg_grpc.wire.model_quirks import requests_search
 from umg_grpc.wire.request_notes import DecodedRequest
 
@@ -214,7 +215,7 @@ def _scan(request: pb.GenerateRequest) -> _Content:
             if part.HasField("cache_control"):
                 marked.append(part)
     is_cached_long = bool(request.prompt_cache_options_json) or any(
-        mark.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for mark in (request, *marked)
+        lasts_an_hour(mark.cache_control) for mark in (request, *marked)
     )
     return _Content(media, is_opaque, is_cached_long)
 

@@ -10,6 +10,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER, has_marks, is_explicit, relayed_mark
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 
 OWN_MARKS = frozenset({"", "chat", "messages"})
 """Formats of callers whose own marks are all that they want: those of the relay, and those without automatic marks."""
@@ -45,10 +46,8 @@ def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
 
 
 def _is_long(request: pb.GenerateRequest) -> bool:
-    if request.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR:
-        return True
     parts = chain(request.instructions, *(message.parts for message in request.messages))
-    return any(part.HasField("cache_control") and part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR for part in parts)
+    return lasts_an_hour(request.cache_control) or any(lasts_an_hour(part.cache_control) for part in parts)
 
 
 def _mark_last(turn: JsonObject, mark: JsonObject) -> None:

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present
+from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 MEMBER = "prompt_cache_breakpoint"
@@ -86,7 +87,7 @@ def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Repo
     if quirks.breakpoints is None or not isinstance(encoded, dict):
         report.drop("cache_control")
         return encoded
-    is_long = part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR
+    is_long = lasts_an_hour(part.cache_control)
     if quirks.breakpoints == MEMBER:
         if is_long:
             report.drop("cache_control", "30m")

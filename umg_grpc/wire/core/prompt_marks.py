@@ -1,6 +1,8 @@
-"""Marks of prompt caches by their places in an encoded prompt."""
+"""Marks of prompt caches: their lifetimes, and their places in an encoded prompt."""
 
 from typing import NamedTuple
+
+from umg_grpc.v1 import pb
 
 
 class PromptMark(NamedTuple):
@@ -14,3 +16,8 @@ class PromptMark(NamedTuple):
     """
     is_long: bool
     """Whether its lifetime is an hour."""
+
+
+def lasts_an_hour(mark: pb.CacheControl) -> bool:
+    """Return whether the lifetime of a mark is an hour."""
+    return mark.ttl == pb.CACHE_TTL_ONE_HOUR

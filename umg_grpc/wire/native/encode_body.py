@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
@@ -60,18 +60,13 @@ def encode_body(
     fields = encoder.encode() | encode_options(request, model, report, quirks)
     add_instructions(fields, request, quirks)
     marks += encoder.marks
-    marks += (
-        PromptMark(0, 0, _is_long(tool.cache_control)) for tool in request.tools if tool.HasField("cache_control")
-    )
+    marked = (tool.cache_control for tool in request.tools if tool.HasField("cache_control"))
+    marks += (PromptMark(0, 0, lasts_an_hour(mark)) for mark in marked)
     if request.HasField("cache_control"):
         contents = fields["contents"]
         last = len(contents) - 1 if isinstance(contents, list) else 0
-        marks.append(PromptMark(last, 0, _is_long(request.cache_control)))
+        marks.append(PromptMark(last, 0, lasts_an_hour(request.cache_control)))
     return fields
-
-
-def _is_long(mark: pb.CacheControl) -> bool:
-    return mark.ttl == pb.CACHE_TTL_ONE_HOUR
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:

@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -148,7 +148,7 @@ class ContentEncoder:
     def _text_of(self, part: pb.Part, at: str) -> str:
         if part.HasField("cache_control"):
             self._report.drop("cache_control")
-            self.marks.append(PromptMark(0, 0, _is_long(part)))
+            self.marks.append(PromptMark(0, 0, lasts_an_hour(part.cache_control)))
         if not part.HasField("text"):
             raise untranslatable(at, "instructions are text in native")
         return part.text.text
@@ -176,7 +176,7 @@ class ContentEncoder:
             else:
                 self._part(part, path, turn)
             if part.HasField("cache_control") and role == USER:
-                turn.marks.append((len(turn.parts), _is_long(part)))
+                turn.marks.append((len(turn.parts), lasts_an_hour(part.cache_control)))
         if not turn.parts:
             self._turns.pop()
 
@@ -335,10 +335,6 @@ class ContentEncoder:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:
                 call["thoughtSignature"] = NO_SIGNATURE
-
-
-def _is_long(part: pb.Part) -> bool:
-    return part.cache_control.ttl == pb.CACHE_TTL_ONE_HOUR
 
 
 def _is_call(part: object) -> bool:
