@@ -9,6 +9,7 @@ from typing import TypeGuard
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER, has_marks, is_explicit, relayed_mark
+from umg_grpc.wire.core.client_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 
@@ -36,7 +37,7 @@ def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
     turns = [message for message in messages if isinstance(message, dict)]
     mark = relayed_mark(is_long=_is_long(request))
     if not (request.HasField("cache_control") or has_marks(request)):
-        instructions = list(takewhile(lambda turn: turn.get("role") in {"system", "developer"}, turns))
+        instructions = list(takewhile(lambda turn: turn.get("role") in INSTRUCTION_ROLES, turns))
         if instructions:
             _mark_last(instructions[-1], mark)
     for turn in reversed(turns):

@@ -13,11 +13,8 @@ from umg_grpc.wire.dropped_fields_report import Report
 _MARKS = tuple(f'"{beginning}'.encode() for beginning in BEGINNINGS)
 _START_BYTES = 256
 """Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
-
-
-INSTRUCTING = frozenset({"system", "developer"})
-"""Roles of instructions."""
-_INSTRUCTING = frozenset(msgspec.json.encode(role) for role in INSTRUCTING)
+INSTRUCTION_ROLES = ("system", "developer")
+_RAW_ROLES = tuple(msgspec.json.encode(role) for role in INSTRUCTION_ROLES)
 
 
 class _Block(Struct):
@@ -72,7 +69,7 @@ def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: R
         return
     first, *others = parse(list[Raw], raw, name)
     turn = parse(dict[str, Raw], first, f"{name}[0]")
-    if bytes(turn.get("role", ABSENT)) not in _INSTRUCTING:
+    if bytes(turn.get("role", ABSENT)) not in _RAW_ROLES:
         return
     content = turn.get("content", ABSENT)
     edit_client_lines(turn, "content", quirks, report)
@@ -86,7 +83,7 @@ def cut_first_turn(turns: list[object], quirks: Quirks, report: Report) -> None:
     place. A turn without any other text is removed, too.
     """
     turn = turns[0] if turns else None
-    if not isinstance(turn, dict) or turn.get("role") not in INSTRUCTING:
+    if not isinstance(turn, dict) or turn.get("role") not in INSTRUCTION_ROLES:
         return
     content = turn.get("content")
     text = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], dict) else content

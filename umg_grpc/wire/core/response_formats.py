@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.client_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.schema_dialects import fit_schema
@@ -124,7 +125,7 @@ def with_instruction(messages: list[object], part: JsonObject, alone: JsonObject
     `part`: the instruction as a part of a message, with the member `text`; `alone`: as a message of its own.
     """
     first = messages[0] if messages else None
-    if isinstance(first, dict) and _decoded(first.get("role")) in {"system", "developer"}:
+    if isinstance(first, dict) and _decoded(first.get("role")) in INSTRUCTION_ROLES:
         content = _decoded(first.get("content"))
         if isinstance(content, str):
             return [{**first, "content": f"{content}\n\n{part['text']}"}, *messages[1:]]
