@@ -217,3 +217,35 @@ def test_a_turn_keeps_its_form_when_its_breakpoint_has_moved_on(upstream: str) -
         ]
         assert now[: len(before)] == before
         before = now
+
+
+MARKED_CHAT: dict[str, Any] = {
+    "messages": [
+        {"role": "system", "content": "Be brief.", "cache_control": HOUR},
+        {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": MARK}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "x", "cache_control": MARK},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f"}, "cache_control": HOUR}],
+}
+"""Marks as callers of relays of Claude write them in chat."""
+
+
+def test_marks_of_chat_are_those_of_messages() -> None:
+    body, report = encoded("chat", "messages", MARKING, **MARKED_CHAT)
+    assert body["system"] == [block("Be brief.", HOUR)]
+    assert [turn["content"][-1].get("cache_control") for turn in body["messages"]] == [MARK, None, MARK]
+    assert (body["tools"][-1]["cache_control"], report) == (HOUR, "")
+
+
+def test_marks_of_chat_become_breakpoints_of_responses() -> None:
+    body, _ = encoded("chat", "responses", TAKES, **MARKED_CHAT)
+    assert [item["content"][-1].get("prompt_cache_breakpoint") for item in body["input"][:2]] == [EXPLICIT, EXPLICIT]
+
+
+def test_marks_of_chat_reach_a_relay_as_they_came() -> None:
+    body, report = encoded("chat", "chat", RELAYED, **MARKED_CHAT)
+    assert (body["messages"], body["tools"], report) == (MARKED_CHAT["messages"], MARKED_CHAT["tools"], "")

@@ -61,7 +61,7 @@ PNG = {"type": "base64", "data": "aGk=", "media_type": "image/png"}
 # fmt: off
 UNKNOWN_FIELDS = [
     UnknownField("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
-    UnknownField("chat", "messages[0].content[0].cache_control", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
+    UnknownField("chat", "messages[0].content[0].zork", message_with({"type": "text", "text": "a", "zork": {"type": "ephemeral"}})),
     UnknownField("chat", "messages[0].content[1].image_url.zork", message_with({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
     UnknownField("chat", "messages[0].content[0].input_audio.zork", message_with({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
     UnknownField("chat", "messages[0].tool_calls[0].zork", {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "zork": 1}]}]}),
@@ -229,7 +229,7 @@ class Clean:
 CLEAN = [
     Clean("a schema, arguments and labels", "chat", {"messages": [USER, {"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "c", "content": "a"}], "tools": [{"type": "function", "function": FUNCTION}], "metadata": {"zork": "1"}, "logit_bias": {"7": 1}, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}}),
     Clean("an answer that was brought back", "chat", {"messages": [USER, {"role": "assistant", "content": "a", "refusal": None, "annotations": [{"type": "url_citation", "url_citation": {"zork": 1}}], "audio": {"id": "a", "data": "", "expires_at": 1, "transcript": "a"}, "tool_calls": [{**CALL, "index": 0}]}, {"role": "tool", "tool_call_id": "c", "content": "a"}]}),
-    Clean("a place of a cache", "chat", message_with({"type": "text", "text": "a", "prompt_cache_breakpoint": {"type": "ephemeral"}})),
+    Clean("a place of a cache", "chat", message_with({"type": "text", "text": "a", "prompt_cache_breakpoint": {"type": "ephemeral"}, "cache_control": {"type": "ephemeral"}})),
     Clean("a schema and arguments", "messages", {"messages": [USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "caller": {"type": "direct"}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a"}]}], "tools": [{"name": "f", "input_schema": SCHEMA}], "metadata": {"user_id": "u"}}),
     Clean("a schema, arguments and labels", "responses", {"input": [USER, {"type": "function_call", "id": "fc", "status": "completed", "call_id": "c", "name": "f", "arguments": '{"zork":1}'}, {"type": "function_call_output", "call_id": "c", "output": "a", "status": "completed"}], "tools": [{"type": "function", **FUNCTION}], "metadata": {"zork": "1"}, "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}}),
     Clean("an answer that was brought back", "responses", items(USER, {"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "new", "zork": 1}], "logprobs": []}]}, USER)),

@@ -48,18 +48,19 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
         target = targets.add(role=ROLES[role])
         if role == "assistant":
             _decode_assistant(message, target, f"messages[{index}]", notes)
-            continue
-        if role in RESULT_ROLES:
+        elif role in RESULT_ROLES:
             _decode_result(message, target, f"messages[{index}]", notes)
-            continue
-        if isinstance(content, str):
-            target.parts.add().text.text = content
-        elif content is None:
-            raise missing(f"messages[{index}].content")
         else:
-            _decode_content(content, target, f"messages[{index}].content", notes)
-        if message.name is not None:
-            target.name = message.name
+            if isinstance(content, str):
+                target.parts.add().text.text = content
+            elif content is None:
+                raise missing(f"messages[{index}].content")
+            else:
+                _decode_content(content, target, f"messages[{index}].content", notes)
+            if message.name is not None:
+                target.name = message.name
+        if (mark := message.cache_control) is not ABSENT and target.parts:
+            decode_breakpoint(mark, target.parts[-1])
 
 
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:
@@ -140,31 +141,34 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str, 
         case "text":
             text, part = parse(schema.TextPart, raw, at), target.parts.add()
             part.text.text = text.text
-            if (mark := text.prompt_cache_breakpoint) is not ABSENT:
-                decode_breakpoint(mark, part)
+            _decode_marks(text, part)
         case "image_url":
             image, part = parse(schema.ImagePart, raw, at), target.parts.add()
             _decode_image(image.image_url, part.media, f"{at}.image_url")
-            if (mark := image.prompt_cache_breakpoint) is not ABSENT:
-                decode_breakpoint(mark, part)
+            _decode_marks(image, part)
         case "input_audio":
             sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
             audio = sound.input_audio
             decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
-            if (mark := sound.prompt_cache_breakpoint) is not ABSENT:
-                decode_breakpoint(mark, part)
+            _decode_marks(sound, part)
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "file":
             notes.family.append(at)
             file, part = parse(schema.FilePart, raw, at), target.parts.add()
             _decode_file(file.file, part.media, f"{at}.file")
-            if (mark := file.prompt_cache_breakpoint) is not ABSENT:
-                decode_breakpoint(mark, part)
+            _decode_marks(file, part)
         case None:
             raise missing(f"{at}.type")
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             _add_opaque(raw, unknown, target)
+
+
+def _decode_marks(marked: schema.Marked, part: pb.Part) -> None:
+    if (mark := marked.prompt_cache_breakpoint) is not ABSENT:
+        decode_breakpoint(mark, part)
+    if (mark := marked.cache_control) is not ABSENT:
+        decode_breakpoint(mark, part)
 
 
 def _decode_file(file: schema.FileSource, media: pb.MediaPart, at: str) -> None:

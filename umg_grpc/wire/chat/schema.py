@@ -96,12 +96,14 @@ class ChatMessage(Struct):
     reasoning_signature: Raw = ABSENT
     encrypted_content: Raw = ABSENT
     provider_specific_fields: Raw = ABSENT
+    cache_control: Raw = ABSENT  # marks the last part of the message
 
 
 class Marked(Struct, kw_only=True):
     """Base of content parts that may end a cached prefix."""
 
     prompt_cache_breakpoint: Raw = ABSENT
+    cache_control: Raw = ABSENT  # the mark of the messages format, as relays of its models take it
 
 
 class TextPart(Marked):
@@ -163,6 +165,7 @@ class FunctionTool(Struct):
     """Tool of type `function`."""
 
     function: FunctionDefinition
+    cache_control: Raw = ABSENT
 
 
 class CustomDefinition(Struct):
@@ -177,6 +180,7 @@ class CustomTool(Struct):
     """Tool of type `custom`."""
 
     custom: CustomDefinition
+    cache_control: Raw = ABSENT
 
 
 class Named(Struct):

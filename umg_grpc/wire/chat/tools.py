@@ -8,6 +8,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.provider_tool_names import tool_names
+from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.function_tools import (
     CHOICES,
     FunctionDefinition,
@@ -59,13 +60,17 @@ def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
 def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
     match parse(schema.Kind, raw, at).type:
         case "function":
-            function = parse(schema.FunctionTool, raw, at).function
+            declared = parse(schema.FunctionTool, raw, at)
+            function = declared.function
+            decode_breakpoint(declared.cache_control, tool)
             if is_search(function):
                 tool.web_search.declared_type = function.name
             else:
                 decode_function(function, tool.function, f"{at}.function")
         case "custom":
-            custom = parse(schema.CustomTool, raw, at).custom
+            named = parse(schema.CustomTool, raw, at)
+            custom = named.custom
+            decode_breakpoint(named.cache_control, tool)
             tool.custom.name = custom.name
             if custom.description is not None:
                 tool.custom.description = custom.description

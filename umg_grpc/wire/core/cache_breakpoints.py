@@ -16,8 +16,8 @@ from umg_grpc.wire.dropped_fields_report import Report
 MEMBER = "prompt_cache_breakpoint"
 RELAYED_MEMBER = "cache_control"
 """Member of relays of models of the messages format."""
-LONG = "12h"
-"""Lifetime that becomes an hour in other formats; any other becomes their shorter one."""
+LONG = frozenset({"12h", "1h"})
+"""Lifetimes that become an hour in other formats: of breakpoints and of marks. Any other becomes their shorter one."""
 MAX_BREAKPOINTS = {MEMBER: 3, RELAYED_MEMBER: 4}
 """Member -> most of them in a request. A provider with the first sets one more itself."""
 
@@ -30,14 +30,14 @@ class _Options(Struct):
     mode: str | None = None
 
 
-def decode_breakpoint(raw: Raw, part: pb.Part) -> None:
-    """Decode the member of a content part into the mark of `part`; an absent one leaves the part unchanged."""
+def decode_breakpoint(raw: Raw, marked: pb.Part | pb.Tool) -> None:
+    """Decode either member into the mark of a part or a tool; an absent one leaves it unchanged."""
     if not is_present(raw):
         return
-    part.cache_control.SetInParent()
+    marked.cache_control.SetInParent()
     try:
-        if msgspec.json.decode(raw, type=_Breakpoint).ttl == LONG:
-            part.cache_control.ttl = pb.CACHE_TTL_ONE_HOUR
+        if msgspec.json.decode(raw, type=_Breakpoint).ttl in LONG:
+            marked.cache_control.ttl = pb.CACHE_TTL_ONE_HOUR
     except msgspec.ValidationError:
         pass  # an unknown form is still a mark
 
