@@ -139,8 +139,9 @@ proto: $(VENV)/bin/python ## generate gen/ and the committed code of Go's client
 lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
 	$(BIN)/python scripts/lock.py $(lock_args)
 
-vendors: $(VENV)/.installed ## print what the newest SDKs, public data and agents have that nothing here handles
+vendors: $(VENV)/.installed ## print what the newest SDKs and public data have that nothing here handles, and run newer agents
 	@$(BIN)/python -m scripts.vendors $(vendors_args)
+	@$(if $(vendors_args),,$(BIN)/python -m tests.world.agents.newest)
 
 knowledge: $(VENV)/.installed ## write the generated rows about models and prices again, and print what changed
 	$(BIN)/python -m scripts.knowledge
@@ -207,8 +208,9 @@ fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and w
 errors: $(VENV)/.installed ## write docs/provider-errors.md: statuses and words of providers, and of their callers
 	$(BIN)/python -m scripts.reference.provider_errors
 
-agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
+agents: $(VENV)/.installed ## install coding agents, run each of them against the gateway, also the long tasks of `make endurance`
 	$(BIN)/python -m tests.world.agents $(agents_args)
+	$(if $(agents_args),,$(BIN)/python -m tests.world.agents.endurance)
 
 endurance: $(VENV)/.installed ## run each coding agent for a hundred turns with a provider of each format: half an hour
 	$(BIN)/python -m tests.world.agents.endurance $(endurance_args)

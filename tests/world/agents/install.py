@@ -3,12 +3,14 @@
 import json
 import sys
 import venv
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.world.agents.versions import MANIFEST
+from scripts.vendors.downloads import newest_of_npm
+from tests.world.agents.versions import MANIFEST, NPM
 from tests.world.sdk.node_runner import npm
 from tests.world.sdk.runner import compile_imported, install_locked, packages
 
@@ -41,6 +43,21 @@ def installed() -> Installed:
         return Installed(node.result(), python.result())
 
 
+def newer_releases() -> dict[str, str]:
+    """Return the package and the newest version of each program of npm that has a release newer than `versions.py`.
+    Raise DownloadError where npm cannot state it.
+    """
+    with ThreadPoolExecutor() as pool:
+        newest = dict(zip(NPM, pool.map(newest_of_npm, NPM), strict=True))
+    return {package: version for package, version in newest.items() if version != NPM[package]}
+
+
+def installed_releases(releases: Mapping[str, str]) -> Installed:
+    """Install these releases beside the usual programs, without a lock. Raise RuntimeError where this fails."""
+    install = partial(_install_releases, releases=releases)
+    return replace(installed(), node=packages("umg-agents-newest", json.dumps(releases).encode(), install))
+
+
 def installed_libraries() -> Path:
     """Return the Python with the packages of `libraries.lock`, after their installation. Raises RuntimeError where this
     fails.
@@ -62,6 +79,13 @@ def _install_node(target: Path) -> None:
     if unlocked := _unlocked(target):  # no script of a package ran yet
         raise RuntimeError(f"{NPM_LOCK.name} does not have {', '.join(unlocked)}: run `make lock`")
     npm(target, "rebuild", "--ignore-scripts=false", *NATIVE)
+
+
+def _install_releases(target: Path, releases: Mapping[str, str]) -> None:
+    (target / "package.json").write_text(json.dumps(MANIFEST | {"dependencies": releases}))
+    (target / NPMRC.name).write_bytes(NPMRC.read_bytes())
+    npm(target, "install", "--no-save")
+    npm(target, "rebuild", "--ignore-scripts=false", *(name for name in NATIVE if name in releases))
 
 
 def _unlocked(target: Path) -> list[str]:
