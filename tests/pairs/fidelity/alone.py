@@ -53,7 +53,7 @@ ALONE = (
     Alone("responses", "`background`: false", {"background": False}, NOISE),
     Alone("responses", "`reasoning.context`", {"reasoning": {"effort": "high", "context": "auto"}}),
     Alone("responses", "`reasoning.mode`", {"reasoning": {"effort": "high", "mode": "auto"}}),
-    Alone("responses", "`context_management`", {"context_management": [{"type": "compaction"}]}),
+    Alone("responses", "`context_management` without a threshold", {"context_management": [{"type": "compaction"}]}),
     Alone("responses", "`status` of an item", items({**CALL_ITEM, "status": "completed"}, {**RESULT_ITEM, "status": "completed"}), NOISE),
     Alone("responses", "`tools[].defer_loading`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "defer_loading": True}]}),
     Alone("responses", "`tools[].output_schema`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "output_schema": PROPERTIES}]}),

@@ -75,6 +75,8 @@ def _delta(block: Json, delta: Json, inputs: dict[int, str], index: int) -> None
             block["signature"] = delta["signature"]
         case "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        case "compaction_delta":
+            block["content"] = delta["content"]
         case "input_json_delta":
             inputs[index] = inputs.get(index, "") + delta["partial_json"]
         case other:

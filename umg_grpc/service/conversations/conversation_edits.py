@@ -15,15 +15,20 @@ from msgspec import Raw, Struct
 
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
+from umg_grpc.wire.core.context_edits import (
+    SUMMARY_FORMAT,
+    SUMMARY_TYPE,
+    ClearThinking,
+    ClearToolUses,
+    Compact,
+    ContextEdit,
+)
 from umg_grpc.wire.core.json import decode_or_none
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 CLEARED = "[The result of this tool call was removed to shorten the conversation.]"
 """Text in place of a removed result, for the model."""
 NO_ARGUMENTS = "{}"
-COMPACTION = "compaction"
-"""Type of the block with a summary that the vendor of the edit made."""
 
 Place = tuple[int, int]
 """Index of a message, and of one of its parts."""
@@ -55,7 +60,7 @@ def edited_conversation(
     request: pb.GenerateRequest, edits: Sequence[ContextEdit], counter: TokenCounter
 ) -> EditedConversation:
     """Return the request with a conversation that is shortened by the edits; the request itself if they remove nothing.
-    No summary is made for a `Compact`, but the newest one in the conversation replaces the messages before it.
+    A `Compact` makes no summary here, but the newest one in the conversation replaces the messages before it.
     """
     clears_reasoning = any(isinstance(edit, ClearThinking) and edit.keep is not None for edit in edits)
     if any(isinstance(edit, Compact) for edit in edits):
@@ -268,7 +273,7 @@ def _thinking_turns(request: pb.GenerateRequest) -> list[list[int]]:
     return [turn for turn in turns if turn]
 
 
-# --- summaries of the vendor
+# --- summaries
 
 
 class _CompactionBlock(Struct):
@@ -286,7 +291,7 @@ def _compacted(request: pb.GenerateRequest) -> pb.GenerateRequest:
         (index, position)
         for index, message in enumerate(request.messages)
         for position, part in enumerate(message.parts)
-        if part.opaque.type == COMPACTION
+        if part.opaque.type == SUMMARY_TYPE and part.opaque.format == SUMMARY_FORMAT
     ]
     if not places:
         return request

@@ -53,6 +53,8 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     """Facts about the provider's response: HTTP status, request id."""
     is_abandoned: bool = False
     """Whether the attempt was cancelled because the attempt beside it was faster (hedging)."""
+    is_followed: bool = False
+    """Whether its response is not for the caller: the same channel is sent another request of the call."""
 
     @property
     def lost_fields(self) -> int:

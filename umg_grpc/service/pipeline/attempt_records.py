@@ -59,7 +59,7 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
             record.code, record.message = storable(failure.code), storable(failure.message)
         if error.usage is not None:
             facts.usage = None  # else it would be charged twice
-            call.charges.failed_answers += ((error.usage, attempt.target.prices),)
+            call.charges.earlier_answers += ((error.usage, attempt.target.prices),)
         if progress.is_sent and call.charges.usage_in_flight is not None:
             withdraw_usage(call.charges.usage_in_flight)
     if attempt.is_abandoned:

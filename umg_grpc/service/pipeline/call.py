@@ -104,8 +104,8 @@ class CallCharges(msgspec.Struct, eq=False):
     """Maximum output tokens that the reservation pays for; None if it pays for the longest response."""
     usage_in_flight: UsageInFlight | None = None
     """Provisional usage record of the call; None before the attempts, and without usage records."""
-    failed_answers: tuple[tuple[pb.Usage, Prices], ...] = ()
-    """Usage and prices of each answer of a failed attempt for which the provider charges."""
+    earlier_answers: tuple[tuple[pb.Usage, Prices], ...] = ()
+    """Usage and prices of each answer that the caller did not get, of a failed attempt or before another request."""
     micro_credits: int = 0
     """Cost of the call in micro-credits, set at its end."""
 

@@ -79,6 +79,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             for record in self._observers.ended:
                 record(self.call, attempt, ATTEMPT_SUCCEEDED, None)
             self._plan.encoder.note_success(attempt)
+            if attempt.is_followed:
+                self._follow(attempt)
             return False
         if not isinstance(error, UmgError):
             self._end(attempt, CALLER_LEFT)
@@ -159,6 +161,16 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             public_error.with_failure(Failure.CALLER)
         self._end(attempt, error.failure.value if error.failure else REQUEST_REFUSED, error)
         return public_error
+
+    def _follow(self, attempt: AttemptT) -> None:
+        """Charge the response of an attempt that the caller does not get, and plan the next request to its channel."""
+        call = self.call
+        if (usage := call.facts.usage) is not None:
+            call.facts.usage = None
+            call.charges.earlier_answers += ((usage, attempt.target.prices),)
+        if call.stream_start is not None:
+            call.stream_start.answered_at = inf
+        self._plan.encode_again(attempt.target)
 
     def _can_encode_again(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether the channel may accept another encoding of the request: with the whole conversation, or

@@ -130,7 +130,8 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
                 for step in self._completion:
                     if (waiting := step(admitted, attempt, response)) is not None:
                         await waiting
-                return response
+                if not attempt.is_followed:
+                    return response
 
     # --- steps before the attempts
 

@@ -83,8 +83,8 @@ class StreamPipeline(
                             yield each
                     return
             attempts = await self._planned(admitted)
-            has_no_output = self._output_check(admitted)
-            while True:
+            has_no_output, is_answered = self._output_check(admitted), False
+            while not is_answered:
                 async with attempts:
                     early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
                     streamed = self._streamed(admitted, attempts)
@@ -100,7 +100,7 @@ class StreamPipeline(
                         for each in await streamed.close():
                             attempts.output_sent = True
                             yield each
-                        return
+                        is_answered = not attempts.attempt.is_followed
                     except BaseException as error:  # also when the caller leaves
                         await streamed.break_off(messages, error)
                         raise

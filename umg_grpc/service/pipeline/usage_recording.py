@@ -109,9 +109,9 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             now = log.clock.now if log is not None else time.time
             prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
-    if charges.failed_answers:
-        prices = charges.failed_answers[-1][1] if usage is None else prices
-        quantities = _charge_failed_answers(call, quantities, time.time if log is None else log.clock.now)
+    if charges.earlier_answers:
+        prices = charges.earlier_answers[-1][1] if usage is None else prices
+        quantities = _charge_earlier_answers(call, quantities, time.time if log is None else log.clock.now)
         estimated = facts.usage is not None and facts.usage.estimated
     if log is None:
         return
@@ -144,20 +144,20 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     log.add(record, slot)
 
 
-def _charge_failed_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:
-    """Add the answers of failed attempts, each at the prices of its channel, to the cost and the usage of the call.
+def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:
+    """Add the answers of earlier attempts, each at the prices of its channel, to the cost and the usage of the call.
     Return the quantities of all answers. `quantities`: those of the last one.
     """
     facts, charges, total = call.facts, call.charges, Counter(quantities)
     usage = pb.Usage()
     if facts.usage is not None:
         usage.CopyFrom(facts.usage)
-    for failed, prices in charges.failed_answers:
-        counts = quantities_of(failed)
+    for earlier, prices in charges.earlier_answers:
+        counts = quantities_of(earlier)
         total.update(counts)
         if prices is not FREE:
-            charges.micro_credits += prices_of_call(prices, failed, now)[0].cost(counts)
-        add_usage(usage, failed)
+            charges.micro_credits += prices_of_call(prices, earlier, now)[0].cost(counts)
+        add_usage(usage, earlier)
     facts.usage = usage
     return total
 

@@ -6,6 +6,10 @@ from msgspec import Struct
 
 FIELD: Final = "context_management"
 """Member of a body with the edits."""
+SUMMARY_FORMAT: Final = "messages"
+"""Format in which summaries are readable blocks."""
+SUMMARY_TYPE: Final = "compaction"
+"""Type of these blocks."""
 
 
 class ClearToolUses(Struct, frozen=True, kw_only=True):
@@ -38,9 +42,19 @@ class ClearThinking(Struct, frozen=True, kw_only=True):
 
 
 class Compact(Struct, frozen=True, kw_only=True):
-    """Edit that replaces a long conversation by a summary. Only the vendor of the messages format makes it."""
+    """Edit that replaces a long conversation by a summary of the model before the model answers."""
 
     type: str
+    field: str = f"{FIELD}.edits"
+    """Path in the body by which the edit is reported if no summary can be made."""
+    trigger_tokens: int = 150_000
+    """Tokens of the prompt above which the summary is made."""
+    instructions: str = ""
+    """Text that requests the summary; "" for that of the gateway."""
+    pauses: bool = False
+    """Whether the response is the summary alone, without an answer."""
+    is_sealed: bool = False
+    """Whether the caller gets the summary sealed, as responses have it; in messages it is readable."""
 
 
 class UnknownEdit(Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
     )
     if response.HasField("create_time"):
         started.create_time.CopyFrom(response.create_time)
+    if response.HasField("context_management"):
+        started.context_management.CopyFrom(response.context_management)
     yield pb.GenerateEvent(started=started)
     for candidate in response.candidates:
         for index, part in enumerate(candidate.message.parts):

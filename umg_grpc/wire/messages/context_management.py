@@ -110,8 +110,17 @@ def _decode_edit(raw: Raw, at: str) -> ContextEdit:
             return ClearThinking(type=kind, keep=value)
         case ClearThinkingEdit():
             return ClearThinking(type=kind, keep=None)
-        case _:  # the only other struct
-            return Compact(type=kind)
+        case CompactEdit() as compact:
+            return _decode_compact(compact, kind)
+        case unhandled:  # a new struct of `EDITS`
+            raise TypeError(type(unhandled))
+
+
+def _decode_compact(parsed: CompactEdit, kind: str) -> Compact:
+    edit = Compact(type=kind, instructions=parsed.instructions or "", pauses=parsed.pause_after_compaction is True)
+    if parsed.trigger is not None:
+        edit = msgspec.structs.replace(edit, trigger_tokens=parsed.trigger.value)
+    return edit
 
 
 def _decode_tool_uses(parsed: ClearToolUsesEdit, kind: str) -> ClearToolUses:

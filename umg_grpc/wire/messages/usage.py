@@ -81,10 +81,27 @@ class ProviderUsage(Struct):
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
     """Return the member `usage`. Its `input_tokens` excludes the tokens that were read from or written to the prompt
-    cache. `service_tier`: tier that served the call, "" if it is unknown.
+    cache, and those of a summary that was made before the answer, which `iterations` has beside it. `service_tier`:
+    tier that served the call, "" if it is unknown.
     """
+    encoded = _encode_tokens(usage)
+    if usage.HasField("compaction"):
+        iterations = [{"type": "compaction", **_encode_tokens(usage.compaction)}]
+        if usage.input_tokens or usage.output_tokens:  # else the call paused after the summary
+            iterations.append({"type": "message", **encoded})
+        encoded["iterations"] = iterations
+    if usage.reasoning_tokens:
+        encoded["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    if usage.web_search_requests:
+        encoded["server_tool_use"] = {"web_search_requests": usage.web_search_requests, "web_fetch_requests": 0}
+    if service_tier in SERVICE_TIERS:
+        encoded["service_tier"] = service_tier
+    return encoded
+
+
+def _encode_tokens(usage: pb.Usage) -> JsonObject:
     written = usage.cache_write_tokens + usage.long_cache_write_tokens
-    encoded: JsonObject = {
+    return {
         "input_tokens": max(0, usage.input_tokens - usage.cache_read_tokens - written),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": usage.cache_read_tokens,
@@ -94,13 +111,6 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
         },
         "output_tokens": usage.output_tokens,
     }
-    if usage.reasoning_tokens:
-        encoded["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    if usage.web_search_requests:
-        encoded["server_tool_use"] = {"web_search_requests": usage.web_search_requests, "web_fetch_requests": 0}
-    if service_tier in SERVICE_TIERS:
-        encoded["service_tier"] = service_tier
-    return encoded
 
 
 # --- provider -> canonical

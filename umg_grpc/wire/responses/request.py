@@ -6,14 +6,16 @@ from collections.abc import Collection, Mapping
 from operator import attrgetter
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit
 from umg_grpc.wire.core.json import (
     JsonObject,
     check_utf8,
+    decode_or_none,
     invalid,
     is_present,
     json_object,
@@ -40,6 +42,15 @@ from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
+
+class _Entry(Struct):
+    """Entry of `context_management`."""
+
+    type: str
+    compact_threshold: int | None = None
+
+
+_ENTRIES = msgspec.json.Decoder(list[_Entry])
 PATH, COMPACT_PATH = "/responses", "/responses/compact"
 
 # Fields of the same name and type on both sides.
@@ -183,7 +194,19 @@ def _decode_options(parsed: schema.ResponsesRequest, request: pb.GenerateRequest
     if is_present(parsed.moderation):
         request.moderation_json = json_object(parsed.moderation, "moderation")
     if is_present(parsed.context_management):
-        notes.uncarried.append("context_management")
+        notes.uncarried.append(FIELD)
+        notes.context_edits = _decode_compaction_entry(parsed.context_management)
+
+
+def _decode_compaction_entry(raw: Raw) -> tuple[ContextEdit, ...] | None:
+    """Return the compaction in the member `context_management`; None for one without a threshold, and for entries of
+    another type, which only the provider can apply.
+    """
+    match decode_or_none(_ENTRIES, raw):
+        case [_Entry(type="compaction", compact_threshold=int(threshold))]:
+            return (Compact(type="compaction", field=FIELD, trigger_tokens=threshold, is_sealed=True),)
+        case _:  # an entry of another type, or several
+            return None
 
 
 def _decode_prompt(prompt: schema.Prompt, target: pb.PromptTemplate) -> None:

@@ -64,7 +64,7 @@ DECODINGS = [
         {"type": THINKING, "keep": {"type": "thinking_turns", "value": 2}},
         ClearThinking(type=THINKING, keep=2),
     ),
-    Decoding("a summary", {"type": COMPACT, "instructions": "Short."}, Compact(type=COMPACT)),
+    Decoding("a summary", {"type": COMPACT, "instructions": "Short."}, Compact(type=COMPACT, instructions="Short.")),
     Decoding(
         "a newer edit", {"type": "new", "x": 1}, UnknownEdit(type="new", field="context_management.edits[0].type")
     ),

@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.operations.generate.truncation import Truncation, remove_oldest, user_turn
+from umg_grpc.service.operations.generate.truncation import INSTRUCTING, Truncation, remove_oldest, user_turn
 from umg_grpc.service.pipeline.usage_recording import add_usage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
@@ -37,6 +37,8 @@ class Summary(msgspec.Struct, eq=False):
     """
 
     _truncation: Truncation  # of the conversation, for the gateway's own request
+    instructions: str = ""
+    """Text of the caller about the summary, which is added to the request for it."""
     _forbids_tools: bool = False
     _used: pb.Usage | None = None  # by earlier responses that were no summary
     _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
@@ -52,7 +54,7 @@ class Summary(msgspec.Struct, eq=False):
         _remove_form(request)
         if self.is_cut:
             remove_oldest(request, self._truncation.begin)
-        request.messages.append(user_turn(REQUEST))
+        request.messages.append(user_turn(f"{REQUEST}\n\n{self.instructions}" if self.instructions else REQUEST))
         if self._forbids_tools:
             own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
             request.ClearField("tools")
@@ -86,6 +88,17 @@ class Summary(msgspec.Struct, eq=False):
         were no summary. Return the usage without theirs. Raise UmgError(UPSTREAM_FAILED) for an answer without a
         summary. `owner`: id of the caller's key.
         """
+        usage, text = self.read(response)
+        response.ClearField("candidates")
+        sealed = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP).message
+        sealed.role = pb.ROLE_ASSISTANT
+        sealed.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+        return usage
+
+    def read(self, response: pb.GenerateResponse) -> tuple[pb.Usage, str]:
+        """Return the usage of a response and the summary in it, and add the usage of earlier responses that were no
+        summary to the response. Raise UmgError(UPSTREAM_FAILED) for a response without a summary.
+        """
         usage = pb.Usage()
         usage.CopyFrom(response.usage)
         if self._used is not None:
@@ -99,11 +112,7 @@ class Summary(msgspec.Struct, eq=False):
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.MODEL).with_usage(usage)
         if candidate.finish_reason in CUT_SHORT:
             text = f"{text}\n\n{ENDED_EARLY}"
-        response.ClearField("candidates")
-        sealed = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP).message
-        sealed.role = pb.ROLE_ASSISTANT
-        sealed.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
-        return usage
+        return usage, text
 
     @property
     def is_cut(self) -> bool:
@@ -141,6 +150,14 @@ def opened(
                 raise _unreadable(notes.opaque_paths.get(at, f"{at}.compaction"))
             part.text.text = summary_text(summary)
     return request
+
+
+def remove_before(request: pb.GenerateRequest, index: int) -> None:
+    """Remove the messages before a summary that replaces them, which the message at `index` is. Instructions stay."""
+    kept = [message for message in request.messages[:index] if message.role in INSTRUCTING]
+    rest = list(request.messages[index:])
+    del request.messages[:]
+    request.messages.extend([*kept, *rest])
 
 
 def _remove_form(request: pb.GenerateRequest) -> None:

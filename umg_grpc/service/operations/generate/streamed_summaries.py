@@ -1,12 +1,10 @@
 """Streamed summaries of conversations: collected whole, then sent sealed in one message."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import msgspec
 
-from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion, with_reported
 from umg_grpc.service.operations.generate.streamed_responses import MAX_HELD_BYTES, SAMPLE_CHARACTERS
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
@@ -21,10 +19,9 @@ class StreamedSummary(msgspec.Struct, eq=False):
     can be tried until then.
     """
 
-    _summary: Summary
     _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]
-    _seals: SummarySeals
+    _complete: Callable[[GenerationAttempt, ResponseCompletion, pb.GenerateResponse], Awaitable[None]]
     _aggregator: StreamAggregator = msgspec.field(default_factory=lambda: StreamAggregator(MAX_HELD_BYTES))
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
@@ -35,12 +32,13 @@ class StreamedSummary(msgspec.Struct, eq=False):
         return False
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
-        """Return the message with the sealed summary. Raise UmgError for a response without text."""
-        completion, response = self._completion, self._aggregator.response()
-        if (waiting := completion.complete_whole(response)) is not None:
-            await waiting
-        admitted = completion.admitted
-        admitted.call.facts.usage = self._summary.complete(response, admitted.access.caller.key_id, self._seals)
+        """Return the message with the summary; none if the answer follows. Raise UmgError for a response without
+        text.
+        """
+        completion, response, attempt = self._completion, self._aggregator.response(), self._attempts.attempt
+        await self._complete(attempt, completion, response)
+        if attempt.is_followed:
+            return []
         if completion.stores_any:
             await completion.retain(response, streamed=True)
         return [response_to_events(response)]

@@ -15,9 +15,11 @@ from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
-from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
+from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
+from umg_grpc.service.operations.generate.compaction import Summary, opened, remove_before, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
+from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
@@ -39,8 +41,10 @@ from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_me
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.context_edits import Compact
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
@@ -132,6 +136,8 @@ class GenerationPipeline(
         owner, notes = admitted.call.caller.key_id, admitted.notes
         admitted.sealed_messages = admitted.request.messages
         admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
+        if notes.context_edits is not None and any(isinstance(edit, Compact) for edit in notes.context_edits):
+            remove_before(admitted.request, indexes[-1])
         admitted.notes = notes.with_edited("messages")
 
     def _apply_rules(self, admitted: GenerationCall) -> None:
@@ -196,10 +202,22 @@ class GenerationPipeline(
         )
         summary = Summary(Truncation(admitted.full_request)) if admitted.request.HasField("compaction") else None
         truncation = Truncation(admitted.full_request) if admitted.request.truncation == pb.TRUNCATION_AUTO else None
+        compaction = None if summary is not None else self._compaction(admitted)
         encoder = GenerationEncoder(
-            *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts, summary, truncation)
+            *(admitted, upstreams, reasoning, origin.state_channels, healing, self._stored_prompts),
+            *(summary, truncation, compaction),
         )
         return preferences, encoder
+
+    def _compaction(self, admitted: GenerationCall) -> InlineCompaction | None:
+        """Return the compaction that the caller requests before the answer; None if none is requested."""
+        if (edits := admitted.notes.context_edits) is None:
+            return None
+        edit = next((each for each in edits if isinstance(each, Compact)), None)
+        if edit is None:
+            return None
+        model = admitted.model
+        return InlineCompaction(edit, self._whole_request(admitted), TokenCounter(model.family, model.tokenizer))
 
     def _response_steps(self) -> Mapping[Step, TextStep]:
         return {COMPLETE: self._complete, SETTLE: self._settle}
@@ -209,21 +227,29 @@ class GenerationPipeline(
     ) -> Awaitable[None] | None:
         completion = ResponseCompletion(admitted, attempt, self._memory)
         admitted.settle = completion.store_whole
-        if attempt.summary is not None:
-            return self._complete_summary(attempt.summary, completion, response)
+        if attempt.summary is not None or attempt.compaction is not None:
+            return self._complete_compacted(attempt, completion, response)
         return completion.complete_whole(response)
 
-    async def _complete_summary(
-        self, summary: Summary, completion: ResponseCompletion, response: pb.GenerateResponse
+    async def _complete_compacted(
+        self, attempt: GenerationAttempt, completion: ResponseCompletion, response: pb.GenerateResponse
     ) -> None:
-        """Complete the response with a summary that the model wrote, and seal it. Raise UmgError for a response without
-        text.
+        """Complete a response that is the summary of a conversation, or the answer to the summary. Raise UmgError for a
+        summary without text.
         """
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-        admitted = completion.admitted
-        admitted.call.facts.usage = summary.complete(response, admitted.access.caller.key_id, self._memory.seals)
-        _show_stored_turns(admitted, response)
+        admitted, seals = completion.admitted, self._memory.seals
+        facts, owner, compaction = admitted.call.facts, admitted.access.caller.key_id, attempt.compaction
+        if attempt.summary is None:
+            if compaction is not None:
+                compaction.add_to(response, owner, seals)
+        elif compaction is None:
+            facts.usage = attempt.summary.complete(response, owner, seals)
+            _show_stored_turns(admitted, response)
+        else:
+            facts.usage = compaction.complete(response, attempt.summary, owner, seals)
+            attempt.is_followed = not compaction.edit.pauses
 
     def _settle(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -247,12 +273,16 @@ class GenerationPipeline(
 
     def _streamed(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
-    ) -> StreamedText | StreamedSummary:
-        completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
-        if (summary := attempts.attempt.summary) is not None:
-            return StreamedSummary(summary, completion, attempts, self._memory.seals)
+    ) -> StreamedText | StreamedSummary | CompactedStream:
+        attempt, seals = attempts.attempt, self._memory.seals
+        completion = ResponseCompletion(admitted, attempt, self._memory)
+        if attempt.summary is not None:
+            return StreamedSummary(completion, attempts, self._complete_compacted)
         candidates = max(1, admitted.request.candidate_count)
-        return StreamedText(completion, attempts, self._memory, candidates)
+        streamed = StreamedText(completion, attempts, self._memory, candidates)
+        if (compaction := attempt.compaction) is None or compaction.usage is None:
+            return streamed
+        return CompactedStream(streamed, compaction.events(admitted.access.caller.key_id, seals), compaction.usage)
 
     # --- conversations
 

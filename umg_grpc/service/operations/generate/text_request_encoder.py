@@ -21,6 +21,7 @@ from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.operations.generate.compaction import Summary
+from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.truncation import Truncation
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
@@ -30,7 +31,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit, UnknownEdit
+from umg_grpc.wire.core.context_edits import FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of
@@ -61,6 +62,10 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
     summary: Summary | None = None
     """Summary that the model writes of the conversation; None for an answer, and for a provider that compacts."""
+    compaction: InlineCompaction | None = None
+    """Compaction before the answer, which `summary` or the answer of this attempt belongs to; None for a conversation
+    that is not compacted.
+    """
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
     """
@@ -79,6 +84,8 @@ class SentConversation(NamedTuple):
     """Whether the oldest turns were left out after an overflow."""
     management: pb.ContextManagement | None
     """Edits that the gateway made; None if the caller requested none, or the provider makes them."""
+    compaction: InlineCompaction | None
+    """Compaction before the answer; None if the caller requested none, or the provider makes it."""
 
 
 class Origin(NamedTuple):
@@ -119,6 +126,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _stored: StoredPrompts
     _summary: Summary | None = None  # None for a call that requests no summary
     _truncation: Truncation | None = None  # None for a call that requests no truncation
+    _compaction: InlineCompaction | None = None  # None for a call that requests no compaction before its answer
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
@@ -132,6 +140,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             attempt.channel, error, is_own=attempt.summary is not None
         ):
             return True
+        if attempt.compaction is not None and attempt.summary is not None:
+            # a refused member is mended first, without which the call would go on without the summary
+            return self.can_mend(attempt, error) or attempt.compaction.recovers_from(attempt.channel, error)
         if self._truncation is not None and self._truncation.recovers_from(error):
             return True
         continued = self._admitted.continued
@@ -191,29 +202,37 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         reasoning: edits remove a part of that again.
         """
         is_truncated, management = False, None
+        compaction = None if self._compaction is None or self._has_edits(request, target) else self._compaction
         if self._truncation is not None:
             whole, request = request, self._truncation.truncated(request)
             if is_truncated := request is not whole:
                 notes = notes.with_edited("messages")
         summary = None if self._summary is None or self._compacts(target) else self._summary
+        if compaction is not None:
+            await compaction.decide()
+            summary = compaction.pending
+            if compaction.is_made:
+                request, notes = compaction.compacted()
         if summary is not None:
             request, notes = summary.request(), notes.with_edited("messages")
         if self._reasoning is not None and self._may_lack_reasoning(request, target, self._reasoning):
             request, notes = await self._with_reasoning(request, notes, target, self._reasoning)
         if notes.context_edits is not None and not self._has_edits(request, target):
             (request, management), notes = await self._edit_conversation(request, notes.context_edits, notes)
-        return SentConversation(request, notes, summary, is_truncated, management)
+        return SentConversation(request, notes, summary, is_truncated, management, compaction)
 
     def _report_changes(self, attempt: GenerationAttempt, sent: SentConversation) -> None:
         """Record in the attempt and its report how the conversation was shortened."""
         report, attempt.summary = attempt.call.report, sent.summary
-        if sent.summary is not None and sent.summary.is_cut:
+        if compaction := sent.compaction:
+            attempt.compaction = compaction if compaction.is_made or sent.summary is not None else None
+        if (sent.summary is not None and sent.summary.is_cut) or (compaction is not None and compaction.is_cut):
             report.drop("messages", "without the oldest turns")
         if sent.is_truncated:
             report.perform("truncation")
         if sent.management is not None:
             attempt.context_management = sent.management
-            _report_edits(report, sent.management, sent.notes.context_edits or ())
+            _report_edits(report, sent.management, compaction)
 
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
@@ -268,7 +287,12 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     def _has_edits(self, request: pb.GenerateRequest, target: Target) -> bool:
         """Return whether the provider itself makes the edits of the conversation that the request contains."""
         protocol = self._same_format(request, target)
-        return protocol is not None and self._healing.quirks_of(target).of(protocol, protocol).takes(FIELD)
+        if protocol is None:
+            return False
+        known = self._healing.quirks_of(target)
+        if self._compaction is not None and self._compaction.edit.is_sealed:
+            return known.by_protocol.get(protocol, NO_QUIRKS).compaction is True
+        return known.of(protocol, protocol).takes(FIELD)
 
     async def _edit_conversation(
         self, request: pb.GenerateRequest, edits: Sequence[ContextEdit], notes: RequestNotes
@@ -382,14 +406,13 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         )
 
 
-def _report_edits(report: Report, management: pb.ContextManagement, edits: Sequence[ContextEdit]) -> None:
-    """Record in `report` that the gateway made the edits of the conversation, and the edits that it cannot make."""
+def _report_edits(report: Report, management: pb.ContextManagement, compaction: InlineCompaction | None) -> None:
+    """Record in `report` that the gateway made the edits of the conversation, and a summary that could not be made."""
     report.forget(FIELD)  # the provider is not sent the member, of which nothing is lost
-    if management.applied_edits:
+    if management.applied_edits or (compaction is not None and compaction.is_made):
         report.perform(FIELD)
-    for edit in edits:
-        if isinstance(edit, Compact):
-            report.drop(f"{FIELD}.edits", f"without {edit.type}")
+    if compaction is not None and compaction.has_failed:
+        report.drop(compaction.edit.field, f"without {compaction.edit.type}")
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
