@@ -2995,7 +2995,10 @@ type Usage struct {
 	// one, or none is stated.
 	ServiceTier string `protobuf:"bytes,18,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
 	// Region to which the provider limited the processing of the call, e.g. `us`. Unset: none, or none is stated.
-	Region        string `protobuf:"bytes,19,opt,name=region,proto3" json:"region,omitempty"`
+	Region string `protobuf:"bytes,19,opt,name=region,proto3" json:"region,omitempty"`
+	// Usage of the summary that replaced the conversation before the answer (messages `usage.iterations`), which the other
+	// fields leave out. Unset: the gateway made none.
+	Compaction    *Usage `protobuf:"bytes,20,opt,name=compaction,proto3" json:"compaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3161,6 +3164,13 @@ func (x *Usage) GetRegion() string {
 		return x.Region
 	}
 	return ""
+}
+
+func (x *Usage) GetCompaction() *Usage {
+	if x != nil {
+		return x.Compaction
+	}
+	return nil
 }
 
 // One event of a streamed answer. Events of one part have this order: `part_started`, any number of deltas,
@@ -4268,7 +4278,7 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\fSafetyRating\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12 \n" +
 	"\vprobability\x18\x02 \x01(\tR\vprobability\x12\x18\n" +
-	"\ablocked\x18\x03 \x01(\bR\ablocked\"\xda\x06\n" +
+	"\ablocked\x18\x03 \x01(\bR\ablocked\"\x89\a\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x05R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x05R\foutputTokens\x12*\n" +
@@ -4289,7 +4299,10 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\x12video_input_tokens\x18\x10 \x01(\x05R\x10videoInputTokens\x122\n" +
 	"\x15document_input_tokens\x18\x11 \x01(\x05R\x13documentInputTokens\x12!\n" +
 	"\fservice_tier\x18\x12 \x01(\tR\vserviceTier\x12\x16\n" +
-	"\x06region\x18\x13 \x01(\tR\x06region\"\x84\a\n" +
+	"\x06region\x18\x13 \x01(\tR\x06region\x12-\n" +
+	"\n" +
+	"compaction\x18\x14 \x01(\v2\r.umg.v1.UsageR\n" +
+	"compaction\"\x84\a\n" +
 	"\rGenerateEvent\x12'\n" +
 	"\x0fcandidate_index\x18\x01 \x01(\x05R\x0ecandidateIndex\x12\x1d\n" +
 	"\n" +
@@ -4517,31 +4530,32 @@ var file_umg_v1_generation_proto_depIdxs = []int32{
 	43, // 47: umg.v1.Candidate.message:type_name -> umg.v1.Message
 	4,  // 48: umg.v1.Candidate.finish_reason:type_name -> umg.v1.FinishReason
 	31, // 49: umg.v1.Candidate.safety_ratings:type_name -> umg.v1.SafetyRating
-	34, // 50: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
-	44, // 51: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
-	35, // 52: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
-	50, // 53: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
-	51, // 54: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
-	37, // 55: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
-	44, // 56: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
-	38, // 57: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
-	39, // 58: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
-	32, // 59: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
-	48, // 60: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
-	36, // 61: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
-	49, // 62: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
-	27, // 63: umg.v1.GenerationStarted.context_management:type_name -> umg.v1.ContextManagement
-	52, // 64: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
-	4,  // 65: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
-	31, // 66: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
-	49, // 67: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
-	26, // 68: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
-	5,  // 69: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	32, // 50: umg.v1.Usage.compaction:type_name -> umg.v1.Usage
+	34, // 51: umg.v1.GenerateEvent.started:type_name -> umg.v1.GenerationStarted
+	44, // 52: umg.v1.GenerateEvent.part_started:type_name -> umg.v1.Part
+	35, // 53: umg.v1.GenerateEvent.summary_delta:type_name -> umg.v1.SummaryDelta
+	50, // 54: umg.v1.GenerateEvent.citation:type_name -> umg.v1.Citation
+	51, // 55: umg.v1.GenerateEvent.state:type_name -> umg.v1.ReasoningState
+	37, // 56: umg.v1.GenerateEvent.logprobs:type_name -> umg.v1.LogprobsDelta
+	44, // 57: umg.v1.GenerateEvent.part_updated:type_name -> umg.v1.Part
+	38, // 58: umg.v1.GenerateEvent.part_ended:type_name -> umg.v1.PartEnded
+	39, // 59: umg.v1.GenerateEvent.finished:type_name -> umg.v1.CandidateFinished
+	32, // 60: umg.v1.GenerateEvent.usage:type_name -> umg.v1.Usage
+	48, // 61: umg.v1.GenerateEvent.opaque:type_name -> umg.v1.OpaquePart
+	36, // 62: umg.v1.GenerateEvent.media_delta:type_name -> umg.v1.MediaDelta
+	49, // 63: umg.v1.GenerationStarted.create_time:type_name -> google.protobuf.Timestamp
+	27, // 64: umg.v1.GenerationStarted.context_management:type_name -> umg.v1.ContextManagement
+	52, // 65: umg.v1.LogprobsDelta.logprobs:type_name -> umg.v1.TokenLogprob
+	4,  // 66: umg.v1.CandidateFinished.finish_reason:type_name -> umg.v1.FinishReason
+	31, // 67: umg.v1.CandidateFinished.safety_ratings:type_name -> umg.v1.SafetyRating
+	49, // 68: umg.v1.CandidateFinished.complete_time:type_name -> google.protobuf.Timestamp
+	26, // 69: umg.v1.StoredResponse.response:type_name -> umg.v1.GenerateResponse
+	5,  // 70: umg.v1.StoredResponse.request:type_name -> umg.v1.GenerateRequest
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_generation_proto_init() }
