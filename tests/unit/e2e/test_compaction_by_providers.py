@@ -103,6 +103,15 @@ async def test_a_trigger_passes_to_a_provider_that_compacts(served: Served, stre
     assert served.provider.last["input"] == [ITEM, TRIGGERED[0]]
 
 
+async def test_a_threshold_passes_to_a_provider_that_compacts(served: Served) -> None:
+    sent = {"context_management": [{"type": "compaction", "compact_threshold": 1000}]}
+    body = {"model": "m", "input": [{"role": "user", "content": "1 2 3 4 5 " * 1000}], **sent}
+    answer = await served.caller.send("responses", "m", body)
+    assert answer.json["output"] == [ITEM]
+    (received,) = served.provider.bodies
+    assert (received["context_management"], received["input"]) == (sent["context_management"], body["input"])
+
+
 async def test_a_call_of_its_own_passes_to_the_same_path(served: Served) -> None:
     answer = await served.compacted()
     assert (answer["object"], answer["output"], answer["usage"]) == ("response.compaction", [ITEM], USAGE)
