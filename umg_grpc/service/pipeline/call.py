@@ -106,6 +106,8 @@ class CallCharges(msgspec.Struct, eq=False):
     """Provisional usage record of the call; None before the attempts, and without usage records."""
     earlier_answers: tuple[tuple[pb.Usage, Prices], ...] = ()
     """Usage and prices of each answer that the caller did not get, of a failed attempt or before another request."""
+    has_summary: bool = False
+    """Whether one of them is a summary that the gateway requested, whose usage the answer repeats."""
     micro_credits: int = 0
     """Cost of the call in micro-credits, set at its end."""
 

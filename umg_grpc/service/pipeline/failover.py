@@ -168,6 +168,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if (usage := call.facts.usage) is not None:
             call.facts.usage = None
             call.charges.earlier_answers += ((usage, attempt.target.prices),)
+            call.charges.has_summary = True
         if call.stream_start is not None:
             call.stream_start.answered_at = inf
         self._plan.encode_again(attempt.target)

@@ -33,6 +33,7 @@ from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.usage_sums import add_usage
 
 NO_RATES: Sequence[Rate] = ()
 NOTHING: Quantities = MappingProxyType({})
@@ -109,6 +110,10 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             now = log.clock.now if log is not None else time.time
             prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
+        if (
+            usage.HasField("compaction") and not charges.has_summary
+        ):  # the provider's own summary, charged like an answer
+            charges.earlier_answers += ((usage.compaction, charges.prices),)
     if charges.earlier_answers:
         prices = charges.earlier_answers[-1][1] if usage is None else prices
         quantities = _charge_earlier_answers(call, quantities, time.time if log is None else log.clock.now)
@@ -160,14 +165,6 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
         add_usage(usage, earlier)
     facts.usage = usage
     return total
-
-
-def add_usage(total: pb.Usage, other: pb.Usage) -> None:
-    """Add the numbers of `other` to `total`, which is estimated if one of them is."""
-    for field, value in other.ListFields():
-        if field.type == field.TYPE_INT32:
-            setattr(total, field.name, getattr(total, field.name) + value)
-    total.estimated = total.estimated or other.estimated
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:

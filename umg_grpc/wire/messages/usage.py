@@ -1,11 +1,13 @@
 """Token usage in messages responses: encoded for a caller, and decoded from a provider's response."""
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.usage_sums import add_usage
 
 SERVICE_TIERS = ("standard", "priority", "batch")
 ANYWHERE = ("global", "not_available")
@@ -49,6 +51,8 @@ class ProviderUsage(Struct):
     prompt_tokens: Count = None  # relays that write the names of chat
     completion_tokens: Count = None
     total_tokens: Count = None
+    iterations: Raw = ABSENT
+    """Usage of each request of the provider to the model; that of compactions is in no other count."""
 
     @property
     def has_totals(self) -> bool:
@@ -69,11 +73,21 @@ class ProviderUsage(Struct):
         """Return the usage with each count that `newer` has in place of the earlier count. `newer`: usage of a later
         event, whose counts are totals, not differences.
         """
-        stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
+        values = ((name, getattr(newer, name)) for name in self.__struct_fields__)
+        stated = {name: value for name, value in values if value is not None and value is not ABSENT}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
             kept["cache_creation"] = self.cache_creation
         return ProviderUsage(**(kept | stated))
+
+
+class Iteration(ProviderUsage):
+    """Entry of `iterations`."""
+
+    type: str = ""
+
+
+_ITERATIONS = msgspec.json.Decoder(list[Iteration])
 
 
 # --- canonical -> caller
@@ -138,6 +152,18 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.service_tier = tier
     if usage.inference_geo and usage.inference_geo not in ANYWHERE:
         target.region = usage.inference_geo
+    if usage.iterations is not ABSENT:
+        _decode_iterations(usage.iterations, target)
+
+
+def _decode_iterations(raw: Raw, target: pb.Usage) -> None:
+    """Set the usage of the provider's compactions, at the tier and in the region of the call."""
+    for iteration in decode_or_none(_ITERATIONS, raw) or ():
+        if iteration.type == "compaction":
+            summary = pb.Usage()
+            decode_usage(iteration, summary)
+            add_usage(target.compaction, summary)
+            target.compaction.service_tier, target.compaction.region = target.service_tier, target.region
 
 
 def _complete(usage: ProviderUsage, target: pb.Usage) -> None:

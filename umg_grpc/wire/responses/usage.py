@@ -5,6 +5,7 @@ from msgspec import Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, completed, count
+from umg_grpc.wire.core.usage_sums import add_usage
 
 
 class InputDetails(Struct):
@@ -38,7 +39,10 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
     included, and those of a summary that was made before the answer.
     """
     if usage.HasField("compaction"):
-        usage = _with_compaction(usage)
+        both = pb.Usage()
+        for each in (usage, usage.compaction):
+            add_usage(both, each)
+        usage = both
     written = usage.cache_write_tokens + usage.long_cache_write_tokens
     return {
         "input_tokens": usage.input_tokens,
@@ -47,18 +51,6 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
-
-
-def _with_compaction(usage: pb.Usage) -> pb.Usage:
-    """Return the usage of the answer and of the summary before it."""
-    both = pb.Usage()
-    for each in (usage, usage.compaction):
-        both.input_tokens += each.input_tokens
-        both.cache_read_tokens += each.cache_read_tokens
-        both.cache_write_tokens += each.cache_write_tokens + each.long_cache_write_tokens
-        both.output_tokens += each.output_tokens
-        both.reasoning_tokens += each.reasoning_tokens
-    return both
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:

@@ -9,9 +9,9 @@ import msgspec
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.generate.truncation import INSTRUCTING, Truncation, remove_oldest, user_turn
-from umg_grpc.service.pipeline.usage_recording import add_usage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.wire.core.usage_sums import add_usage
 from umg_grpc.wire.request_notes import RequestNotes
 
 REQUEST = (

@@ -2996,8 +2996,8 @@ type Usage struct {
 	ServiceTier string `protobuf:"bytes,18,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
 	// Region to which the provider limited the processing of the call, e.g. `us`. Unset: none, or none is stated.
 	Region string `protobuf:"bytes,19,opt,name=region,proto3" json:"region,omitempty"`
-	// Usage of the summary that replaced the conversation before the answer (messages `usage.iterations`), which the other
-	// fields leave out. Unset: the gateway made none.
+	// Usage of the summary that the gateway or the provider made of the conversation in this call (messages
+	// `usage.iterations`), which the other fields leave out. Unset: none was made.
 	Compaction    *Usage `protobuf:"bytes,20,opt,name=compaction,proto3" json:"compaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
