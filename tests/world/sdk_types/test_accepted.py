@@ -60,6 +60,7 @@ COMPLETIONS: Mapping[str, Mapping[str, Any]] = {
     "ResponseInputImageContentParam": {"image_url": SAMPLES["image_url"]},
     "ResponseInputFileParam": {"file_url": SAMPLES["file_url"]},
     "ResponseInputFileContentParam": {"file_url": SAMPLES["file_url"]},
+    "BetaInputTokensTriggerParam": {"value": 50_000},  # the least for a compaction
     # objects without a type of their own
     "ChatCompletionAllowedToolsParam": {"tools": [{"type": "function", "function": {"name": "x"}}]},
     "ToolChoiceAllowedParam": {"tools": [{"type": "function", "name": "x"}]},
@@ -127,6 +128,11 @@ RULES = [
         _named(".previous_response_id"),
     ),
     Rule("text document, chat rule 8: files go to /v1/responses", ("chat",), _named("{file}")),
+    Rule(
+        "a trigger of a compaction without a conversation",
+        ("responses", "counting responses"),
+        _named(".input[]{compaction_trigger}"),
+    ),
     Rule("readings, 13: `background: true` is not served", ("responses",), _named(".background")),
     Rule(
         "readings, 14: a web search tool is exactly the documented one",
