@@ -2,6 +2,8 @@
 caches find a prompt by its beginning.
 """
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -10,7 +12,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.json import ABSENT, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
-_MARKS = tuple(f'"{beginning}'.encode() for beginning in BEGINNINGS)
+_BEGINNING = re.compile("|".join(re.escape(f'"{beginning}') for beginning in BEGINNINGS).encode())
 _START_BYTES = 256
 """Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
 INSTRUCTION_ROLES = ("system", "developer")
@@ -41,10 +43,9 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
     blocks, in place. A block or a member without any other text is removed, too.
     """
     raw = fields.get(name, ABSENT)
-    start = bytes(memoryview(raw)[:_START_BYTES])
-    if not any(mark in start for mark in _MARKS):
+    if not _BEGINNING.search(raw, 0, _START_BYTES):
         return
-    if not start.startswith(b"["):
+    if not bytes(raw).startswith(b"["):
         text = parse(str, raw, name)
         edited: object = without_client_lines(text, quirks, report)
         changes = edited != text
@@ -64,8 +65,7 @@ def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: R
     of a caller's own body, in place.
     """
     raw = fields.get(name, ABSENT)
-    start = bytes(memoryview(raw)[:_START_BYTES])
-    if not start.startswith(b"[") or not any(mark in start for mark in _MARKS):
+    if not _BEGINNING.search(raw, 0, _START_BYTES) or not bytes(raw).startswith(b"["):
         return
     first, *others = parse(list[Raw], raw, name)
     turn = parse(dict[str, Raw], first, f"{name}[0]")
