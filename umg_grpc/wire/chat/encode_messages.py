@@ -1,14 +1,14 @@
 """Encoding of canonical messages as the `messages` of a chat request to a provider."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import msgspec
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES
-from umg_grpc.wire.chat.document_parts import encode_document
+from umg_grpc.wire.chat.decode_messages import ROLE_NAMES
+from umg_grpc.wire.chat.encode_parts import PartEncoder, without_empty
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id, provider_id, tool_names
 from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.relayed_cache_marks import add_marks, marks_end
@@ -22,12 +22,11 @@ from umg_grpc.wire.core.cache_breakpoints import (
     with_breakpoint,
 )
 from umg_grpc.wire.core.client_lines import cut_first_turn, without_client_lines
-from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
-from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, untranslatable
 
 RESULT_IN_NEXT_MESSAGE = "The result is shown in the next message."
 NO_RESULT = "No result."
@@ -61,7 +60,9 @@ class MessageEncoder:
         self._signatures = quirks.signatures
         self._takes_custom = quirks.custom_tools is not False
         self._sent_id = nine_character_id if quirks.call_ids == "nine" else provider_id
-        self._has_document_urls = quirks.file_form == "document_url"
+        self._part_encoder = PartEncoder(
+            request, report, keeps_parts=self._keeps_parts, has_document_urls=quirks.file_form == "document_url"
+        )
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         # images of tool results, and results without a call: content that only a user message can contain
@@ -123,7 +124,7 @@ class MessageEncoder:
     def _instructions(self) -> list[JsonObject]:
         """Return the system prompt as a message: a text or, for breakpoints in it, one content part for each text."""
         parts = self._request.instructions
-        texts = [self._text_of(part, f"instructions[{index}]") for index, part in enumerate(parts)]
+        texts = [self._part_encoder.text_of(part, f"instructions[{index}]") for index, part in enumerate(parts)]
         if not self._keeps_parts:
             text = without_client_lines(BETWEEN_TEXTS.join(texts), self._quirks, self._report)
             return [{"role": "system", "content": text}] if text else []
@@ -136,7 +137,7 @@ class MessageEncoder:
         return [{"role": "system", "content": content}] if content else []
 
     def _marked_part(self, part: pb.Part, at: str) -> object:
-        return self._marked(self._part(part, at), part)
+        return self._marked(self._part_encoder.encode(part, at), part)
 
     def _marked(self, encoded: object, part: pb.Part) -> object:
         return with_breakpoint(encoded, part, self._quirks, self._report)
@@ -177,13 +178,13 @@ class MessageEncoder:
         role = ROLE_NAMES.get(turn.message.role)
         if role is None and not any(part.HasField("opaque") for part, _ in turn.parts):
             raise no_role(at)
-        encode = self._marked_part if self._keeps_parts else self._part
-        content = shown + [encode(part, at) for part, at in turn.parts if self._is_encodable(part, at)]
+        encode = self._marked_part if self._keeps_parts else self._part_encoder.encode
+        content = shown + [encode(part, at) for part, at in turn.parts if self._part_encoder.is_encodable(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in turn.parts if part.HasField("opaque")), None)
             raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")
         compacted = content if self._keeps_parts and content else _compact(content)
-        return [*before, _without_empty({"role": role, "content": compacted, "name": turn.message.name})]
+        return [*before, without_empty({"role": role, "content": compacted, "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
         """Return the chat messages for consecutive assistant messages: a single one if any of them has a tool call or
@@ -224,8 +225,8 @@ class MessageEncoder:
                     encoded["audio"] = {"id": part.media.media_id}
                 elif part.HasField("media"):
                     raise untranslatable(at, "a chat assistant turn cannot hold it")
-                elif part.text.text or not part.HasField("text"):
-                    content += [self._part(part, at)] if self._is_encodable(part, at) else []
+                elif (part.text.text or not part.HasField("text")) and self._part_encoder.is_encodable(part, at):
+                    content.append(self._part_encoder.encode(part, at))
                 states.extend(self._state(part, encoded))
         state = joined(states)
         texts = self._reasoning(thoughts, state) if thoughts else {}
@@ -239,7 +240,7 @@ class MessageEncoder:
         put(state, encoded, "message")
         if calls:
             encoded["tool_calls"] = calls
-        return _without_empty(encoded)
+        return without_empty(encoded)
 
     def _reasoning(self, thoughts: Sequence[pb.ReasoningPart], state: State) -> JsonObject:
         """Return the text of the reasoning as a member of the message: the usual one, if the provider accepts it, or
@@ -328,7 +329,7 @@ class MessageEncoder:
         encoded: JsonObject = {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
         if self._completes_pairs:
             del encoded["name"]  # only our document has a name here
-        return [_without_empty(encoded)]
+        return [without_empty(encoded)]
 
     def _result_texts(self, result: pb.ToolResult, at: str) -> list[object]:
         """Return the texts of a tool result as content parts; its media are added to `_shown`. `at`: canonical path of
@@ -338,9 +339,9 @@ class MessageEncoder:
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media"):
-                self._shown.append(self._part(part, path))
-            elif self._is_encodable(part, path):
-                texts.append(self._part(part, path))
+                self._shown.append(self._part_encoder.encode(part, path))
+            elif self._part_encoder.is_encodable(part, path):
+                texts.append(self._part_encoder.encode(part, path))
         if not result.parts and result.result_json:
             texts.append({"type": "text", "text": result.result_json})
         return texts
@@ -369,88 +370,6 @@ class MessageEncoder:
         self._report.drop("tool_call", "without a result")
         return [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in waiting]
 
-    def _is_encodable(self, part: pb.Part, at: str) -> bool:
-        """Return whether chat can express a part of a message; report a part that it cannot express and that is left
-        out.
-        Raises UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build. `at`: canonical path of the part.
-        """
-        kind = part.WhichOneof("kind")
-        if kind is None:
-            raise unknown_part(at)
-        if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
-            self._report.drop("thought" if part.thought else kind)
-            return False
-        return True
-
-    def _text_of(self, part: pb.Part, at: str) -> str:
-        if part.HasField("cache_control") and not self._keeps_parts:
-            self._report.drop("cache_control")
-        if not part.HasField("text"):
-            raise untranslatable(at, "instructions are text in chat")
-        return part.text.text
-
-    def _part(self, part: pb.Part, at: str) -> object:
-        match part.WhichOneof("kind"):
-            case "text":
-                if part.text.citations:
-                    self._report.drop("citations")
-                return {"type": "text", "text": part.text.text}
-            case "refusal":
-                return {"type": "refusal", "refusal": part.refusal.text}
-            case "media":
-                return self._media(part.media, at)
-            case "opaque" if part.opaque.format == "chat":
-                return json_text(part.opaque.json, f"{at}.opaque.json")
-            case "opaque" if part.opaque.text:
-                return {"type": "text", "text": part.opaque.text}
-            case "opaque":
-                raise foreign(part.opaque, at)
-            case "compaction" | None:
-                raise unknown_part(at)
-            case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result":
-                raise untranslatable(at, "a chat turn of this role cannot hold it")
-            case unhandled:
-                assert_never(unhandled)
-
-    def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
-        source = media.WhichOneof("source")
-        document = media.kind == pb.MEDIA_KIND_DOCUMENT
-        titled = source == "blocks" or (document and source == "data" and not media.filename)
-        for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
-            if getattr(media, field):
-                self._report.drop(field)
-        if media.detail and media.detail not in DETAILS:
-            self._report.drop("detail")
-        if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri"):
-            url = media.uri or _image_url(media)
-            detail = media.detail or self._request.media_detail
-            shown = _without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
-            return {"type": "image_url", "image_url": shown}
-        if (audio := encode_input_audio(media)) is not None:
-            return audio
-        if document and source == "uri" and self._has_document_urls:
-            return encode_document(media.uri, media.filename or media.title)
-        if document and source == "file_id":
-            return {"type": "file", "file": {"file_id": media.file_id}}
-        if document and source == "data":
-            mime = file_type(media.mime_type, media.data) or "application/pdf"
-            if mime.startswith("text/") and (text := _text_in(media.data)) is not None:
-                named = media.title or media.filename
-                return {"type": "text", "text": f"{named}\n\n{text}" if named else text}
-            if self._has_document_urls:
-                return encode_document(data_url(mime, media.data), media.filename or media.title)
-            name = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
-            return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, media.data)}}
-        if source == "blocks" and all(part.HasField("text") for part in media.blocks.parts):
-            return {
-                "type": "text",
-                "text": "\n\n".join([media.title, *(part.text.text for part in media.blocks.parts)]).strip(),
-            }
-        kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
-        raise untranslatable(
-            at, f"chat cannot express this {kind} ({media.mime_type or source}); send its bytes in another form"
-        )
-
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
     """Add a placeholder signature to the first tool call of each assistant message, in place, unless the call has a
@@ -467,21 +386,6 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
             calls[0].setdefault("extra_content", encode_signature(pb.ReasoningState(data=NO_SIGNATURE)))
 
 
-def _image_url(image: pb.MediaPart) -> str:
-    data = image.data
-    return data_url(file_type(image.mime_type, data) or "image/png", data)
-
-
-def _text_in(data: bytes) -> str | None:
-    """Return the bytes of a document as text; None if they are not UTF-8. A text file is sent as text, since no
-    provider accepts it as a file.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def _compact(content: list[object]) -> object:
     """Return content parts as the `content` of a message: a single text as a string, which every provider accepts; no
     parts as ""; other parts unchanged.
@@ -493,8 +397,3 @@ def _compact(content: list[object]) -> object:
             return text
         case _:  # several parts, or one that is no text
             return content
-
-
-def _without_empty(fields: JsonObject) -> JsonObject:
-    """Return an object without its members that are empty strings, except `content`."""
-    return {name: value for name, value in fields.items() if value != "" or name == "content"}
