@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD
+from umg_grpc.wire.core.context_edits import FIELD, SUMMARY_FORMAT, SUMMARY_TYPE
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
@@ -30,9 +30,8 @@ from umg_grpc.wire.messages.usage import encode_usage
 
 CHARACTERS_PER_TOKEN = 4  # for the estimate at the start of a stream
 
-COMPACTION = "compaction"
 DELTA_MEMBERS = ("content", "encrypted_content")
-"""Members of a block of this type that its vendor sends in a delta."""
+"""Members of the block of a summary that its vendor sends in a delta."""
 EVENT_BYTES = 512  # memory of an event beside its content
 
 _encode = msgspec.json.Encoder().encode
@@ -366,7 +365,7 @@ class StreamEncoder:
         current.arguments.append(text)
         yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), text)
 
-    def _end_part(self) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
+    def _end_part(self) -> Iterator[bytes]:
         """Yield the rest of the open part's content and the end of its block; nothing if no part is open."""
         current, self._current = self._current, None
         if current is None:
@@ -390,19 +389,23 @@ class StreamEncoder:
                 yield from self._server_call(current)
             case "media":
                 yield from self._write_text(current, media_note(part.media, current.size))
-            case "opaque" if part.opaque.type == COMPACTION and part.opaque.format == "messages":
-                yield from self._compaction(current)
+            case "opaque" if part.opaque.type == SUMMARY_TYPE and part.opaque.format == SUMMARY_FORMAT:
+                yield from self._summary(current)
             case "reasoning" | "server_tool_result" | "opaque":
-                for block in encode_blocks(part, self._response_id, current.index):
-                    yield from self._write_block(current, block)
+                yield from self._whole_blocks(current)
             case "text" | "refusal" | "tool_call" | "tool_result" | "compaction" | None:
                 pass  # written already, or nothing to write
             case unhandled:
                 assert_never(unhandled)
         yield from self._close_block(current)
 
-    def _compaction(self, current: OpenPart) -> Iterator[bytes]:
-        """Yield a summary as one delta, as its vendor does."""
+    def _whole_blocks(self, current: OpenPart) -> Iterator[bytes]:
+        """Yield the blocks of a part whose content is sent in one piece, without deltas."""
+        for block in encode_blocks(current.part, self._response_id, current.index):
+            yield from self._write_block(current, block)
+
+    def _summary(self, current: OpenPart) -> Iterator[bytes]:
+        """Yield the summary of a compaction as one delta, as its vendor does."""
         block = parse(dict[str, Raw], current.part.opaque.json.encode())
         members = {name: value for name, value in block.items() if name in DELTA_MEMBERS}
         yield from self._open_block(current, {**block, **dict.fromkeys(members)})
