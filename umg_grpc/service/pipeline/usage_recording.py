@@ -110,9 +110,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
             now = log.clock.now if log is not None else time.time
             prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
-        if (
-            usage.HasField("compaction") and not charges.has_summary
-        ):  # the provider's own summary, charged like an answer
+        # a provider that compacts within a call reports its tokens apart; the gateway's summary is charged on its own
+        if usage.HasField("compaction") and not charges.has_summary:
             charges.earlier_answers += ((usage.compaction, charges.prices),)
     if charges.earlier_answers:
         prices = charges.earlier_answers[-1][1] if usage is None else prices

@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.operations.generate.truncation import INSTRUCTING, Truncation, remove_oldest, user_turn
+from umg_grpc.service.operations.generate.truncation import CUT, Truncation, replace_oldest, user_turn
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
 from umg_grpc.wire.core.usage_sums import add_usage
@@ -53,7 +53,7 @@ class Summary(msgspec.Struct, eq=False):
         request.CopyFrom(self._truncation.conversation)
         _remove_form(request)
         if self.is_cut:
-            remove_oldest(request, self._truncation.begin)
+            replace_oldest(request, self._truncation.begin, user_turn(CUT))
         request.messages.append(user_turn(f"{REQUEST}\n\n{self.instructions}" if self.instructions else REQUEST))
         if self._forbids_tools:
             own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
@@ -150,14 +150,6 @@ def opened(
                 raise _unreadable(notes.opaque_paths.get(at, f"{at}.compaction"))
             part.text.text = summary_text(summary)
     return request
-
-
-def remove_before(request: pb.GenerateRequest, index: int) -> None:
-    """Remove the messages before a summary that replaces them, which the message at `index` is. Instructions stay."""
-    kept = [message for message in request.messages[:index] if message.role in INSTRUCTING]
-    rest = list(request.messages[index:])
-    del request.messages[:]
-    request.messages.extend([*kept, *rest])
 
 
 def _remove_form(request: pb.GenerateRequest) -> None:

@@ -10,7 +10,7 @@ from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.conversations.conversation_edits import edited_conversation
 from umg_grpc.service.operations.generate.compaction import Summary
-from umg_grpc.service.operations.generate.truncation import INSTRUCTING, Truncation, user_turn
+from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest, user_turn
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
@@ -74,11 +74,9 @@ class InlineCompaction(msgspec.Struct, eq=False):
 
     def compacted(self) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request with the summary in place of its conversation. Instructions stay."""
-        request, given = pb.GenerateRequest(), self._whole.canonical
-        request.CopyFrom(given)
-        del request.messages[:]
-        instructing = (each for each in given.messages if each.role in INSTRUCTING)
-        request.messages.extend([*instructing, user_turn(summary_text(self._text))])
+        request = pb.GenerateRequest()
+        request.CopyFrom(self._whole.canonical)
+        replace_oldest(request, len(request.messages), user_turn(summary_text(self._text)))
         return DecodedRequest(request, self._whole.notes.with_edited("messages", FIELD))
 
     def recovers_from(self, channel: str, error: UmgError) -> bool:

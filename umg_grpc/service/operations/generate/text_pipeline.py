@@ -16,7 +16,7 @@ from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
-from umg_grpc.service.operations.generate.compaction import Summary, opened, remove_before, sealed_messages
+from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
@@ -32,7 +32,7 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
     find_origin,
 )
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
-from umg_grpc.service.operations.generate.truncation import Truncation
+from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
@@ -137,7 +137,7 @@ class GenerationPipeline(
         admitted.sealed_messages = admitted.request.messages
         admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
         if notes.context_edits is not None and any(isinstance(edit, Compact) for edit in notes.context_edits):
-            remove_before(admitted.request, indexes[-1])
+            replace_oldest(admitted.request, indexes[-1])  # the last summary replaces them
         admitted.notes = notes.with_edited("messages")
 
     def _apply_rules(self, admitted: GenerationCall) -> None:

@@ -44,7 +44,7 @@ class Truncation(msgspec.Struct, eq=False):
             return request
         shorter = pb.GenerateRequest()
         shorter.CopyFrom(request)
-        remove_oldest(shorter, self.begin)
+        replace_oldest(shorter, self.begin, user_turn(CUT))
         return shorter
 
 
@@ -68,12 +68,12 @@ def cut_after(messages: Sequence[pb.Message], share: float) -> int:
     return cut
 
 
-def remove_oldest(request: pb.GenerateRequest, count: int) -> None:
-    """Replace the oldest messages of a conversation, `count` of them, by a note. Instructions stay."""
+def replace_oldest(request: pb.GenerateRequest, count: int, *turns: pb.Message) -> None:
+    """Replace the oldest messages of a conversation, `count` of them, by `turns`. Instructions stay."""
     left_out, rest = request.messages[:count], request.messages[count:]
     kept = [message for message in left_out if message.role in INSTRUCTING]
     del request.messages[:]
-    request.messages.extend([*kept, user_turn(CUT), *rest])
+    request.messages.extend([*kept, *turns, *rest])
 
 
 def user_turn(text: str) -> pb.Message:
