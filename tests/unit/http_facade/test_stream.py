@@ -199,6 +199,7 @@ async def test_a_caller_that_leaves_a_slow_stream_ends_the_call(face: Face) -> N
     face.service.left_at = asyncio.get_running_loop().create_future()
     async with face.chat("slow", stream=True) as answer:
         assert answer.status == 200
+        await face.service.reached.wait()  # the headers are sent before the service waits
     await asyncio.wait_for(face.service.left_at, 60)
 
 

@@ -44,10 +44,10 @@ async def test_a_caller_gets_its_task_and_the_database_has_it_later(postgres: Po
     async with served(await postgres.create_prepared("test_accepted_tasks"), tmp_path, fake) as stub:
         try:
             task = await (await accept_without(postgres, stub, fake))
+            fake.accepted.clear()  # the provider does not find it by the id of the gateway
         finally:
             await asyncio.to_thread(postgres.start)
         assert task.state == pb.VIDEO_TASK_STATE_QUEUED
-        fake.accepted.clear()  # the provider does not find it by the id of the gateway
         assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert fake.submitted == {task.task_id: 1}
 
@@ -108,9 +108,9 @@ async def test_another_machine_does_not_give_up_a_task_that_a_stopped_one_has_in
         try:
             async with served(database, tmp_path / "stopped", fake) as stub:
                 task = await (await accept_without(postgres, stub, fake))
+            fake.accepted.clear()  # the provider does not find it by the id of the gateway, also for the other machine
         finally:
             await asyncio.to_thread(postgres.start)
-        fake.accepted.clear()  # the provider does not find it by the id of the gateway
         await until_looked_up(fake, task.task_id)
         assert (await get(other, task.task_id)).state == pb.VIDEO_TASK_STATE_SUBMITTING
         async with served(database, tmp_path / "stopped", fake):
