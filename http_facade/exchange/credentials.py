@@ -9,7 +9,7 @@ from aiohttp import hdrs
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.formats import face_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.model_lists import MODEL_LISTS
 
 
@@ -22,7 +22,7 @@ def key_headers(face: str) -> tuple[str, ...]:
     """
     if (codec := face_of(face)) is not None:
         return codec.key_headers
-    return tuple(name for codec in FORMATS.values() for name in codec.key_headers) if face in MODEL_LISTS else ()
+    return tuple(name for codec in TEXT_FACES.values() for name in codec.key_headers) if face in MODEL_LISTS else ()
 
 
 def key_parameter(face: str) -> str:
@@ -32,7 +32,7 @@ def key_parameter(face: str) -> str:
     if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (
-        next((codec.key_parameter for codec in FORMATS.values() if codec.key_parameter), "")
+        next((codec.key_parameter for codec in TEXT_FACES.values() if codec.key_parameter), "")
         if face in MODEL_LISTS
         else ""
     )

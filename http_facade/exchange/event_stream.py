@@ -19,7 +19,6 @@ from umg_grpc.wire.core.stream_memory_limits import Reservation
 
 PART_BYTES = 128 << 10
 NOTHING = memoryview(b"")
-EVENTS = "text/event-stream; charset=utf-8"
 HEADERS = {
     hdrs.CACHE_CONTROL: "no-cache",
     "x-accel-buffering": "no",  # keeps nginx from buffering the events

@@ -15,7 +15,7 @@ from umg_grpc.knowledge.agents import AGENT, agent_of
 from umg_grpc.knowledge.client_headers import FACES, RESPONSE_HEADERS, request_names
 from umg_grpc.knowledge.sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
 from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
@@ -28,7 +28,7 @@ RESPONSE_HEADER_PREFIXES = (
     "retry-after",
     "openai-poll-after",
     *RESPONSE_HEADERS,
-    *{codec.rate_limit_prefix for codec in FORMATS.values()},
+    *{codec.rate_limit_prefix for codec in TEXT_FACES.values()},
 )
 """Prefixes of the initial metadata that becomes response headers."""
 

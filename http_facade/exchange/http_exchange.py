@@ -12,13 +12,13 @@ from multidict import istr
 from http_facade.exchange.client_connection import ClientConnection
 from http_facade.exchange.cors import Cors
 from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
 
 REQUEST_ID_HEADER = istr("x-request-id")
 REQUEST_ID_HEADERS = (
     REQUEST_ID_HEADER,
-    *(istr(codec.request_id_header) for codec in FORMATS.values() if codec.request_id_header),
+    *(istr(codec.request_id_header) for codec in TEXT_FACES.values() if codec.request_id_header),
 )
 """Response headers with the request id, of which clients of each format read theirs."""
 TIMEOUT_HEADER = istr(TIMEOUT)

@@ -10,7 +10,7 @@ import grpc
 from aiohttp import hdrs, web
 from msgspec.structs import replace
 
-from http_facade.exchange.event_stream import EVENTS, EventStream
+from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain, with_body_paths
@@ -24,6 +24,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.core.response_shape import HEADER, client_shape
+from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.image_format import ImageStreamEncoder
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.request_notes import RequestNotes
@@ -101,7 +102,7 @@ class GenerateImage:
         encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
         message = pb.StreamGenerateImageRequest(request=request.canonical)
         parts, call = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
-        events = EventStream(exchange, encoder, EVENTS, self._codec.heartbeat, self._settings)
+        events = EventStream(exchange, encoder, EVENT_STREAM, self._codec.heartbeat, self._settings)
         call.on_early_metadata = events.begin_early
         async with aclosing(parts), events:
             try:

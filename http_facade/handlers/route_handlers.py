@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.event_stream import EVENTS, EventStream
+from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import Exchange
@@ -35,7 +35,7 @@ from http_facade.routes import Route, Shape
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.formats import unary_operation
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -97,7 +97,7 @@ class Generate:
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
-        self._codec = FORMATS[route.format]
+        self._codec = TEXT_FACES[route.format]
         self._path_streams = route.stream
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
@@ -120,7 +120,7 @@ class Generate:
         error with its own HTTP status. If that message is late, the service sends the headers early, and a failure is
         an event of the stream.
         """
-        encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
+        encoder, content_type = self._codec.stream_encoder(canonical), self._codec.stream_type
         if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type = self._codec.array_encoder(canonical), JSON
         request = pb.StreamGenerateRequest(request=canonical)
@@ -163,7 +163,7 @@ class Compact:
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
-        self._codec = FORMATS[route.format]
+        self._codec = TEXT_FACES[route.format]
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
@@ -182,7 +182,7 @@ class CountTokens:
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
-        self._codec = FORMATS[route.format]
+        self._codec = TEXT_FACES[route.format]
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 

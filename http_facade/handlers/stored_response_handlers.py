@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.event_stream import EVENTS, HEADERS
+from http_facade.exchange.event_stream import HEADERS
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.responses import stored_responses
 
 
@@ -40,7 +41,7 @@ class StoredResponseHandlers:
             events = stored_responses.encode_events(
                 found.response, stored_responses.decode_starting_after(exchange.request.query)
             )
-            return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENTS}, body=events)
+            return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENT_STREAM}, body=events)
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(found.response))
 
     async def delete(self, exchange: Exchange) -> web.StreamResponse:

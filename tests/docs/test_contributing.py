@@ -19,6 +19,7 @@ TABLES = {
     "EMBEDDING_FORMATS": ("umg_grpc/wire/embedding_formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
+    "FACES_ALONE": ("umg_grpc/wire/format_tables.py",),
     "PROTOCOLS": ("umg_grpc/operations/image.py", "umg_grpc/operations/video.py"),
     "CATALOGUE": ("umg_grpc/knowledge/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_config.py",),

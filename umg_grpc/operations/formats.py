@@ -4,31 +4,43 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from umg_grpc.operations import UNARY, UnaryOperation
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES, TEXT_UPSTREAMS
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
+from umg_grpc.wire.text_format import TextFace, TextUpstream
 from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 
-AnyFormat: TypeAlias = TextFormat | UnaryFormat[Any, Any] | ImageFormat
+AnyFormat: TypeAlias = TextFace | UnaryFormat[Any, Any] | ImageFormat
 
 
 def all_formats() -> tuple[AnyFormat, ...]:
-    """Return the formats of all operations but videos, whose HTTP APIs are in `VIDEO_FACES`."""
+    """Return the formats of the callers of all operations but videos, whose HTTP APIs are in `VIDEO_FACES`."""
     unary = chain.from_iterable(row.formats.values() for row in UNARY.values())
-    return (*FORMATS.values(), *unary, *IMAGE_FORMATS.values())
+    return (*TEXT_FACES.values(), *unary, *IMAGE_FORMATS.values())
 
 
 def codec_of(name: str) -> AnyFormat | None:
-    """Return the format with this name; None for an unknown name and for videos."""
-    if name in FORMATS:
-        return FORMATS[name]
+    """Return the format of callers with this name; None for an unknown name and for videos."""
+    if name in TEXT_FACES:
+        return TEXT_FACES[name]
     for row in UNARY.values():
         if name in row.formats:
             return row.formats[name]
     return IMAGE_FORMATS.get(name)
+
+
+def upstream_of(name: str) -> TextUpstream | UnaryFormat[Any, Any] | ImageProtocol | None:
+    """Return the format of providers with this name; None for an unknown name and for videos."""
+    if name in TEXT_UPSTREAMS:
+        return TEXT_UPSTREAMS[name]
+    for row in UNARY.values():
+        if name in row.formats:
+            return row.formats[name]
+    return IMAGE_PROTOCOLS.get(name)
 
 
 def face_of(name: str) -> AnyFormat | EntryFormat | None:

@@ -49,7 +49,7 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.local.unsupported_content import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
 from umg_grpc.wire.unary_format import codecs_of
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
@@ -127,7 +127,7 @@ class ChannelFactory:
     def _add_local(self, channels: Channels, channel: Channel, config: Config) -> None:
         if self._local is not None:
             http = HttpChannel(self._client, _local_endpoint(self._local), _deadlines(channel))
-            channels.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=reject_unsupported_content)
+            channels.text[channel.name] = HttpText(http, [TEXT_UPSTREAMS["chat"]], check=reject_unsupported_content)
         lengths = vector_lengths(channel, config)
         for operation, upstream in local_operations(self._engine, lengths, channel.timeout.total):
             channels.unary.add(operation, channel.name, upstream)
@@ -168,7 +168,7 @@ class ChannelFactory:
         route = _route(channel, address, tls, proxy_url(channel, proxies, address))
         channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
-        if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
+        if text := [TEXT_UPSTREAMS[protocol] for protocol in channel.protocols if protocol in TEXT_UPSTREAMS]:
             elsewhere = {protocol: made[url] for protocol, url in channel.base_urls.items()}
             channels.text[channel.name] = HttpText(http, text, elsewhere=elsewhere)
         for operation in UNARY.values():

@@ -1,6 +1,6 @@
 """Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O.
 
-The table of text formats (see `format_tables`) is loaded when one of its names in this package is first used, so that a
+The tables of text formats (see `format_tables`) are loaded when one of their names here is first used, so that a
 command that lists keys imports no format.
 """
 
@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.format_tables import FORMATS, headers_of_limits, stores_by_default
+    from umg_grpc.wire.format_tables import FORMATS, TEXT_FACES, TEXT_UPSTREAMS, headers_of_limits, stores_by_default
 
-__all__ = ["FORMATS", "headers_of_limits", "stores_by_default"]
+__all__ = ["FORMATS", "TEXT_FACES", "TEXT_UPSTREAMS", "headers_of_limits", "stores_by_default"]
 
 
 def __getattr__(name: str) -> object:

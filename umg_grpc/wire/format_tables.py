@@ -1,23 +1,34 @@
-"""Table of the text formats, with one row for each. Each other operation has the table of its formats in its room."""
+"""Tables of the text formats: of callers, of providers, and of both. Each other operation has the table of its formats
+in its room.
+"""
 
 from pkgutil import resolve_name
 
 from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextFace, TextFormat, TextUpstream
 
-FORMATS: dict[str, TextFormat] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
+FACES_ALONE: tuple[str, ...] = ()
+"""Locations of the formats that callers alone have, as `module:name`."""
+TEXT_UPSTREAMS: dict[str, TextUpstream] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
+"""Formats of providers by name."""
+FORMATS: dict[str, TextFormat] = {
+    name: codec for name, codec in TEXT_UPSTREAMS.items() if isinstance(codec, TextFormat)
+}
+"""Formats of callers and providers by name."""
+TEXT_FACES: dict[str, TextFace] = {**FORMATS, **{face.name: face for face in map(resolve_name, FACES_ALONE)}}
+"""Formats of callers by name."""
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
     """Return the function that encodes a caller's rate limits as response headers of the format `name`;
     `x-ratelimit-*` headers for all formats without their own.
     """
-    return FORMATS[name].rate_limit_headers if name in FORMATS else rate_limit_headers
+    return TEXT_FACES[name].rate_limit_headers if name in TEXT_FACES else rate_limit_headers
 
 
 def stores_by_default(name: str) -> bool:
     """Return whether the text format `name` stores responses unless the request forbids it; False for an unknown
     format.
     """
-    return name in FORMATS and FORMATS[name].stores_by_default
+    return name in TEXT_FACES and TEXT_FACES[name].stores_by_default

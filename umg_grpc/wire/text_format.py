@@ -1,8 +1,9 @@
 """Interface of a text format to the rest of the gateway: the functions that decode and encode the bodies of its callers
 and of its providers.
 
-A format is one module (or package) with these functions, which do no I/O, and one row in
-`wire.provider_protocols.TEXT_PROTOCOLS`.
+A format is one module (or package) with these functions, which do no I/O. A format of providers, or of providers and
+callers, is one row in `wire.provider_protocols.TEXT_PROTOCOLS`; one of callers alone is one in
+`wire.format_tables.FACES_ALONE`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
+from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
@@ -148,15 +150,11 @@ class StreamDecoder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TextFormat:
-    """Text format as functions, the decoders and encoders of the bodies of its callers and providers, with its
-    properties.
-    """
+@dataclass(frozen=True, kw_only=True)
+class TextFace:
+    """Text format of callers, as the functions that decode and encode their bodies, with its properties."""
 
     name: str
-
-    # as a face
     source_headers: tuple[str, ...]
     """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
     forwarded.
@@ -175,39 +173,8 @@ class TextFormat:
     """Path of a canonical field (`messages[0].parts`) in this format. For errors only."""
     heartbeat: bytes
     """Bytes between events that every client of the format ignores."""
-
-    # as an upstream
-    encode_request: RequestEncoder
-    """(request, the provider's model id, whether to stream, values that the model rejects, facts about the caller's
-    body) -> HTTP request.
-    """
-    decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
-    """(body, request, pass) -> response. If pass is true, the response keeps the body as `source`, under the caller's
-    model id, and only the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for a body
-    that cannot be decoded.
-    """
-    translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
-    """Decoder for callers of another format: it returns the whole stream as events."""
-    passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
-    """Decoder for callers of this format: it returns the frames unchanged, and the events that the service needs."""
-    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
-    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
-    further attempts.
-    """
-    has_no_output: Callable[[bytes], bool]
-    """Whether complete frames at the start of a stream, as `passthrough_decoder` returns them, hold no part of the
-    response. False for frames that cannot be decoded.
-    """
-    objects: ObjectRules
-    """Rules that find the members of a body which name objects in the provider's account."""
-    conversation_field: str
-    """Member of a body that holds the conversation."""
-    instruction_fields: tuple[str, ...] = ()
-    """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
-    provider_name: str = ""
-    """Name in telemetry (`gen_ai.provider.name`) of providers that speak the format, for hosts that are not well known;
-    "" for `umg.<format>`.
-    """
+    stream_type: str = EVENT_STREAM
+    """Content type of a streamed response."""
 
     # only in some formats
     call_ids: CallIdPlaces = NO_CALL_IDS
@@ -228,12 +195,6 @@ class TextFormat:
     """Whether answers are stored unless the request forbids it. Callers name stored answers and their items by id."""
     has_threads: bool = False
     """Whether a request may continue a message thread."""
-    has_unreturned_reasoning: Callable[[bytes], bool] | None = None
-    """Whether a body or frames of a provider hold reasoning, or its state, that clients of the format do not send back;
-    None for a format whose clients send all of it back.
-    """
-    state_identity: Callable[[str], str] = str
-    """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
     """
@@ -250,9 +211,59 @@ class TextFormat:
     for a format without this call. The second number is None for a request without edits.
     """
 
+
+@dataclass(frozen=True, kw_only=True)
+class TextUpstream:
+    """Text format of providers, as the functions that encode requests to them and decode their responses."""
+
+    name: str
+    encode_request: RequestEncoder
+    """(request, the provider's model id, whether to stream, values that the model rejects, facts about the caller's
+    body) -> HTTP request.
+    """
+    decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
+    """(body, request, pass) -> response. If pass is true, which only a `TextFormat` has to accept, the response keeps
+    the body as `source`, under the caller's model id, and only the fields that the service needs are decoded. Raises
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """
+    translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Decoder for callers of another format: it returns the whole stream as events."""
+    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
+    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
+    further attempts.
+    """
+    objects: ObjectRules
+    """Rules that find the members of a body which name objects in the provider's account."""
+    provider_name: str = ""
+    """Name in telemetry (`gen_ai.provider.name`) of providers that speak the format, for hosts that are not well known;
+    "" for `umg.<format>`.
+    """
+    state_identity: Callable[[str], str] = str
+    """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""
+
     @cached_property
     def key_header(self) -> str:
         """HTTP header for a provider's key: `authorization` with a Bearer token, or another header with the
         bare key.
         """
         return TEXT_PROTOCOLS[self.name].key_header
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat(TextFace, TextUpstream):
+    """Text format of callers and of providers: a body passes unchanged from one to the other."""
+
+    passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Decoder for callers of this format: it returns the frames unchanged, and the events that the service needs."""
+    has_no_output: Callable[[bytes], bool]
+    """Whether complete frames at the start of a stream, as `passthrough_decoder` returns them, hold no part of the
+    response. False for frames that cannot be decoded.
+    """
+    conversation_field: str
+    """Member of a body that holds the conversation."""
+    instruction_fields: tuple[str, ...] = ()
+    """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
+    has_unreturned_reasoning: Callable[[bytes], bool] | None = None
+    """Whether a body or frames of a provider hold reasoning, or its state, that clients of the format do not send back;
+    None for a format whose clients send all of it back.
+    """

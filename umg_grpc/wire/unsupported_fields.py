@@ -58,7 +58,7 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
     """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
     translated to another format loses them.
     """
-    face = wire.FORMATS.get(source.format)
+    face = wire.TEXT_FACES.get(source.format)
     if face is not None and face.unknown_fields is not None:
         for path in face.unknown_fields(source.body):
             report.drop(body_path(path, face.wire_path))
@@ -68,7 +68,7 @@ def source_path(name: str, source: pb.SourceDocument) -> str:
     """Return a canonical path for a field that only the caller's body has, for errors. `name`: its path in the body.
     `source`: the body with its format.
     """
-    face = wire.FORMATS.get(source.format)
+    face = wire.TEXT_FACES.get(source.format)
     return name if face is None else body_path(name, face.wire_path)
 
 

@@ -19,7 +19,7 @@ from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_FACES, TEXT_UPSTREAMS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.json import parse
@@ -181,7 +181,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
 @pytest_asyncio.fixture
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
-    monkeypatch.setitem(FORMATS, NAME, PARROT)
+    for table in (FORMATS, TEXT_FACES, TEXT_UPSTREAMS):
+        monkeypatch.setitem(table, NAME, PARROT)
     monkeypatch.setitem(TEXT_PROTOCOLS, NAME, TextProtocol(codec=f"{__name__}:PARROT", key_header="x-seed"))
     monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
     app = web.Application()

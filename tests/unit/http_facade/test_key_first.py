@@ -21,7 +21,7 @@ from http_facade.routes import MODEL_CALL_SHAPES, ROUTES
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
 from umg_grpc.wire.core.json import whole
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
@@ -56,7 +56,7 @@ SENT = [
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the formats whose decoders were called, in the order of their calls."""
     calls = list[str]()
-    for formats in (FORMATS, EMBEDDING_FORMATS, RERANK_FORMATS):
+    for formats in (TEXT_FACES, EMBEDDING_FORMATS, RERANK_FORMATS):
         for name, codec in formats.items():
             count = getattr(codec, "decode_count", None)
             watched = {"decode_request": _noted(calls, name, codec.decode_request)}
@@ -159,7 +159,7 @@ async def test_a_small_call_is_answered_while_a_large_body_is_decoded(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch, case: Large
 ) -> None:
     began, answered = threading.Event(), threading.Event()
-    chat = FORMATS["chat"]
+    chat = TEXT_FACES["chat"]
 
     def decode(data: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         if len(data) > 10_000:
@@ -167,7 +167,7 @@ async def test_a_small_call_is_answered_while_a_large_body_is_decoded(
             assert answered.wait(60), "no other call is answered while a large body is decoded"
         return chat.decode_request(data, headers, model)
 
-    monkeypatch.setitem(FORMATS, "chat", replace(chat, decode_request=decode))
+    monkeypatch.setitem(TEXT_FACES, "chat", replace(chat, decode_request=decode))
     face = await make_face(body_limit_bytes=HUGE + 2**20)
     data = b'{"model":"large body","messages":[{"role":"user","content":"hi"}],%b}' % case.members
     large = asyncio.ensure_future(face.client.post(face.url(CHAT), data=io.BytesIO(data), headers=SENDING).__aenter__())
@@ -228,7 +228,7 @@ async def test_a_crash_of_a_decoder_is_reported_as_a_malformed_body_and_logged_o
         whole(1.0, "a")
         raise fault
 
-    monkeypatch.setitem(FORMATS, "chat", replace(FORMATS["chat"], decode_request=decode))
+    monkeypatch.setitem(TEXT_FACES, "chat", replace(TEXT_FACES["chat"], decode_request=decode))
     face = await make_face()
     with capture_logs() as lines:
         async with face.client.post(face.url(CHAT), json=body("m"), headers=KEY) as answer:
@@ -248,7 +248,7 @@ async def test_a_body_without_free_memory_is_refused_as_retryable(
     def decode(data: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
         raise MemoryError
 
-    monkeypatch.setitem(FORMATS, "chat", replace(FORMATS["chat"], decode_request=decode))
+    monkeypatch.setitem(TEXT_FACES, "chat", replace(TEXT_FACES["chat"], decode_request=decode))
     face = await make_face()
     async with face.chat("m") as answer:
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")

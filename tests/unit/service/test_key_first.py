@@ -19,7 +19,7 @@ from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.text_format import BIG_BYTES, FaceRequest
 
 BAD = (("authorization", "Bearer sk-umg-unknown"),)
@@ -106,7 +106,7 @@ async def test_a_source_document_is_bounded_and_its_decoder_never_an_internal_er
         decoded.append(body)
         raise TypeError("secret")
 
-    monkeypatch.setitem(FORMATS, "chat", replace(FORMATS["chat"], decode_request=decode))
+    monkeypatch.setitem(TEXT_FACES, "chat", replace(TEXT_FACES["chat"], decode_request=decode))
     request = pb.GenerateRequest(source=pb.SourceDocument(format="chat", body=case.body))
     config = "channels:\n" + channel("dead", "chat", "http://127.0.0.1:1/v1", "m")
     async with running(config, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as made:

@@ -13,7 +13,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.account_object_detection import UNKNOWN, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
@@ -210,5 +210,5 @@ def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model:
     """Yield the object ids in an opaque part, raw JSON of one format; none if the channel does not have this format,
     since the part is then not sent.
     """
-    if opaque.format in protocols and (codec := FORMATS.get(opaque.format)) is not None:
+    if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

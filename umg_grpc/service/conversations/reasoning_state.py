@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
@@ -94,7 +94,7 @@ def state_digest(state: pb.ReasoningState) -> str:
     """Return the key of the entry of a reasoning state. It is the same for a state that a client has read and written
     anew.
     """
-    codec = FORMATS.get(state.format)
+    codec = TEXT_UPSTREAMS.get(state.format)
     return digest_of("state", state.data if codec is None else codec.state_identity(state.data))
 
 
@@ -133,7 +133,7 @@ def _ids_in_json(part: pb.Part) -> Iterator[str]:
     wire_format, text = part.opaque.format, part.opaque.json
     if part.HasField("server_tool_result"):
         wire_format, text = part.server_tool_result.format, part.server_tool_result.output_json
-    if not text or (codec := FORMATS.get(wire_format)) is None:
+    if not text or (codec := TEXT_UPSTREAMS.get(wire_format)) is None:
         return
     with suppress(ValueError, RecursionError):
         yield msgspec.json.decode(text, type=_Item).id

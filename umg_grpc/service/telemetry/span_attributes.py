@@ -12,10 +12,9 @@ from yarl import URL
 from umg_grpc.config import Channel
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.operations.canonical_messages import CanonicalRequest
-from umg_grpc.operations.formats import codec_of
+from umg_grpc.operations.formats import upstream_of
 from umg_grpc.routing import Target
 from umg_grpc.v1 import pb
-from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
 Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
@@ -60,7 +59,7 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
     host = (url.host or "") if url is not None else ""
     name = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), None)
     port = (url.port or 0) if url is not None else 0
-    codec = codec_of(protocol) or IMAGE_PROTOCOLS.get(protocol)
+    codec = upstream_of(protocol)
     return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
 
 

@@ -11,6 +11,8 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+"""Content type of a stream of events."""
 DONE = b"[DONE]"
 BOM = b"\xef\xbb\xbf"
 

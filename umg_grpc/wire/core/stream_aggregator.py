@@ -9,7 +9,7 @@ from typing import assert_never
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.text_buffers import Pieces
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextUpstream
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
 """Events that are aggregated even after the size limit is reached."""
@@ -140,7 +140,7 @@ class FrameAggregator(ResponseAggregator):
     _frames_size = _events_size = 0
     _usage = b""  # the last usage event; some providers send one with each read
 
-    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, max_bytes: int | None = None) -> None:
+    def __init__(self, text_format: TextUpstream, request: pb.GenerateRequest, max_bytes: int | None = None) -> None:
         self._format = text_format
         self._request = request
         self._max_bytes = max_bytes
@@ -197,7 +197,7 @@ class FrameAggregator(ResponseAggregator):
 
 
 def frames_to_events(
-    text_format: TextFormat, request: pb.GenerateRequest, frames: bytes
+    text_format: TextUpstream, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
     """Yield messages with the canonical events that a provider's frames contain, up to the first frame that cannot be
     decoded or to the end of the stream. `text_format`: format of the frames.
@@ -210,7 +210,7 @@ def frames_to_events(
             yield message
 
 
-def gather_events(text_format: TextFormat, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
+def gather_events(text_format: TextUpstream, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
     """Return the complete response in the events of a stream, `body`, of a provider that was requested to send none.
     `text_format`: format of the events. Raise UmgError for a stream that is incomplete or has an error.
     """
@@ -223,7 +223,7 @@ def gather_events(text_format: TextFormat, request: pb.GenerateRequest, body: by
 
 
 def read_whole_response(
-    text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
+    text_format: TextUpstream, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
     """Return a complete response: a passed-through response, which has only the fields that the service needs, is
     decoded from the provider's body; any other is returned unchanged. `text_format`: format of the body.

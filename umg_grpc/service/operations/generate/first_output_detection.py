@@ -9,12 +9,12 @@ NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
 """Kinds of events that contain no output of the model; None is a kind that this version does not have."""
 
 
-def is_without_output(face: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
+def is_without_output(passed: TextFormat | None, message: pb.StreamGenerateResponse) -> bool:
     """Return whether a message of a stream contains no output of the model, so that the message can be held back.
-    `face`: format of the caller's body, in which the message's own frames (`source_frames`) are; None without it.
+    `passed`: format of the caller's body, in which the message's own frames (`source_frames`) are; None without it.
     """
     if frames := message.source_frames:  # each access to them is a copy
-        return face is not None and face.has_no_output(frames)
+        return passed is not None and passed.has_no_output(frames)
     return all(_has_no_output(event) for event in message.events)
 
 

@@ -8,7 +8,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.errors.refusal_mending import Mended, mend
 from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, read_refusal
 
@@ -71,7 +71,7 @@ class RefusalHealing:
     def _has_other(self, target: Target, protocol: str) -> bool:
         """Return whether the channel has another text protocol that is not known to be missing."""
         known = self.quirks_of(target).by_protocol
-        others = (name for name in target.channel.protocols if name in FORMATS and name != protocol)
+        others = (name for name in target.channel.protocols if name in TEXT_UPSTREAMS and name != protocol)
         return any(known.get(name, NO_QUIRKS).served is not False for name in others)
 
     def check_change(self, target: Target, body: bytes) -> None:

@@ -91,8 +91,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         self.passthrough = passthrough
         if may_store:
             self.stores_response, self.stores_ids = response, ids and (passthrough or stores)
-            if passthrough and reasoning and face is not None:
-                self.has_reasoning = face.has_unreturned_reasoning
+            if passthrough and reasoning:
+                self.has_reasoning = FORMATS[request.source.format].has_unreturned_reasoning
             else:
                 self.stores_reasoning = reasoning
             self.stores_any = response or self.stores_ids or self.stores_reasoning or self.thread is not None

@@ -43,11 +43,11 @@ from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING, RUL
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_FACES
 from umg_grpc.wire.core.context_edits import Compact
 from umg_grpc.wire.core.gateway_headers import STRICT
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextFace
 
 TextStep: TypeAlias = ResponseStep[GenerationCall, GenerationAttempt, pb.GenerateResponse]
 
@@ -100,7 +100,7 @@ class GenerationPipeline(
     async def _decode_body(self, admitted: GenerationCall) -> None:
         given, counted = admitted.request, admitted.counted
 
-        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+        def decode(codec: TextFace, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
             if counted and codec.decode_count is not None:
                 return codec.decode_count(body, headers, given.model)
             if given.compaction.standalone and codec.decode_compaction is not None:
@@ -110,7 +110,7 @@ class GenerationPipeline(
 
         limit = self._context.body_limit
         admitted.request, admitted.notes = await read_source(
-            given.source, FORMATS, decode, none="no text format", limit=limit
+            given.source, TEXT_FACES, decode, none="no text format", limit=limit
         )
 
     def _validate(self, admitted: GenerationCall) -> None:
@@ -148,7 +148,7 @@ class GenerationPipeline(
 
     def _find_conversation(self, admitted: GenerationCall) -> Awaitable[None] | None:
         """Find the stored response or thread that the call continues. Raise UmgError for an unknown one."""
-        admitted.face = face = FORMATS.get(admitted.request.source.format)
+        admitted.face = face = TEXT_FACES.get(admitted.request.source.format)
         stores_by_default, has_stored = face is not None and face.stores_by_default, False
         if self._memory.conversations is not None:
             has_stored = stores_by_default
@@ -269,7 +269,7 @@ class GenerationPipeline(
         return entry.streamed(make) if entry is not None else None
 
     def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
-        return partial(is_without_output, admitted.face)
+        return partial(is_without_output, FORMATS.get(admitted.request.source.format))
 
     def _streamed(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]

@@ -30,13 +30,13 @@ from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.context_edits import FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextFace
 
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
@@ -46,7 +46,7 @@ class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
 
     counted: bool = False
     """Whether only the tokens of the request are counted."""
-    face: TextFormat | None = None  # format of the caller's body; None for a request in the canonical form
+    face: TextFace | None = None  # format of the caller's body; None for a request in the canonical form
     continued: Continued | Thread | None = None
     full_request: pb.GenerateRequest = None  # type: ignore[assignment]  # set by the step `conversation`
     """Request with all messages of its conversation, stored ones included."""
@@ -355,7 +355,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         """
         protocols = target.channel.protocols
         same_format = self._same_format(request, target)
-        protocol = same_format or next((name for name in protocols if name in FORMATS), "")
+        protocol = same_format or next((name for name in protocols if name in TEXT_UPSTREAMS), "")
         restored = await reasoning.restore(
             self._admitted.access.caller.key_id,
             request,
