@@ -20,7 +20,7 @@ from umg_grpc.operations import UnaryOperation
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -37,7 +37,7 @@ class UnaryHandler(Generic[Request, Response]):
         settings: Settings,
     ) -> None:
         self._face = route.format
-        self._codec = codec = operation.formats[route.format]
+        self._codec = codec = operation.faces[route.format]
         self._method: grpc.aio.UnaryUnaryMultiCallable[Request, Response] = channel.unary_unary(
             f"/{operation.full_service}/{operation.methods[0]}",
             operation.request.SerializeToString,
@@ -69,7 +69,7 @@ class UnaryHandler(Generic[Request, Response]):
         return WholeResponse(headers, body)
 
 
-def _form_decoder(codec: UnaryFormat[Request, Response]) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
+def _form_decoder(codec: UnaryFace[Request, Response]) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
     if (decode := codec.decode_form) is None:
         return None
     return lambda body, content_type: decode(parse_form(body, content_type))

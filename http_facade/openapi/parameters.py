@@ -18,7 +18,7 @@ from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace
 from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
@@ -135,7 +135,7 @@ def _headers(route: Route) -> list[JsonObject]:
         found += _MODEL_HEADERS
         if (codec := codec_of(route.format)) is not None:
             found += [_header(name, "As at the format's vendor.") for name in codec.source_headers]
-        if isinstance(codec, UnaryFormat | ImageFormat) and codec.has_shapes:
+        if isinstance(codec, UnaryFace | ImageFormat) and codec.has_shapes:
             found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
     if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:
         schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARACTERS}

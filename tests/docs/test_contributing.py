@@ -17,6 +17,7 @@ PAGE = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
     "EMBEDDING_FORMATS": ("umg_grpc/wire/embedding_formats.py",),
+    "EMBEDDING_FACES": ("umg_grpc/wire/embedding_formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
     "FACES_ALONE": ("umg_grpc/wire/format_tables.py",),

@@ -40,5 +40,5 @@ EMBEDDING = UnaryOperation(
     tag="Embeddings and reranking",
     summary="Embed texts",
     body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",
-    codecs="umg_grpc.wire.embedding_formats:EMBEDDING_FORMATS",
+    codecs="umg_grpc.wire.embedding_formats:EMBEDDING_FACES",
 )

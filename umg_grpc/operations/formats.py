@@ -10,16 +10,16 @@ from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.text_format import TextFace, TextUpstream
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 
-AnyFormat: TypeAlias = TextFace | UnaryFormat[Any, Any] | ImageFormat
+AnyFormat: TypeAlias = TextFace | UnaryFace[Any, Any] | ImageFormat
 
 
 def all_formats() -> tuple[AnyFormat, ...]:
     """Return the formats of the callers of all operations but videos, whose HTTP APIs are in `VIDEO_FACES`."""
-    unary = chain.from_iterable(row.formats.values() for row in UNARY.values())
+    unary = chain.from_iterable(row.faces.values() for row in UNARY.values())
     return (*TEXT_FACES.values(), *unary, *IMAGE_FORMATS.values())
 
 
@@ -28,8 +28,8 @@ def codec_of(name: str) -> AnyFormat | None:
     if name in TEXT_FACES:
         return TEXT_FACES[name]
     for row in UNARY.values():
-        if name in row.formats:
-            return row.formats[name]
+        if name in row.faces:
+            return row.faces[name]
     return IMAGE_FORMATS.get(name)
 
 
@@ -53,11 +53,11 @@ def unary_operation(name: str) -> UnaryOperation[Any, Any]:
     operation of another kind.
     """
     for row in UNARY.values():
-        if name in row.formats:
+        if name in row.faces:
             return row
     raise KeyError(name)
 
 
-def unary_codec(name: str) -> UnaryFormat[Any, Any]:
-    """Return a format of an operation with one response. Raise KeyError as `unary_operation` does."""
-    return unary_operation(name).formats[name]
+def unary_codec(name: str) -> UnaryFace[Any, Any]:
+    """Return a callers' format of an operation with one response. Raise KeyError as `unary_operation` does."""
+    return unary_operation(name).faces[name]

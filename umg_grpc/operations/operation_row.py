@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.unary_format import UnaryFormat
+    from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
 RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
@@ -97,10 +97,17 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     body_types: str
     """Location of the types of its HTTP bodies by wire format as `module:name`, for the OpenAPI document."""
     codecs: str
-    """Location of its wire formats by name as `module:name`, for `pkgutil.resolve_name`."""
+    """Location of its callers' wire formats by name as `module:name`, for `pkgutil.resolve_name`."""
+
+    @cached_property
+    def faces(self) -> "Mapping[str, UnaryFace[RequestT_co, ResponseT_co]]":
+        """Wire formats of callers by name, loaded at the first use."""
+        faces: Mapping[str, UnaryFace[RequestT_co, ResponseT_co]] = resolve_name(self.codecs)
+        return faces
 
     @cached_property
     def formats(self) -> "Mapping[str, UnaryFormat[RequestT_co, ResponseT_co]]":
-        """Wire formats by name, loaded at the first use."""
-        formats: Mapping[str, UnaryFormat[RequestT_co, ResponseT_co]] = resolve_name(self.codecs)
-        return formats
+        """Wire formats of callers and providers by name, loaded at the first use."""
+        from umg_grpc.wire.unary_format import UnaryFormat  # a row imports no codec
+
+        return {name: face for name, face in self.faces.items() if isinstance(face, UnaryFormat)}

@@ -1,12 +1,15 @@
-"""Table of the embedding formats, with one row for each."""
+"""Tables of the embedding formats, with one row for each."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     EMBEDDINGS.name: EMBEDDINGS,
     NATIVE_EMBEDDINGS.name: NATIVE_EMBEDDINGS,
     NATIVE_EMBEDDING.name: NATIVE_EMBEDDING,
 }
+"""Formats of callers and providers by name."""
+EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {**EMBEDDING_FORMATS}
+"""Formats of callers by name: also of the formats without providers."""

@@ -1,7 +1,8 @@
 """Interface of a format with one request and one response to the rest of the gateway: the functions that decode and
 encode the bodies of its callers and of its providers.
 
-A format is one module (or package) with these functions, and one row in the table that its operation names.
+A format is one module (or package) with these functions, and one row in the table that its operation names. A format
+that callers alone have is a `UnaryFace`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,18 +39,18 @@ class UnaryRequestEncoder(Protocol[Request_contra]):
         ...
 
 
-@dataclass(frozen=True)
-class UnaryFormat(Generic[Request, Response]):
-    """Format of an operation with one request and one response: the functions that decode and encode the bodies of its
-    callers and of its providers, for example `UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]`.
+@dataclass(frozen=True, kw_only=True)
+class UnaryFace(Generic[Request, Response]):
+    """Format of the callers of an operation with one request and one response: the functions that decode and encode
+    their bodies, for example `UnaryFace[pb.EmbedRequest, pb.EmbedResponse]`.
     """
 
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""
-    protocol: str
-    """Name of the providers' protocol in a channel's `protocols`. Two faces of one protocol share the upstream side."""
-
-    # as a face
+    protocol: str = ""
+    """Name of the providers' protocol in a channel's `protocols`; "" for a format that callers alone have. Two faces of
+    one protocol share the upstream side.
+    """
     source_headers: tuple[str, ...]
     """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
     forwarded.
@@ -63,8 +64,32 @@ class UnaryFormat(Generic[Request, Response]):
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`inputs[0].text`) in this format. For errors and reports only."""
+    key_headers: tuple[str, ...] = ()
+    """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
+    key_parameter: str = ""
+    """Query parameter that holds a caller's key."""
+    error_paths: tuple[str, ...] = ()
+    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
+    media_types: tuple[str, ...] = ("application/json",)
+    """Media types of the bodies that `decode_request` reads."""
+    decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
+    """Decoder of a body of type `multipart/form-data`; None for a format without forms."""
+    content_type: Callable[[Response], str] | None = None
+    """Function that returns the media type of an encoded response; None for JSON."""
+    has_shapes: bool = False
+    """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
+    encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
+    """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
+    requested, in a millisecond. A small response is one piece.
+    """
 
-    # as an upstream
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryFormat(UnaryFace[Request, Response], Generic[Request, Response]):
+    """Format of callers and of providers: also the functions that encode requests to providers, and decode their
+    responses.
+    """
+
     encode_request: UnaryRequestEncoder[Request]
     """(request, the provider's model id, facts about the caller's body) -> HTTP request."""
     decode_response: Callable[[bytes, Request, bool], Response]
@@ -83,30 +108,12 @@ class UnaryFormat(Generic[Request, Response]):
     """
     provider_name: str = ""
     """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
-    key_headers: tuple[str, ...] = ()
-    """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
-    key_parameter: str = ""
-    """Query parameter that holds a caller's key."""
-    error_paths: tuple[str, ...] = ()
-    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     takes_tokens: bool = False
     """Whether inputs may be token ids instead of texts."""
-    media_types: tuple[str, ...] = ("application/json",)
-    """Media types of the bodies that `decode_request` reads."""
-    decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
-    """Decoder of a body of type `multipart/form-data`; None for a format without forms."""
-    content_type: Callable[[Response], str] | None = None
-    """Function that returns the media type of an encoded response; None for JSON."""
-    has_shapes: bool = False
-    """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
     base_url_end: str = ""
     """End of the base URL of a provider that speaks this version of the protocol; "" for the usual version."""
     max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
-    encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
-    """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
-    requested, in a millisecond. A small response is one piece.
-    """
 
 
 def codecs_of(

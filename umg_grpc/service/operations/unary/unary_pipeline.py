@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeli
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
@@ -34,7 +34,7 @@ class UnaryPipeline(
     def __init__(self, context: PipelineContext, operation: UnaryOperation[RequestT, ResponseT]) -> None:
         super().__init__(context, operation.value, operation.response, UnaryCall)
         self._row: UnaryOperation[RequestT, ResponseT] = operation
-        self._formats: Mapping[str, UnaryFormat[RequestT, ResponseT]] = operation.formats
+        self._faces: Mapping[str, UnaryFace[RequestT, ResponseT]] = operation.faces
 
     async def respond(self, request: RequestT) -> ResponseT:
         """Return the response of the first channel that succeeds, or the cached one. Raise UmgError if the request
@@ -56,7 +56,7 @@ class UnaryPipeline(
         given = admitted.request
         admitted.request, admitted.notes = await read_source(
             given.source,
-            self._formats,
+            self._faces,
             lambda codec, body, headers: codec.decode_request(body, headers, given.model),
             none=f"no format to {self._row.verb} in",
             limit=self._context.body_limit,
@@ -65,7 +65,7 @@ class UnaryPipeline(
     async def _plan(
         self, admitted: UnaryCall[RequestT]
     ) -> tuple[RoutePreferences, RequestEncoder[Attempt[PreparedCall[ResponseT]]]]:
-        face, context = self._formats.get(admitted.request.source.format), self._context
+        face, context = self._faces.get(admitted.request.source.format), self._context
         protocol, pins = face.protocol if face else "", admitted.call.caller.channels
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
         return preferences, UnaryEncoder(admitted, face, context.channels.unary.of(self._row))
@@ -90,11 +90,11 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
     def __init__(
         self,
         admitted: UnaryCall[RequestT],
-        face: UnaryFormat[RequestT, ResponseT] | None,
+        face: UnaryFace[RequestT, ResponseT] | None,
         upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]],
     ) -> None:
         self._admitted = admitted
-        self._face: UnaryFormat[RequestT, ResponseT] | None = face
+        self._face: UnaryFace[RequestT, ResponseT] | None = face
         self._upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]] = upstreams
 
     async def encode(self, target: Target) -> Attempt[PreparedCall[ResponseT]]:
@@ -113,7 +113,7 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         """
         channel, notes = target.channel, self._admitted.notes
         prepared = self._upstreams[channel.name].prepare(request, target.model, notes)
-        if self._face is None or channel.shared_objects or not notes.uncarried:
+        if not isinstance(self._face, UnaryFormat) or channel.shared_objects or not notes.uncarried:
             return prepared
         if self._face.protocol in channel.protocols:
             objects = [AccountObject(*named) for named in self._face.objects.in_body(request.source.body)]
