@@ -51,6 +51,7 @@ from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
+from umg_grpc.wire.shaped_calls import text_format_at, unary_format_at
 from umg_grpc.wire.unary_format import codecs_of
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 
@@ -168,14 +169,18 @@ class ChannelFactory:
         route = _route(channel, address, tls, proxy_url(channel, proxies, address))
         channels.routes[channel.name] = route
         channels.suspended_keys[channel.name] = lambda: http.suspended_keys
-        if text := [TEXT_UPSTREAMS[protocol] for protocol in channel.protocols if protocol in TEXT_UPSTREAMS]:
+        if text := [
+            text_format_at(channel.address(protocol), TEXT_UPSTREAMS[protocol])
+            for protocol in channel.protocols
+            if protocol in TEXT_UPSTREAMS
+        ]:
             elsewhere = {protocol: made[url] for protocol, url in channel.base_urls.items()}
             channels.text[channel.name] = HttpText(http, text, elsewhere=elsewhere)
         for operation in UNARY.values():
             served = [protocol for protocol in channel.protocols if protocol in operation.protocols]
             address = channel.address(served[0]) if served else ""
             same = [protocol for protocol in served if channel.address(protocol) == address]
-            if codecs := codecs_of(operation.formats, same, address):
+            if codecs := [unary_format_at(address, codec) for codec in codecs_of(operation.formats, same, address)]:
                 upstream = unary_upstream(operation, made[address], codecs, channel.max_inputs, dialects_at(address))
                 channels.unary.add(operation, channel.name, upstream)
         if (image := _first_in(IMAGE_PROTOCOLS, channel)) is not None:

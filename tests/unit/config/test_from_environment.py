@@ -74,6 +74,14 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
             ["https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google"],
         ),
         (
+            {
+                "GOOGLE_APPLICATION_CREDENTIALS": "a.json",
+                "ANTHROPIC_VERTEX_PROJECT_ID": "p",
+                "CLOUD_ML_REGION": "global",
+            },
+            ["https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/anthropic"],
+        ),
+        (
             {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "us-east-1"},
             [
                 "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
@@ -81,7 +89,7 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
             ],
         ),
     ],
-    ids=["azure", "azure with the path of its API", "vertex", "bedrock"],
+    ids=["azure", "azure with the path of its API", "vertex", "vertex-anthropic", "bedrock"],
 )
 def test_an_address_of_an_account_is_made_from_its_variables(environment: dict[str, str], expected: list[str]) -> None:
     channels = parse(config_text(environment), "umg.yaml", environment).channels

@@ -111,9 +111,12 @@ def _azure(environment: Mapping[str, str]) -> str | None:
 
 def _vertex(environment: Mapping[str, str]) -> str | None:
     project, region = environment.get("GOOGLE_CLOUD_PROJECT"), environment.get("GOOGLE_CLOUD_LOCATION")
-    if not project or not region:
-        return None
-    return PROVIDERS["vertex"].address(region, project=project)
+    return PROVIDERS["vertex"].address(region, project=project) if project and region else None
+
+
+def _vertex_anthropic(environment: Mapping[str, str]) -> str | None:
+    project, region = environment.get("ANTHROPIC_VERTEX_PROJECT_ID"), environment.get("CLOUD_ML_REGION")
+    return PROVIDERS["vertex-anthropic"].address(region, project=project) if project and region else None
 
 
 def _bedrock(environment: Mapping[str, str], name: str = "bedrock") -> str | None:
@@ -126,6 +129,7 @@ ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProx
         "ollama": _ollama,
         "azure": _azure,
         "vertex": _vertex,
+        "vertex-anthropic": _vertex_anthropic,
         "bedrock": _bedrock,
         "bedrock-anthropic": partial(_bedrock, name="bedrock-anthropic"),
     }

@@ -1,7 +1,10 @@
 """Protocols of image providers. Each is one module, without I/O, and one row of the table here."""
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
+from umg_grpc.knowledge.call_shapes import CallShape, call_shape
+from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
@@ -9,6 +12,9 @@ from umg_grpc.wire.images.providers.images_protocol import IMAGES
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.umg_gateway_images import UMG_IMAGES
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.shaped_calls import shaped
+from umg_grpc.wire.text_format import UpstreamRequest
 
 XAI_HOST = "api.x.ai"
 """Host of the vendor that has a variant of `images`."""
@@ -19,5 +25,18 @@ IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
 
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:
-    """Return the image protocol `name` for a channel. `images` has a variant for the address of xAI."""
-    return XAI_IMAGES if name == IMAGES.name and urlsplit(base_url).hostname == XAI_HOST else IMAGE_PROTOCOLS[name]
+    """Return the image protocol `name` for a channel. `images` has a variant for the address of xAI, and calls of
+    another shape at some clouds.
+    """
+    is_variant = name == IMAGES.name and urlsplit(base_url).hostname == XAI_HOST
+    protocol, shape = XAI_IMAGES if is_variant else IMAGE_PROTOCOLS[name], call_shape(name, base_url)
+    return protocol if shape is None else _with_shape(protocol, shape)
+
+
+def _with_shape(protocol: ImageProtocol, shape: CallShape) -> ImageProtocol:
+    def encode_request(
+        request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES, /
+    ) -> UpstreamRequest:
+        return shaped(protocol.encode_request(request, model, stream, notes), model, stream, shape)
+
+    return replace(protocol, encode_request=encode_request)

@@ -1,0 +1,51 @@
+"""Calls of clouds that have the model, or whether to stream, in their path and not in the body. The rows are in
+`data/call_shapes.json`; the end of a channel's base URL selects one.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class HeaderMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Member of the body that states the value of a header of the format."""
+
+    member: str
+    values: Mapping[str, str] = {}
+    """Value of the header -> value of the member, where they differ."""
+
+
+class CallShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table: path and body of the calls of a cloud, where they differ from those of the format."""
+
+    base_url_end: str
+    """End of the base URLs of the cloud's channels, for example `/publishers/anthropic`."""
+    protocols: tuple[str, ...]
+    path: str
+    """Path of a call: `{model}` stands for the model's id, `{path}` for the path in the format."""
+    stream_path: str = ""
+    """Path of a call with a streamed response; "" for the same path."""
+    leaves_out: tuple[str, ...] = ()
+    """Members of the body that the path has in their place."""
+    headers: Mapping[str, HeaderMember] = {}
+    """Header of the format in lower case -> member of the body that states its value, too."""
+    source: str
+    """Document or client of the vendor with the facts."""
+    as_of: str
+    """Date on which the source was read."""
+
+
+CALL_SHAPES = tuple(read_rows("call_shapes", CallShape))
+"""Rows of the data file; at most one matches a base URL and a protocol."""
+
+
+def call_shape(protocol: str, base_url: str) -> CallShape | None:
+    """Return the shape of the calls of a protocol at a base URL, None for that of the format."""
+    for row in CALL_SHAPES:
+        if protocol in row.protocols and base_url.endswith(row.base_url_end):
+            return row
+    return None
