@@ -158,6 +158,21 @@ VIDEO_ROUTES = (
     *_both("GET", "/vidG/v2/query/video_generation/{task_id}", Shape.GET_VIDEO, "video_g"),
 )
 
+DEPLOYMENT_ROOT = "/openai/deployments/{deployment:.+}"
+"""Beginning of the paths of Azure OpenAI that name the model (openai 3.57.0, lib/azure.py). Its other paths differ from
+those of OpenAI by their base alone.
+"""
+DEPLOYMENT_ROUTES = tuple(
+    Route("POST", f"{DEPLOYMENT_ROOT}{path}", shape, face)
+    for path, shape, face in (
+        ("/chat/completions", Shape.GENERATE, "chat"),
+        ("/embeddings", Shape.UNARY, "embeddings"),
+        ("/images/generations", Shape.GENERATE_IMAGE, "images"),
+        ("/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
+    )
+)
+"""Routes whose path names the model, which a member `model` of the body does not change."""
+
 METHOD_SERVICES = (
     *dict.fromkeys(row.service for row in ROWS),
     "ModelService",
@@ -198,6 +213,7 @@ ROUTES = (
     *_both("POST", "/v1/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
     *_both("POST", "/v1/images/variations", Shape.GENERATE_IMAGE, "image_variations"),
     *VIDEO_ROUTES,
+    *DEPLOYMENT_ROUTES,
     Route("GET", "/v1/models", Shape.LIST_MODELS, "models"),
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
@@ -243,6 +259,7 @@ MODEL_CALL_SHAPES = frozenset(
     {Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
 )
 _MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
+_DEPLOYMENTS = DEPLOYMENT_ROOT.partition("{")[0]
 
 
 def model_call_route(method: str, target: str) -> Route | None:
@@ -251,13 +268,16 @@ def model_call_route(method: str, target: str) -> Route | None:
     """
     path = target.partition("?")[0]
     row = _MODEL_CALL_ROUTES.get(path)
-    if row is None:
+    if row is None and path.startswith(_DEPLOYMENTS):
+        row = next((row for row in DEPLOYMENT_ROUTES if path.endswith(row.path.removeprefix(DEPLOYMENT_ROOT))), None)
+    elif row is None:
         root, models, named = path.partition("/models/")
         row = _MODEL_CALL_ROUTES.get(f"{root}{models}{{model:.+}}:{named.rpartition(':')[2]}")
     return row if method == "POST" else None
 
 
 UNSERVED = (
+    Unserved("/openai/deployments", "further deployments"),
     *(Unserved(f"/api/{name}", "Ollama") for name in ("chat", "embed", "embeddings", "generate", "show", "tags")),
     Unserved("/v1/assistants", "assistants"),
     Unserved("/v1/audio", "audio"),
@@ -337,6 +357,12 @@ def unknown_action(method: str, path: str) -> str:
     if action in ACTIONS and not model:
         return f"no model is named before `:{action}`; call {models}/models/{{model}}:{action}"
     return f"a model has no action `{action}` here; it has {', '.join(ACTIONS)}"
+
+
+def unnamed_deployment(path: str) -> str:
+    """Return the error message for a path of a deployment without its id; "" for any other path."""
+    row = next((row for row in DEPLOYMENT_ROUTES if path == row.path.replace("/{deployment:.+}", "")), None)
+    return "" if row is None else f"no deployment is named in {path}; call {row.name} with the id of the model"
 
 
 def without_slash(path: str) -> str:

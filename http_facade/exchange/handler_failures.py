@@ -8,7 +8,15 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.path_spellings import canonical_path
-from http_facade.routes import Unserved, is_served_root, similar_path, unknown_action, unserved, without_slash
+from http_facade.routes import (
+    Unserved,
+    is_served_root,
+    similar_path,
+    unknown_action,
+    unnamed_deployment,
+    unserved,
+    without_slash,
+)
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.operations.formats import face_of
@@ -113,6 +121,7 @@ def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | No
         return None
     message = f"{request.method} {request.path} belongs to the {row.api} API, which this gateway does not serve"
     message = unknown_action(request.method, canonical_path(request.path) or request.path) or message
+    message = unnamed_deployment(request.path) or message
     return UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, path=request.path)
 
 

@@ -61,6 +61,11 @@ class Exchange(msgspec.Struct, eq=False):
         return self.parameters.get("model", "").removeprefix("models/")
 
     @property
+    def deployment(self) -> str:
+        """Model id in the path of the request that replaces the one in the body; "" if the path has none."""
+        return self.parameters.get("deployment", "")
+
+    @property
     def trace_context(self) -> TraceContext | None:
         """Trace context (W3C `traceparent`) that the caller sent; None if the request has no valid one."""
         headers = self.request.headers

@@ -18,6 +18,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.model_in_path import with_model
 from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
@@ -65,6 +66,8 @@ class BodyReader:
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, sent)
+        if deployment := exchange.deployment:
+            decode = _of_deployment(decode, deployment)
         if is_slow(body):
             return await asyncio.to_thread(decode_body, decode, body, headers, exchange.model)
         return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
@@ -103,6 +106,13 @@ class BodyReader:
         except UmgError:
             exchange.rejected = True
             raise
+
+
+def _of_deployment(
+    decode: Callable[[bytes, Mapping[str, str], str], Decoded], deployment: str
+) -> Callable[[bytes, Mapping[str, str], str], Decoded]:
+    """Return the decoder `decode` for bodies whose model is the deployment in their path."""
+    return lambda body, headers, model: decode(with_model(body, deployment), headers, model)
 
 
 async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)) -> bytes:

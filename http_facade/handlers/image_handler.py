@@ -23,6 +23,7 @@ from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
+from umg_grpc.wire.core.model_in_path import form_of_model
 from umg_grpc.wire.core.response_shape import HEADER, client_shape
 from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.image_format import ImageStreamEncoder
@@ -81,7 +82,7 @@ class GenerateImage:
             files.clear()
 
     async def _read(self, exchange: Exchange) -> ImageRequest:
-        codec, headers = self._codec, exchange.request.headers
+        codec, headers, deployment = self._codec, exchange.request.headers, exchange.deployment
 
         def decode(body: bytes, source_headers: Mapping[str, str], _: str) -> ImageRequest:
             canonical, notes = codec.decode_request(body, source_headers)
@@ -90,7 +91,7 @@ class GenerateImage:
         def decode_form(body: bytes, content_type: str) -> ImageRequest:
             if codec.decode_form is None:
                 raise ValueError(f"{codec.name} has no forms")
-            (canonical, notes), stream = codec.decode_form(parse_form(body, content_type))
+            (canonical, notes), stream = codec.decode_form(form_of_model(parse_form(body, content_type), deployment))
             return ImageRequest(canonical, notes, stream, codec.shape or client_shape(headers))
 
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)

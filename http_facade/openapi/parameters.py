@@ -24,6 +24,7 @@ from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _PATH = {
     "model": "Id of the model. It may contain slashes and colons.",
+    "deployment": "Id of the model, in place of `model` in the body. Slashes in it may be percent-encoded.",
     "response_id": "Id of the stored response.",
     "task_id": "Id of the task.",
     "video_id": "Id of the finished video.",

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
 
-from http_facade.routes import ROUTES, Shape
+from http_facade.routes import ROUTES, Route, Shape
 from tests.support.gateways import Running
 from tests.support.images import PNG
 from umg_grpc.base.grpc_status import from_rpc
@@ -125,6 +125,11 @@ class Gate:
             return {}
         named = f"all but {', '.join(sorted(scopes))}" if kind == "other operations" else kind
         return {"authorization": f"Bearer {self.secrets[named]}"}
+
+
+def path_of(route: Route, model: str) -> str:
+    """Return the path of a route with its model, and with the query that it needs."""
+    return re.sub(r"\{(?:model|deployment)(?::.+?)?\}(?=[:/]|$)", model, route.path) + QUERIES.get(route.path, "")
 
 
 def request_of(method: MethodDescriptor) -> Message:

@@ -20,13 +20,13 @@ from tests.unit.e2e.authorisation import (
     CONFIG,
     KEYED_ROUTES,
     METHODS,
-    QUERIES,
     SETTINGS_BODY,
     SETTINGS_SHAPES,
     TEXT,
     Gate,
     call,
     call_over_http,
+    path_of,
     request_of,
 )
 from umg_grpc.access.api_keys import Keys
@@ -152,8 +152,7 @@ def denies(kind: str, scopes: set[str]) -> bool:
 async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: Route, kind: str) -> None:
     scopes = {SHAPES[route.shape] if route.shape in SHAPES else UNARY_SCOPES[unary_operation(route.format)]}
     model, body = BODIES[route.format]
-    path = re.sub(r"\{model(?::.+?)?\}(?=:|$)", model, route.path) if "{model" in route.path else route.path
-    path = re.sub(r"\{\w+\}", "absent", path) + QUERIES.get(route.path, "")
+    path = re.sub(r"\{\w+\}", "absent", path_of(route, model))
     headers = gate.headers(kind, scopes)
     body = SETTINGS_BODY if route.shape in SETTINGS_SHAPES else body
     has_body = route.method in {"POST", "PATCH"}

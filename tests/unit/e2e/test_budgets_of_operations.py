@@ -5,7 +5,6 @@ of the caller's format before its provider is called.
 """
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ from aiohttp import web
 from http_facade.routes import Route, Shape
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
-from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, METHODS, QUERIES, Gate, call, request_of
+from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, METHODS, Gate, call, path_of, request_of
 from tests.unit.e2e.authorisation import CONFIG as SIMULATED
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb
@@ -72,7 +71,7 @@ def headers_of(secret: str) -> dict[str, str]:
 
 def by_route(route: Route, *, stream: bool) -> Way:
     model, body = BODIES[route.format]
-    path = re.sub(r"\{model(?::.+?)?\}(?=:|$)", model, route.path) + QUERIES.get(route.path, "")
+    path = path_of(route, model)
     sent = {**body, "stream": True} if stream else body
 
     async def made(gate: Gate, secret: str) -> str:

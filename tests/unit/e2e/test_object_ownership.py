@@ -171,7 +171,7 @@ method whose name ends in `_id`, and each `token`, needs a row, of its path in t
 row may be for one method alone.
 """
 
-PARAMETER = re.compile(r"\{(?!model\b)\w+(?::.+?)?\}")
+PARAMETER = re.compile(r"\{(?!(?:model|deployment)\b)\w+(?::.+?)?\}")
 OBJECT_ROUTES = [route for route in KEYED_ROUTES if PARAMETER.search(route.path)]
 
 

@@ -83,7 +83,7 @@ class Similar:
 SIMILAR = [
     Similar("the whole path as the base URL", "/v1/chat/completions/chat/completions", "; call /v1/chat/completions"),
     Similar("the whole path of messages as the base URL", "/v1/messages/v1/messages", "; call /v1/messages"),
-    Similar("a deployment of Azure", "/openai/deployments/m/chat/completions", "; call /v1/chat/completions"),
+    Similar("a deployment of Azure without its base", "/deployments/m/chat/completions", "; call /v1/chat/completions"),
     Similar("a version of another format", "/v1beta/chat/completions", "; call /v1/chat/completions"),
     Similar("a base of nobody", "/llm/v1/embeddings", "; call /v1/embeddings"),
     Similar("a path of Vertex", "/v1beta1/publishers/google/models/m:generateContent", "; call /v1/models/m:generateContent"),

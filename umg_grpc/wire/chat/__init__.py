@@ -12,6 +12,7 @@ from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.chat.stream_encoder import StreamEncoder
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.text_format import TextFormat
 
@@ -36,6 +37,7 @@ CHAT = TextFormat(
     call_ids=CALL_IDS,
     conversation_field="messages",
     provider_name="openai",
+    key_headers=(AZURE_KEY_HEADER,),
     state_identity=identity,
     has_unreturned_reasoning=has_unreturned_reasoning,
 )

@@ -5,6 +5,7 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.embeddings.request import NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.errors.provider_errors import decode_error
@@ -28,6 +29,7 @@ EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_error=partial(decode_error, too_long=TOO_LONG),
     objects=ObjectRules(free=frozenset({"input"}), words=WORDS | {"encoding_format"}),
     provider_name="openai",
+    key_headers=(AZURE_KEY_HEADER,),
     max_items=MAX_INPUTS,
     encode_pieces=encode_pieces,
 )

@@ -5,6 +5,7 @@ are in `providers`.
 from functools import partial
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images.errors import encode_error
 from umg_grpc.wire.images.input_images import check_inputs
@@ -33,6 +34,7 @@ def _face(
         decode_form=partial(decode_form, operation) if forms else None,
         shape=shape,
         heartbeat=HEARTBEAT,
+        key_headers=(AZURE_KEY_HEADER,),
         error_paths=("/v1/images",) if name == "images" else (),
     )
 

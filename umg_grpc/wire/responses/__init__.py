@@ -3,6 +3,7 @@ providers.
 """
 
 from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.responses.account_object_members import OBJECTS
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
@@ -37,6 +38,7 @@ RESPONSES = TextFormat(
     call_ids=CALL_IDS,
     conversation_field="input",
     provider_name="openai",
+    key_headers=(AZURE_KEY_HEADER,),
     error_paths=("/v1/responses",),
     stores_by_default=True,
     decode_count=decode_count,

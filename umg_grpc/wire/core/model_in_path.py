@@ -1,0 +1,32 @@
+"""Bodies of formats whose path may name the model, as Azure OpenAI does, in place of the member `model`."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.wire.core.json import MEMBERS
+from umg_grpc.wire.core.multipart_forms import FormPart
+
+MODEL = "model"
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """Return a JSON body with `model` as its member `model`, and all else unchanged. A body that is no JSON object is
+    returned as it is, since its decoder raises the error.
+    """
+    try:
+        members = MEMBERS.decode(body)
+    except (ValueError, RecursionError):
+        return body
+    members[MODEL] = Raw(msgspec.json.encode(model))
+    return msgspec.json.encode(members)
+
+
+def form_of_model(parts: Iterable[FormPart], model: str) -> Iterator[FormPart]:
+    """Yield the parts of a form with `model` as its field `model`; those of `parts` if `model` is ""."""
+    if not model:
+        yield from parts
+        return
+    yield FormPart(MODEL, None, model.encode())
+    yield from (part for part in parts if part.name != MODEL)
