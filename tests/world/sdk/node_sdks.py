@@ -72,6 +72,8 @@ SDKS = [
     Sdk("openai chat", "openai.mjs", "chat", {"format": "chat"}),
     Sdk("openai responses", "openai.mjs", "responses", {"format": "responses"}),
     Sdk("openai responses, kept", "openai.mjs", "responses", {"format": "responses", "keeps": True}),
+    Sdk("azure chat", "openai.mjs", "chat", {"format": "chat", "azure": True}),
+    Sdk("azure responses", "openai.mjs", "responses", {"format": "responses", "azure": True}),
     Sdk("anthropic", "anthropic.mjs", "messages", {}),
     Sdk("google", "google.mjs", "native", {}, "ApiError"),
     _ai("openai", "responses", titled=False),  # takes sources from the search, which has only URLs

@@ -59,6 +59,8 @@ OTHERS = {
     "openai chat": ("chat", "messages"),
     "openai responses": ("responses", "native"),
     "openai responses, kept": ("messages",),
+    "azure chat": ("chat",),
+    "azure responses": ("chat",),
     "anthropic": ("messages", "responses"),
     "google": ("native", "chat"),
     "ai openai": ("native",),

@@ -1,17 +1,15 @@
-// openai: `format` chat or responses; with `indents` bodies are sent indented.
-import OpenAI from "openai";
+// openai: `format` chat or responses; with `azure` by the client of Azure; with `indents` bodies are sent indented.
+import OpenAI, { AzureOpenAI } from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 
 import { City, empty, leave, main } from "./jobs.mjs";
 
 main((request) => {
   const indented = (url, init) => fetch(url, { ...init, body: JSON.stringify(JSON.parse(init.body), null, 2) });
-  const sdk = new OpenAI({
-    baseURL: `${request.root}/v1`,
-    apiKey: request.key,
-    maxRetries: 0,
-    fetch: request.indents ? indented : fetch,
-  });
+  const options = { apiKey: request.key, maxRetries: 0, fetch: request.indents ? indented : fetch };
+  const sdk = request.azure
+    ? new AzureOpenAI({ ...options, endpoint: request.root, apiVersion: "2026-06-01" })
+    : new OpenAI({ ...options, baseURL: `${request.root}/v1` });
   return request.format === "chat" ? chat(sdk, request) : responses(sdk, request);
 });
 
