@@ -124,7 +124,7 @@ async def spender(gateway: Running, name: str, budget: int = PAID * CREDIT) -> s
 
 async def outcomes(gate: Gate, way: Way, name: str, calls: int = CALLS) -> Counter[str]:
     """Return the numbers of answers and refusals of parallel calls with a budget for ten, and of one more call."""
-    secret = await spender(gate.gateway, f"{name} {way.id}"[:64])
+    secret = await spender(gate.gateway, f"{name} {WAYS.index(way)} {way.id}"[:64])
     found = Counter(await asyncio.gather(*(way.call(gate, secret) for _ in range(calls))))
     found.update([await way.call(gate, secret)])
     return found
