@@ -14,7 +14,7 @@ from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.config import Config, channel_quirks, channels, file_schema, model_settings, parse
-from umg_grpc.config.file_sections import ConfigEntry
+from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
 from umg_grpc.config.values import (
     BlobStorage,
     Channel,
@@ -48,6 +48,7 @@ VALUES: Mapping[type[ConfigEntry], type] = {
 ELEMENTS: Mapping[tuple[type[ConfigEntry], str], type[ConfigEntry]] = {
     (file_schema._File, "channels"): channels._ChannelEntry,
     (file_schema._File, "models"): model_settings._ModelEntry,
+    (file_schema._File, "fallbacks"): Fallbacks,
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"

@@ -26,12 +26,12 @@ def aliases(
             document.problem(path, "expected a name of its own; there is a model of this id")
         elif model in written:
             document.problem(path, f"expected the id of a model; `{model}` is an alias itself")
-        elif served is not None and not _is_served(served, models, model):
+        elif served is not None and not is_served(served, models, model):
             document.problem(path, "expected the id of a model that some channel serves, or one with a suffix")
     return dict(written)
 
 
-def _is_served(served: ModelIndex, models: Mapping[str, ModelInfo], model: str) -> bool:
+def is_served(served: ModelIndex, models: Mapping[str, ModelInfo], model: str) -> bool:
     """Return whether a channel serves the model id, or for famG the id without its suffix (for example `-thinking`)."""
     if served.find(model) is not None:
         return True

@@ -84,6 +84,7 @@ class _File(ConfigEntry, frozen=True):
     """Connections to providers and to the models of the gateway itself."""
     models: dict[str, object] = msgspec.field(default_factory=dict)
     aliases: dict[str, str] = msgspec.field(default_factory=dict)
+    fallbacks: dict[str, object] = msgspec.field(default_factory=dict)
     public_url: str | None = None
     secret: Annotated[str, msgspec.Meta(min_length=16)] | None = None
     accepted_secrets: tuple[Annotated[str, msgspec.Meta(min_length=16)], ...] = ()
@@ -160,6 +161,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules
     from umg_grpc.config.channels import channels
+    from umg_grpc.config.fallbacks import fallbacks
     from umg_grpc.config.model_index import ModelIndex
     from umg_grpc.config.model_settings import models
     from umg_grpc.config.price_settings import unpriced
@@ -179,6 +181,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         channels=served_channels,
         models=MappingProxyType(described),
         aliases=MappingProxyType(aliases(document, file.aliases, described, served)),
+        fallbacks=MappingProxyType(fallbacks(document, file.fallbacks, file.aliases, described, served)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         accepted_secrets=file.accepted_secrets,

@@ -179,6 +179,21 @@ class ModelLimits(ConfigEntry, frozen=True):
     """Calls in flight."""
 
 
+class Fallbacks(ConfigEntry, frozen=True):
+    """Models that are called in place of a model, in their order, by the cause of its failure. A plain list in place of
+    the mapping applies to every cause.
+    """
+
+    context: tuple[str, ...] = ()
+    """Models for a request that is too long for the model."""
+    content: tuple[str, ...] = ()
+    """Models for a request whose content the provider refuses."""
+    unavailable: tuple[str, ...] = ()
+    """Models for a failure of all channels: down, overloaded, rate limited, or too slow, after failover and retries."""
+    quota: tuple[str, ...] = ()
+    """Models for provider accounts without credit or quota."""
+
+
 class Tls(ConfigEntry, frozen=True):
     """PEM files for TLS of the HTTP and gRPC ports, which are loaded again when they change."""
 

@@ -39,6 +39,11 @@ class ModelIndex:
         """Return the model ids in the config that are no patterns, in the order of the file."""
         return (written for written in self._written if "*" not in written)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether a channel serves models by a pattern."""
+        return bool(self._patterns)
+
     def find(self, model: str) -> ModelMatch | None:
         """Return the channels that serve a model id; None if no channel does, and for a pattern.
 

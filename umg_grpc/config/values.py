@@ -15,6 +15,7 @@ from umg_grpc.config.file_sections import (
     Auth,
     Breaker,
     Cors,
+    Fallbacks,
     Limits,
     Log,
     ModelLimits,
@@ -276,6 +277,8 @@ class Config:
     """Properties of models by public id; only ids that a channel serves."""
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Additional names of models: name -> public id, or id with a suffix."""
+    fallbacks: Mapping[str, Fallbacks] = field(default_factory=lambda: MappingProxyType({}))
+    """Models that are called in place of others that fail: public id, or pattern with one `*` -> models by cause."""
     public_url: str | None = None
     """URL of the gateway for callers, without a trailing slash; None means the HTTP address."""
     secret: str | None = field(default=None, repr=False)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from umg_grpc.config import Channel, Config
-from umg_grpc.config.file_sections import ModelLimits
+from umg_grpc.config.fallbacks import fallbacks_of
+from umg_grpc.config.file_sections import Fallbacks, ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
@@ -35,6 +36,8 @@ class PublicModel:
     prices: Prices = FREE
     limits: ModelLimits | None = None
     """Limits on the calls of all keys together; None for no limits."""
+    fallbacks: Fallbacks | None = None
+    """Models that are called in place of this one if it fails; None for none."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,10 @@ def public_model(config: Config, model: str, targets: Sequence[Target], today: d
     described, info = _build_description(config, model, family, targets), config.models.get(model)
     if today is not None and (info is None or not info.described.HasField("retire_time")):
         _describe_retirement(described, targets, today, keeps_lifecycle=info is not None and info.described.lifecycle)
-    prices = price_list(described.prices)
+    prices, fallbacks = price_list(described.prices), fallbacks_of(config.fallbacks, model)
     if info is None:
-        return PublicModel(model, family, described, tokenizer=None, prices=prices)
-    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, prices, info.limits)
+        return PublicModel(model, family, described, tokenizer=None, prices=prices, fallbacks=fallbacks)
+    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, prices, info.limits, fallbacks)
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
