@@ -155,6 +155,15 @@ class Lease:
         self.open -= 1
         self._spent += spent + moved
 
+    def release(self, micro_credits: int) -> None:
+        """Release a part of the amount of a reservation that goes on."""
+        self.left += micro_credits
+        self.reserved -= micro_credits
+
+    def merge(self) -> None:
+        """Count two reservations, whose amounts stay reserved, as one from now on."""
+        self.open -= 1
+
     def give_up(self) -> None:
         """Stop to spend the amount that no call has reserved, and return it with the next call of the database."""
         if self.left > 0:

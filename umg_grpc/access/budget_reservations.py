@@ -73,6 +73,30 @@ class Reservation:
             self._lease.end(self._micro_credits, 0, moved=self._micro_credits)
             self._micro_credits = None
 
+    def reduce(self, micro_credits: int) -> None:
+        """Release the part of the reserved amount that exceeds `micro_credits`; do nothing after the end."""
+        if self._micro_credits is not None and self._micro_credits > micro_credits:
+            self._lease.release(self._micro_credits - micro_credits)
+            self._micro_credits = micro_credits
+
+    def absorb(self, earlier: "Reservation") -> None:
+        """Take over the amount of an earlier reservation of the same call, which ends."""
+        if self._micro_credits is not None:
+            self._micro_credits += earlier.move_to(self._lease)
+
+    def move_to(self, lease: Lease) -> int:
+        """End the reservation, and return its amount, which stays reserved from `lease`. If it is of another lease, of
+        an earlier budget period, it is released: the cost of a call is charged to one period.
+        """
+        micro_credits, self._micro_credits = self._micro_credits, None
+        if micro_credits is None:
+            return 0
+        if lease is self._lease:
+            lease.merge()
+            return micro_credits
+        self._lease.end(micro_credits, 0)
+        return 0
+
     def end(self, micro_credits: int) -> None:
         """Charge the actual cost of the call instead of the reserved amount; 0 releases all of it. Further calls have
         no effect.
