@@ -67,6 +67,10 @@ class Resilience:
         """Return the seconds until the circuit breaker of the target admits a test call; 0 if it is not open."""
         return self.health.seconds_to_probe(target.channel.name, target.model)
 
+    def is_unpaid(self, target: Target) -> bool:
+        """Return whether the circuit breaker of the target is open because the provider's account has no credit."""
+        return self.health.is_unpaid(target.channel.name, target.model)
+
     def admit(self, attempt: Attempt[EncodedRequest], *, is_last: bool, is_retry: bool) -> bool:
         """Begin an attempt, which has its slot, if the circuit breaker admits it; else release the slot. Return whether
         it is admitted; `attempt_ended` must follow then. `is_last`: whether the call has no other channel left.

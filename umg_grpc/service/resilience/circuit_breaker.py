@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 import structlog
 
 from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Breaker
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
 from umg_grpc.v1 import pb
@@ -57,6 +58,7 @@ class _Circuit:
         "faults",
         "generation",
         "in_flight",
+        "is_unpaid",
         "part",
         "part_end",
         "probe_first",
@@ -72,6 +74,7 @@ class _Circuit:
         self.until = 0.0
         self.probe_first = False  # whether the breaker becomes half-open after the open time, and admits one call first
         self.probes = 0  # calls in flight that began while the breaker was not closed
+        self.is_unpaid = False  # whether it opened because the provider's account has no credit or quota
         self.times_opened = 0  # times the breaker opened since the last success
         self.consecutive_failures = 0
         self.part = 0  # number of the window's current part, and its end
@@ -119,6 +122,11 @@ class CircuitBreakers:
         """Return the seconds until the breaker admits a test call; 0 if the breaker is not open."""
         circuit = self._circuits.get((channel, model))
         return 0.0 if circuit is None or not circuit.until else max(0.0, circuit.until - self._now())
+
+    def is_unpaid(self, channel: str, model: str) -> bool:
+        """Return whether the breaker is open because the provider's account has no credit or quota left."""
+        circuit = self._circuits.get((channel, model))
+        return circuit is not None and circuit.until > 0 and circuit.is_unpaid
 
     def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
         """Record the start of a call, unless the breaker rejects it. Return 0 for a rejected call, else a generation,
@@ -213,6 +221,7 @@ class CircuitBreakers:
             if circuit.probe_first and self._now() < circuit.until:
                 return
         seconds = self._open(circuit, DOWN_SECONDS, LONGEST_DOWN_SECONDS)
+        circuit.is_unpaid = error.facts is not None and error.facts.kind is FailureKind.UNPAID
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
@@ -233,7 +242,7 @@ class CircuitBreakers:
         """
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
         self._new_generation(circuit)
-        circuit.until = self._now() + seconds
+        circuit.until, circuit.is_unpaid = self._now() + seconds, False
         circuit.probe_first = True
         circuit.times_opened += 1
         return round(seconds, 1)
