@@ -84,6 +84,10 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Unit, and its micro-credits per million, by which the call was charged."""
     price_conditions: list[str] = []
     """Conditions of the rates that were applied to the prices."""
+    requested_model: str = ""
+    """Model that the caller requested, if a fallback was called in its place; else ""."""
+    fallback_cause: str = ""
+    """Cause of the fallback, a key of the config; "" without one."""
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):

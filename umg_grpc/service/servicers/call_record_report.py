@@ -108,6 +108,8 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         ],
         price_conditions=details.price_conditions,
         agent=record.agent,
+        requested_model=details.requested_model or None,
+        fallback_cause=details.fallback_cause or None,
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

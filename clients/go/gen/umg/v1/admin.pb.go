@@ -776,7 +776,7 @@ type RequestRecord struct {
 	Method string `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`
 	// Name of the caller's wire format, e.g. `chat`; `grpc` for gRPC callers.
 	Face string `protobuf:"bytes,5,opt,name=face,proto3" json:"face,omitempty"`
-	// Model id as the caller sent it; empty where there was none.
+	// Id of the model that answered or was called last; empty where there was none.
 	Model string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
 	// Whether the answer was streamed.
 	Streamed bool `protobuf:"varint,7,opt,name=streamed,proto3" json:"streamed,omitempty"`
@@ -818,7 +818,13 @@ type RequestRecord struct {
 	// tier`. Empty in lists.
 	PriceConditions []string `protobuf:"bytes,23,rep,name=price_conditions,json=priceConditions,proto3" json:"price_conditions,omitempty"`
 	// Program that made the call, by its user agent or other headers, e.g. `codex`; empty for an unknown one.
-	Agent         string `protobuf:"bytes,24,opt,name=agent,proto3" json:"agent,omitempty"`
+	Agent string `protobuf:"bytes,24,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Id of the model that the caller requested, where a fallback of the config was called in its place (`model`). Unset
+	// without a fallback, and in lists.
+	RequestedModel *string `protobuf:"bytes,25,opt,name=requested_model,json=requestedModel,proto3,oneof" json:"requested_model,omitempty"`
+	// Cause of the fallback, as in the config: `context`, `content`, `unavailable` or `quota`. Unset without a fallback,
+	// and in lists.
+	FallbackCause *string `protobuf:"bytes,26,opt,name=fallback_cause,json=fallbackCause,proto3,oneof" json:"fallback_cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1017,6 +1023,20 @@ func (x *RequestRecord) GetPriceConditions() []string {
 func (x *RequestRecord) GetAgent() string {
 	if x != nil {
 		return x.Agent
+	}
+	return ""
+}
+
+func (x *RequestRecord) GetRequestedModel() string {
+	if x != nil && x.RequestedModel != nil {
+		return *x.RequestedModel
+	}
+	return ""
+}
+
+func (x *RequestRecord) GetFallbackCause() string {
+	if x != nil && x.FallbackCause != nil {
+		return *x.FallbackCause
 	}
 	return ""
 }
@@ -1675,7 +1695,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06_modelB\n" +
 	"\n" +
 	"\b_channelB\b\n" +
-	"\x06_agent\"\x89\a\n" +
+	"\x06_agent\"\x8a\b\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -1705,9 +1725,13 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\achannel\x18\x15 \x01(\tR\achannel\x12%\n" +
 	"\x06prices\x18\x16 \x03(\v2\r.umg.v1.PriceR\x06prices\x12)\n" +
 	"\x10price_conditions\x18\x17 \x03(\tR\x0fpriceConditions\x12\x14\n" +
-	"\x05agent\x18\x18 \x01(\tR\x05agentB\n" +
+	"\x05agent\x18\x18 \x01(\tR\x05agent\x12,\n" +
+	"\x0frequested_model\x18\x19 \x01(\tH\x01R\x0erequestedModel\x88\x01\x01\x12*\n" +
+	"\x0efallback_cause\x18\x1a \x01(\tH\x02R\rfallbackCause\x88\x01\x01B\n" +
 	"\n" +
-	"\b_task_id\"\x89\x05\n" +
+	"\b_task_idB\x12\n" +
+	"\x10_requested_modelB\x11\n" +
+	"\x0f_fallback_cause\"\x89\x05\n" +
 	"\x0eRequestAttempt\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12%\n" +
 	"\x0eupstream_model\x18\x02 \x01(\tR\rupstreamModel\x129\n" +
