@@ -18,6 +18,8 @@ MEANINGS = {
     "key": "Id of the key, also of a rejected one.",
     "key_prefix": "First characters of the key.",
     "model": "Public id of the model.",
+    "requested_model": "Id of the requested model, where a [fallback](../fallbacks.md) was called in its place.",
+    "fallback_cause": "Cause of the fallback.",
     "channel": "Last channel that was called.",
     "attempts": "Number of attempts.",
     "abandoned": "Channels whose attempts were given up for another channel's answer.",

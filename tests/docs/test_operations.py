@@ -146,6 +146,7 @@ def counted() -> dict[str, set[str]]:
     made.refused(load_shedding.FULL)
     made.mended("main", "m", "seed")
     made.hedged("m", won=True)
+    made.fell_back("m", "other", "quota")
     made.count_cache_lookup("hit")
     made.count_egress(caller_url_fetch.FETCHED)
     made.count_lost_records(1, FULL)

@@ -128,6 +128,9 @@ class Metrics:
             *("channel", "model", "member"),
         )
         self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
+        self._fallbacks = self._counter(
+            *("umg_fallbacks", "Calls of a fallback in place of a model that failed."), "model", "fallback", "cause"
+        )
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
@@ -203,6 +206,10 @@ class Metrics:
         attempt.
         """
         self._counts[self._hedges, (self._models[model], str(won).lower())] += 1
+
+    def fell_back(self, model: str, fallback: str, cause: str) -> None:
+        """Count a call of a fallback in place of a model. `cause`: key of the config."""
+        self._counts[self._fallbacks, (self._models[model], self._models[fallback], cause)] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a look-up in the response cache. `outcome`: `hit`, `miss` or `bypass`."""

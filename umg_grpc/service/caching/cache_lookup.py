@@ -126,7 +126,8 @@ class CacheEntry:
         if outcome == HIT:
             call.facts.model, call.facts.is_cached = self.model, True
             if call.caller.show_route:
-                call.headers[ROUTE] = "channel=; attempts=0; reason=cached response"
+                route = f"channel=; attempts={call.facts.attempts}; reason=cached response"
+                call.headers[ROUTE] = f"{call.facts.fallback_route}{route}"
 
 
 class Recording:

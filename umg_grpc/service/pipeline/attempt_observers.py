@@ -33,6 +33,8 @@ class AttemptObservers(NamedTuple):
     """Called once for each attempt that began."""
     hedged: Callable[[str, bool], None]
     """Called once for each hedge, with the public model id, and whether the caller gets the hedge's response."""
+    fell_back: Callable[[str, str, str], None]
+    """Called when a fallback is called in place of a model, with the ids of both and the cause."""
     mended: Callable[[str, str, str], None]
     """Called with channel, provider's model id and member when a request succeeds without a member that was refused, or
     with the member adapted.
@@ -51,5 +53,6 @@ def attempt_observers(metrics: Metrics, protection: Resilience, *, has_spans: bo
             protection.attempt_ended,  # last: it releases the slot, with which another call begins
         ),
         hedged=metrics.hedged,
+        fell_back=metrics.fell_back,
         mended=metrics.mended,
     )

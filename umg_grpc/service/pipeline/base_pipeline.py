@@ -2,32 +2,43 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import msgspec
 from google.protobuf.message import Message
 
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.usage_record_writer import UsageLog
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import ModelOperation, PublicModel
 from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
+from umg_grpc.service.pipeline.limits_and_budget import release_model
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
-from umg_grpc.service.pipeline.steps import Step, in_order
+from umg_grpc.service.pipeline.model_fallbacks import ModelFallbacks, RequestOfModel
+from umg_grpc.service.pipeline.steps import (
+    BUDGET,
+    CONVERSATION,
+    GUARD_REQUEST,
+    INPUTS,
+    LIMITS,
+    PRICE,
+    RESOLVE,
+    RULES,
+    Step,
+    in_order,
+)
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.wire.request_notes import RequestNotes
 
-
-class ModelRequest(Protocol):
-    """Request of an operation, with the name of its model."""
-
-    model: str
-
-
-ModelRequestT = TypeVar("ModelRequestT", bound=ModelRequest)
+ModelRequestT = TypeVar("ModelRequestT", bound=RequestOfModel)
+RequestT = TypeVar("RequestT", bound=RequestOfModel)
+REPEATED = frozenset({RESOLVE, PRICE, RULES, GUARD_REQUEST, LIMITS, CONVERSATION, BUDGET, INPUTS})
+"""Steps that a call takes again for each fallback of its model."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +76,23 @@ class Admitted(msgspec.Struct, Generic[ModelRequestT], kw_only=True, eq=False):
     access: Access = None  # type: ignore[assignment]  # set by the step `resolve model`
     """Access of the caller's key to the model."""
     model: PublicModel = None  # type: ignore[assignment]  # set by the step `resolve model`
+    sent: ModelRequestT | None = None
+    """Request before the defaults of the model were set, if the step `validate` sets them; else None."""
+    is_pinned: bool = False
+    """Whether the call needs data that only one channel has, so that no other model can be called."""
+    fallbacks: ModelFallbacks[ModelRequestT] | None = None
+    """Models that may be called in place of the requested one, set by the step `resolve model`; None without any."""
 
 
 AdmittedT = TypeVar("AdmittedT", bound=Admitted)  # type: ignore[type-arg]  # with any request
-RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[None] | None]
+RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[object] | None]
 """Step that runs before the attempts. It returns None unless it has to wait. Raises UmgError, which ends the call."""
 
 
 class Pipeline(ABC, Generic[AdmittedT]):
     """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `STEPS`."""
+
+    _repeated_steps: ClassVar[Collection[Step]] = REPEATED
 
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
@@ -87,6 +106,8 @@ class Pipeline(ABC, Generic[AdmittedT]):
         taken = self._request_steps()
         self.steps = in_order({*taken, *self._enclosing_steps()})
         self._entrance = tuple(taken[step] for step in self.steps if step in taken)
+        again = [step for step in self.steps if step in taken and step in self._repeated_steps]
+        self._entrance_again = (*(taken[step] for step in again), self._take_over)
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
@@ -100,3 +121,50 @@ class Pipeline(ABC, Generic[AdmittedT]):
         """Find the model that the request names. Raise UmgError as `ModelAccess.resolve` does."""
         access: Access = self._access.resolve(admitted.call.known_caller, admitted.request.model)
         admitted.access, admitted.model = access, access.resolved.model
+        if admitted.fallbacks is not None:  # its state may be of the channels of another model
+            admitted.access = access._replace(has_several=True)
+        elif admitted.model.fallbacks is not None and not admitted.is_pinned:
+            sent = admitted.request if admitted.sent is None else admitted.sent
+            admitted.fallbacks = ModelFallbacks(admitted.model, sent, admitted.notes)
+
+    # --- fallbacks
+
+    def _has_fallback(self, fallbacks: ModelFallbacks[Any], call: Call) -> bool:
+        """Return whether the key may use a model that is called if no channel of the current one can be tried."""
+        for name in fallbacks.names_if_unavailable:
+            with suppress(UmgError):
+                if not self._access.resolve(call.known_caller, name).is_unpriced:
+                    return True
+        return False
+
+    async def _fall_back(self, admitted: AdmittedT, fallbacks: ModelFallbacks[Any], error: UmgError) -> None:
+        """Admit the call again, with the next of its fallbacks. Raise the error of the requested model if none is left.
+        `error`: that of the model whose attempts have ended.
+        """
+        while True:
+            admitted.request, admitted.notes = self._next_request(admitted.call, fallbacks, error), fallbacks.notes
+            try:
+                await self._leave_model(admitted)
+                for step in self._entrance_again:
+                    if (waiting := step(admitted)) is not None:
+                        await waiting
+                return
+            except UmgError as refusal:
+                error = refusal
+
+    def _next_request(self, call: Call, fallbacks: ModelFallbacks[RequestT], error: UmgError) -> RequestT:
+        """Return the request for the next fallback, after the resources of the model that failed are released. Raise
+        the error of the requested model if none is left.
+        """
+        request = fallbacks.next_request(call, error)
+        release_model(call, self._context.usage)
+        return request
+
+    def _take_over(self, admitted: AdmittedT) -> None:
+        """Note that the call of a fallback begins."""
+        if (fallbacks := admitted.fallbacks) is not None:
+            fallbacks.take_over(admitted.call)
+            self._context.observers.fell_back(fallbacks.model.id, admitted.model.id, fallbacks.cause)
+
+    async def _leave_model(self, admitted: AdmittedT) -> None:
+        """Release resources of the operation for the model that failed. The default has none."""

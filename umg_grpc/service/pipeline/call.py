@@ -83,6 +83,14 @@ class CallFacts(msgspec.Struct, eq=False):
     """Seconds from the arrival of the call to the first message of its stream; None before."""
     finish_reason: str = ""
     """Word of the provider for the end of the response, if no row of the finish reasons has it."""
+    requested_model: str = ""
+    """Id of the model that the caller requested, if a fallback is called in its place (`model`); else ""."""
+    fallback_cause: str = ""
+    """Cause of the fallback, a key of the config; "" without one."""
+    fallback_route: str = ""
+    """Beginning of the header `x-umg-route` that names the fallback; "" without one."""
+    failed_before: tuple[str, ...] = ()
+    """Channels of earlier models that failed, and fallbacks that were skipped, each with the reason."""
     abandoned: tuple[str, ...] = ()
     """Names of the channels whose attempts were cancelled because another attempt was faster (hedging)."""
 

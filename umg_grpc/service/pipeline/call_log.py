@@ -40,6 +40,10 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     key: str | None = None
     key_prefix: str | None = None
     model: str | None = None
+    requested_model: str | None = None
+    """Id of the model that the caller requested, if a fallback was called in its place."""
+    fallback_cause: str | None = None
+    """Cause of the fallback, a key of the config."""
     channel: str | None = None
     attempts: int | None = None
     abandoned: tuple[str, ...] | None = None
@@ -158,6 +162,8 @@ class CallLog:
             key=key_id,
             key_prefix=key_prefix,
             model=facts.model or None,
+            requested_model=facts.requested_model or None,
+            fallback_cause=facts.fallback_cause or None,
             channel=facts.channel or None,
             attempts=facts.attempts or None,
             abandoned=facts.abandoned or None,
@@ -181,6 +187,8 @@ def _span_attributes(call: Call) -> dict[str, Attribute | None]:
         "umg.face": call.arrival.metadata.get(FACE),
         "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
         "umg.model": facts.model or None,
+        "umg.requested_model": facts.requested_model or None,
+        "umg.fallback_cause": facts.fallback_cause or None,
         "umg.channel": facts.channel or None,
         "umg.attempts": facts.attempts,
         "umg.cached": facts.is_cached or None,

@@ -52,6 +52,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     """The current attempt; of a hedged call, the attempt whose response the caller gets."""
     output_sent: bool = False
     """Whether the caller received a part of the response, after which no other channel is tried."""
+    has_fallback: bool = False
+    """Whether another model may be called if no channel can be tried, so that none with an open circuit breaker is."""
     _again: AttemptT | None = None  # failed attempt whose request is encoded again for its channel
     _retries: int = 0
     _failures: FailureLog = msgspec.field(default_factory=FailureLog)
@@ -63,8 +65,10 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
                 self.select(attempt)
                 return
         if not self.call.facts.attempts and self._shows_route:
-            reason = ", ".join((*self._plan.refusals, *self._failures.route)) or "none is free"
+            refusals = (*self.call.facts.failed_before, *self._plan.refusals, *self._failures.route)
+            reason = ", ".join(refusals) or "none is free"
             self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
+        self.call.facts.failed_before += (*self._plan.refusals, *self._failures.route)
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
 
@@ -90,6 +94,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             self.call.stream_start.answered_at = inf  # the status of the next channel is not known
         try:
             if self.output_sent or not self.should_retry(attempt, public_error):
+                failed = f"{attempt.channel}: {public_error.name.lower()}"
+                self.call.facts.failed_before += (*self._failures.route, failed)
                 raise public_error from None
             public_error.__traceback__ = None  # avoids a reference cycle: the traceback holds this call
             return True
@@ -115,10 +121,10 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         for record in self._observers.selected:
             record(call, attempt)
         if self._shows_route:
-            reason = ", ".join(self._failures.route) or "first choice"
+            reason = ", ".join((*call.facts.failed_before, *self._failures.route)) or "first choice"
             protocol = f"; protocol={used}" if (used := attempt.call.report.protocol) else ""
             route = f"channel={attempt.channel}; attempts={call.facts.attempts}; reason={reason}{protocol}"
-            call.headers[ROUTE] = route
+            call.headers[ROUTE] = f"{call.facts.fallback_route}{route}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after the failure of `attempt`. If so, plan it and log the
@@ -239,11 +245,14 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         is deferred until no other channel is left.
         """
         plan, shared = self._plan, self._plan.shared
-        if not shared.admit(attempt, is_last=not plan.targets, is_retry=self._retries > 0):
+        is_last = not plan.targets and not self.has_fallback
+        if not shared.admit(attempt, is_last=is_last, is_retry=self._retries > 0):
             if plan.targets:
                 plan.defer(attempt)
             else:
-                self._failures.add(circuit_open(self._requested_model, shared.seconds_to_probe(attempt.target)))
+                target, seconds = attempt.target, shared.seconds_to_probe(attempt.target)
+                error = circuit_open(self._requested_model, seconds, is_unpaid=shared.is_unpaid(target))
+                self._failures.add(error, target.channel.name if self.has_fallback else "")
             return False
         for record in self._observers.begun:
             record(self.call, attempt)

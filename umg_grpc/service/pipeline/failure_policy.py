@@ -128,15 +128,17 @@ def too_slow() -> UmgError:
     return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="first_byte").with_failure(Failure.AMBIGUOUS)
 
 
-def circuit_open(model: str, seconds: float) -> UmgError:
+def circuit_open(model: str, seconds: float, *, is_unpaid: bool = False) -> UmgError:
     """Return the error for a model whose channels have open circuit breakers. `seconds`: time until a call is possible
-    again.
+    again. `is_unpaid`: whether the last account has no credit.
     """
     wait = max(1, round(seconds))
     message = f"the providers of the model {model} do not answer now; try again in {wait} s"
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(wait)).with_failure(Failure.DOWN)
+    error = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(wait)).with_failure(Failure.DOWN)
+    return error.with_facts(ProviderFailure(FailureKind.UNPAID)) if is_unpaid else error
 
 
 def no_channel(model: str) -> UmgError:
     """Return the error for a model of which no channel can be tried at the moment."""
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, f"no channel of the model {model} can serve now; try again")
+    message = f"no channel of the model {model} can serve now; try again"
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.DOWN)

@@ -1,5 +1,6 @@
 """Limits and budget of a call: acquired before the first attempt, held until the end of the call."""
 
+import time
 from datetime import UTC, datetime
 
 from umg_grpc.access.key_limits import KeyLimits, TokenEstimate
@@ -8,6 +9,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.usage_recording import cost_of_earlier_answers
 from umg_grpc.v1 import pb
 from umg_grpc.wire import headers_of_limits
 
@@ -19,21 +21,23 @@ async def acquire_limits(
     that report the key's limits. `estimate`: tokens that the call counts for. `source_format`: format of the caller's
     body, which determines the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
     """
-    own = [limits.open(call.caller)] if call.caller.has_limits else []
+    counted = call.charges.admissions  # by the key, if another model was called before
+    own = [limits.open(call.caller)] if call.caller.has_limits and not counted else []
     shared = [] if model.limits is None else [limits.open(LimitedModel(model.id, model.limits))]
-    call.charges.admissions = (*own, *shared)
+    call.charges.admissions = (*counted, *own, *shared)
     try:
-        for admission in call.charges.admissions:
+        for admission in (*own, *shared):
             await admission.acquire(estimate)
     finally:
         for admission in own:
             call.headers.update(headers_of_limits(source_format)(admission.status, datetime.now(UTC)))
 
 
-async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> None:
+async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> int | None:
     """Reserve cost from the budget of the caller's key until the call ends: `most` micro-credits or, if less is left,
-    at least `least`; None for `most` reserves exactly `least`. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage
-    records, by which budgets are charged, are disabled or cannot be stored.
+    at least `least`; None for `most` reserves exactly `least`. Return the reserved micro-credits; None for a key
+    without a budget. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage records, by which budgets are charged,
+    are disabled or cannot be stored.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
@@ -41,4 +45,28 @@ async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: i
     if not usage.can_charge:
         message = "this API key has a budget, and neither the disk nor the database takes usage records now; try again"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
-    call.charges.reservation = await usage.budgets.reserve(call.caller, least, most)
+    earlier, reservation = call.charges.reservation, await usage.budgets.reserve(call.caller, least, most)
+    micro_credits = None if reservation is None else reservation.micro_credits
+    if earlier is not None and reservation is not None:
+        reservation.absorb(earlier)
+    call.charges.reservation = reservation or earlier
+    return micro_credits
+
+
+def release_model(call: Call, usage: UsageLog | None) -> None:
+    """Release the resources that a call holds for a model that has failed, before another model is called: its place
+    under the model's limits, its provisional usage record, and its reservation but for the cost of charged answers.
+    """
+    charges, tokens = call.charges, 0
+    for answer, _ in charges.earlier_answers:
+        tokens += answer.input_tokens + answer.output_tokens
+    for admission in charges.admissions:
+        if isinstance(admission.limited, LimitedModel):
+            admission.release(tokens)
+    charges.admissions = [each for each in charges.admissions if not isinstance(each.limited, LimitedModel)]
+    if (in_flight := charges.usage_in_flight) is not None:
+        in_flight.log.open_records.delete(in_flight.slot)
+        charges.usage_in_flight = None
+    if charges.reservation is not None:
+        charges.reservation.reduce(cost_of_earlier_answers(call, time.time if usage is None else usage.clock.now))
+    charges.prices, charges.output_limit, charges.has_summary = None, None, False

@@ -54,7 +54,7 @@ class Access(NamedTuple):
     price_lists: tuple[Prices, ...]
     """Different prices of the channels that may be used."""
     has_several: bool
-    """Whether more than one channel serves the model, for any operation."""
+    """Whether more than one channel serves the model, or its fallbacks, for any operation."""
     has_several_accounts: bool
     """Whether the calls may use different keys of providers: of several channels, or of one with several keys."""
     router: Router
@@ -115,7 +115,7 @@ class ModelAccess:
             is_unpriced=is_budgeted and not priced,
             skips_unpriced=len(usable) < len(targets),
             price_lists=price_lists,
-            has_several=router.has_several(model.id),
+            has_several=router.has_several(model.id) or model.fallbacks is not None,
             has_several_accounts=len(usable) > 1 or any(len(target.channel.api_keys) > 1 for target in usable),
             router=router,
             only_target=usable[0] if len(usable) == 1 else None,

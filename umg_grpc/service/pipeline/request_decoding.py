@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.pipeline.base_pipeline import ModelRequest
+from umg_grpc.service.pipeline.model_fallbacks import RequestOfModel
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import missing
@@ -21,7 +21,7 @@ class Face(Protocol):
 
 
 Codec = TypeVar("Codec", bound=Face)
-Request = TypeVar("Request", bound=ModelRequest)
+Request = TypeVar("Request", bound=RequestOfModel)
 
 
 async def read_source(

@@ -12,6 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from umg_grpc.access.limit_errors import model_unpriced
+from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
@@ -106,32 +107,42 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
         """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
-        completed for the caller, with its usage recorded. `use_cache`: False in the call that makes the response for
-        the cache. Raise UmgError.
+        completed for the caller, with its usage recorded. If all channels fail, the fallbacks of the model are called.
+        `use_cache`: False in the call that makes the response for the cache. Raise UmgError.
         """
         call: Call = admitted.call
-        if use_cache and self._may_cache(admitted):
-            entry = await self._cache_entry(admitted)
-            if entry is not None:
-                return await entry.whole(lambda: self.response_to(admitted, use_cache=False), self._response_type)
-        attempts = await self._planned(admitted)
+        attempts: FailoverLoop[AttemptT] | None = None
         while True:
-            async with attempts:
-                response: ResponseT
-                if (hedge := admitted.model.hedge) is None or not attempts.has_others:
-                    response = await attempts.attempt.call.send(call.seconds_left())
-                else:
-                    response = await first_response(
-                        attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
-                    )
-                attempt = attempts.attempt
-                if attempt.span is not None:
-                    attempt.span.read_response(response)
-                for step in self._completion:
-                    if (waiting := step(admitted, attempt, response)) is not None:
-                        await waiting
-                if not attempt.is_followed:
-                    return response
+            try:
+                if attempts is None:
+                    if use_cache and self._may_cache(admitted):
+                        entry = await self._cache_entry(admitted)
+                        if entry is not None:
+                            return await entry.whole(
+                                lambda: self.response_to(admitted, use_cache=False), self._response_type
+                            )
+                    attempts = await self._planned(admitted)
+                async with attempts:
+                    response: ResponseT
+                    if (hedge := admitted.model.hedge) is None or not attempts.has_others:
+                        response = await attempts.attempt.call.send(call.seconds_left())
+                    else:
+                        response = await first_response(
+                            attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
+                        )
+                    attempt = attempts.attempt
+                    if attempt.span is not None:
+                        attempt.span.read_response(response)
+                    for step in self._completion:
+                        if (waiting := step(admitted, attempt, response)) is not None:
+                            await waiting
+                    if not attempt.is_followed:
+                        return response
+            except UmgError as error:
+                if not use_cache or admitted.fallbacks is None:
+                    raise
+                attempts = None
+                await self._fall_back(admitted, admitted.fallbacks, error)
 
     # --- steps before the attempts
 
@@ -192,9 +203,8 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         bound = highest_bound(
             self._whole_request(admitted), admitted.model.described, access.price_lists, strict=call.strict, now=now
         )
-        await reserve_budget(call, usage, bound.least, bound.most)
-        if call.charges.reservation is not None:
-            call.charges.output_limit = bound.affordable_tokens(call.charges.reservation.micro_credits)
+        if (reserved := await reserve_budget(call, usage, bound.least, bound.most)) is not None:
+            call.charges.output_limit = bound.affordable_tokens(reserved)
         call.charges.prices = admitted.model.prices
 
     def _whole_request(self, admitted: AdmittedT) -> DecodedRequest[RequestT]:
@@ -229,7 +239,10 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
             if access.skips_unpriced:
                 targets = [target for target in targets if is_priced(target.prices, self._operation)]
         plan = plan_attempts(targets, encoder, context.shared)
-        return FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
+        attempts = FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
+        if admitted.fallbacks is not None:
+            attempts.has_fallback = self._has_fallback(admitted.fallbacks, call)
+        return attempts
 
     @abstractmethod
     async def _plan(self, admitted: AdmittedT) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:

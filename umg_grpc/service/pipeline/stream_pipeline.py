@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
+from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import ModelOperation
 from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.base_pipeline import AdmittedT, PipelineContext
@@ -64,46 +65,55 @@ class StreamPipeline(
         steps = self._stream_steps()
         self._guards = tuple(steps[step] for step in STEPS if step in steps)
 
-    async def stream(
+    async def stream(  # noqa: PLR0912  a function for a part of it would be one more for each message
         self, call: Call, message: Message, request: RequestT, admitted: AdmittedT | None = None
     ) -> AsyncGenerator[MessageT, None]:
         """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
-        that answers. After the first message no other channel is tried. `message`: gRPC message that contains
+        that answers. After the first message no other channel or model is tried. `message`: gRPC message that contains
         `request`. `admitted`: the admitted call, when the stream is made for the cache or for guards; else None. Raise
         UmgError.
         """
-        is_inner = admitted is not None
+        is_inner, is_sent, is_answered = admitted is not None, False, False
         admitted = admitted or await self.admit(call, message, request, stream=True)
+        attempts: FailoverLoop[AttemptT] | None = None
         try:
-            if not is_inner and (self._guards or self._may_cache(admitted)):
-                around = await self._around(admitted, lambda: self.stream(call, message, request, admitted))
-                if around is not None:
-                    async with aclosing(around) as sent:
-                        async for each in sent:
-                            yield each
-                    return
-            attempts = await self._planned(admitted)
-            has_no_output, is_answered = self._output_check(admitted), False
             while not is_answered:
-                async with attempts:
-                    early, messages = await first_stream(attempts, admitted.model.hedge, has_no_output, HOLD_SECONDS)
-                    streamed = self._streamed(admitted, attempts)
-                    try:
-                        for each in early:
-                            if (now := streamed.feed(each)) is True or (now is not False and await now):
-                                attempts.output_sent = True
+                try:
+                    if attempts is None:
+                        if not is_inner and (self._guards or self._may_cache(admitted)):
+                            around = await self._around(admitted, lambda: self.stream(call, message, request, admitted))
+                            if around is not None:
+                                async with aclosing(around) as sent:
+                                    async for each in sent:
+                                        is_sent = True
+                                        yield each
+                                return
+                        attempts, has_no_output = await self._planned(admitted), self._output_check(admitted)
+                    async with attempts:
+                        hedge = admitted.model.hedge
+                        early, messages = await first_stream(attempts, hedge, has_no_output, HOLD_SECONDS)
+                        streamed = self._streamed(admitted, attempts)
+                        try:
+                            for each in early:
+                                if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                    is_sent = attempts.output_sent = True
+                                    yield each
+                            async for each in messages:
+                                if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                    is_sent = attempts.output_sent = True
+                                    yield each
+                            for each in await streamed.close():
+                                is_sent = attempts.output_sent = True
                                 yield each
-                        async for each in messages:
-                            if (now := streamed.feed(each)) is True or (now is not False and await now):
-                                attempts.output_sent = True
-                                yield each
-                        for each in await streamed.close():
-                            attempts.output_sent = True
-                            yield each
-                        is_answered = not attempts.attempt.is_followed
-                    except BaseException as error:  # also when the caller leaves
-                        await streamed.break_off(messages, error)
+                            is_answered = not attempts.attempt.is_followed
+                        except BaseException as error:  # also when the caller leaves
+                            await streamed.break_off(messages, error)
+                            raise
+                except UmgError as error:
+                    if is_inner or is_sent or admitted.fallbacks is None:
                         raise
+                    attempts = None
+                    await self._fall_back(admitted, admitted.fallbacks, error)
         finally:
             if not is_inner and (waiting := self._release(admitted)) is not None:
                 await waiting

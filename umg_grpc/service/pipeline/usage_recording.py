@@ -137,6 +137,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
         prices=[] if prices is FREE else _unit_prices(prices, quantities),
         price_conditions=[describe(rate) for rate in rates],
+        requested_model=facts.requested_model,
+        fallback_cause=facts.fallback_cause,
     )
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
@@ -146,6 +148,12 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         elif (field := FIELDS.get(item)) is not None:
             setattr(record, field, count)
     log.add(record, slot)
+
+
+def cost_of_earlier_answers(call: Call, now: Callable[[], float]) -> int:
+    """Return the micro-credits of the answers of earlier attempts, which the caller did not get."""
+    answers = call.charges.earlier_answers
+    return sum(prices_of_call(prices, used, now)[0].cost(quantities_of(used)) for used, prices in answers)
 
 
 def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:

@@ -180,6 +180,10 @@ class GenerationPipeline(
         continued = admitted.continued
         return super()._whole_request(admitted) if continued is None else continued.whole
 
+    async def _leave_model(self, admitted: GenerationCall) -> None:
+        continued, admitted.continued, admitted.settle = admitted.continued, None, None
+        await self.close(admitted.call, continued)  # the next model continues the thread again
+
     # --- plan and completion
 
     async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:

@@ -62,6 +62,9 @@ class UnaryPipeline(
             limit=self._context.body_limit,
         )
 
+    async def _leave_model(self, admitted: UnaryCall[RequestT]) -> None:
+        admitted.adapt = None
+
     async def _plan(
         self, admitted: UnaryCall[RequestT]
     ) -> tuple[RoutePreferences, RequestEncoder[Attempt[PreparedCall[ResponseT]]]]:

@@ -15,7 +15,7 @@ from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_pri
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
-from umg_grpc.service.pipeline.base_pipeline import Pipeline, PipelineContext, RequestStep
+from umg_grpc.service.pipeline.base_pipeline import REPEATED, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.schema_validation import check
@@ -35,6 +35,8 @@ NewTaskT = TypeVar("NewTaskT", bound=NewTask)
 
 class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
     """Pipeline of an operation that submits a video task. Its response is the task, whose end charges the caller."""
+
+    _repeated_steps = REPEATED | {VALIDATE}  # which completes the request by the defaults of the model
 
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, tasks: TaskContext, submissions: Submissions
@@ -59,12 +61,21 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
         Raise UmgError.
         """
-        for step in self._entrance:
-            if (waiting := step(new)) is not None:
-                await waiting
-            if new.known is not None:
-                return new.known
-        return new.row
+        steps = self._entrance
+        while True:
+            try:
+                for step in steps:
+                    if (waiting := step(new)) is not None:
+                        await waiting
+                    if new.known is not None:
+                        return new.known
+            except UmgError as error:
+                if new.fallbacks is None:
+                    raise
+                new.request = self._next_request(new.call, new.fallbacks, error)
+                steps = (*self._entrance_again, self._submissions.plan, self._submissions.submit)
+            else:
+                return new.row
 
     @abstractmethod
     def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
@@ -97,7 +108,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         new.call.facts.model = new.model.id
         return acquire_limits(new.call, self._context.limits, new.model, TokenEstimate(0, 0))
 
-    def _reserve(self, new: NewTaskT) -> Awaitable[None] | None:
+    def _reserve(self, new: NewTaskT) -> Awaitable[object] | None:
         """Reserve the maximum cost of the task at any of its channels. Raise UmgError(QUOTA_EXHAUSTED)."""
         has_price = any(has_costs(target.prices) for target in new.targets)
         if new.access.caller.budget_micro_credits is None or not has_price:
@@ -133,6 +144,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         complete it by the defaults of the model. These errors come before that of an unknown model. Raise UmgError.
         """
         check(new.request)
+        new.sent = new.sent or new.request
         family = upstream_model = ""
         with suppress(UmgError):
             router = self._context.channels.router
@@ -144,6 +156,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         if new.draft_task_id:
             new.source = await self._lookup.own(new.call.caller, new.draft_task_id)
             check_draft(new.source)
+            new.is_pinned = True
 
 
 class RemixPipeline(TaskPipeline[NewRemix]):
@@ -164,4 +177,5 @@ class RemixPipeline(TaskPipeline[NewRemix]):
         check(new.given)
         new.source = await self._lookup.own(new.call.caller, new.given.task_id)
         check_remix(new.source, new.given)
+        new.is_pinned = True
         new.request = remix_request(new.source, new.given)

@@ -1,0 +1,121 @@
+"""Fallbacks by name: the models with which a call is repeated after its own model has failed, and the causes for it."""
+
+import copy
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind
+from umg_grpc.knowledge.prices import Prices
+from umg_grpc.routing import PublicModel
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.gateway_headers import ROUTE
+from umg_grpc.wire.request_notes import RequestNotes
+
+UNAVAILABLE = frozenset(
+    {
+        *(Failure.DOWN, Failure.NOT_SENT, Failure.TRANSIENT, Failure.OVERLOADED),
+        *(Failure.MODEL, Failure.OTHER_KEY, Failure.AMBIGUOUS),
+    }
+)
+"""Failures of all channels, which are none of the request."""
+TOO_LONG = frozenset({pb.ERROR_REASON_CONTEXT_TOO_LONG, pb.ERROR_REASON_UPSTREAM_TOO_LARGE})
+QUOTA_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNPAID, pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED})
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class RequestOfModel(Protocol):
+    """Request of an operation, with the name of its model."""
+
+    model: str
+
+
+RequestT = TypeVar("RequestT", bound=RequestOfModel)
+
+
+def cause_of(error: UmgError) -> str:
+    """Return the cause for a fallback, a key of the config; "" for an error after which there is none: an error of the
+    caller, and one of the key's own limits and budget.
+    """
+    if error.reason in TOO_LONG and error.failure in (Failure.CONTEXT, None):
+        return "context"
+    if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED:
+        return "content"
+    if error.failure not in UNAVAILABLE:
+        return ""
+    is_unpaid = error.facts is not None and error.facts.kind is FailureKind.UNPAID
+    return "quota" if is_unpaid or error.reason in QUOTA_REASONS else "unavailable"
+
+
+class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
+    """Fallbacks of the model of one call. The cause of its failure selects their list, of which each is tried once."""
+
+    model: PublicModel
+    """Model that the caller requested."""
+    request: RequestT
+    """Request as it was before the rules of a model were applied."""
+    notes: RequestNotes
+    cause: str = ""
+    """Cause of the failure of the model; "" before it."""
+    _errors: list[UmgError] = []  # that of the model, until the end
+    _names: list[str] = []  # of the fallbacks that are left
+    _name: str = ""  # of the current fallback
+    _attempts: int = 0  # of the call before the current fallback
+    _prices: Prices | None = None  # by which the last attempts are charged
+
+    @property
+    def names_if_unavailable(self) -> Sequence[str]:
+        """Models that are called if no channel of the current one can be tried, because of open circuit breakers."""
+        if self._errors or self.model.fallbacks is None:
+            return self._names
+        return self.model.fallbacks.unavailable
+
+    def next_request(self, call: Call, error: UmgError) -> RequestT:
+        """Return the request for the next model. Raise the error of the requested model if none is left. `error`: that
+        of the model, or later that of its last fallback.
+        """
+        if not self._errors:
+            self._errors.append(error.with_traceback(None))
+            self.cause = cause_of(error)
+            listed = getattr(self.model.fallbacks, self.cause) if self.cause and self.model.fallbacks else ()
+            self._names = [*listed]
+            self._prices = call.charges.prices
+        elif call.facts.attempts == self._attempts:
+            call.facts.failed_before += (f"{self._name}: {error.name.lower()}",)
+        else:
+            self._prices = call.charges.prices
+        if not self._names or call.seconds_left() <= 0:
+            del error  # its own frame would refer to it
+            raise self._end(call) from None
+        self._name, self._attempts = self._names.pop(0), call.facts.attempts
+        request = copy.deepcopy(self.request)
+        request.model = self._name
+        return request
+
+    def take_over(self, call: Call) -> None:
+        """Note that the call of the current fallback begins."""
+        call.facts.requested_model, call.facts.fallback_cause = self.model.id, self.cause
+        call.facts.fallback_route = f"fallback={self._name}; cause={self.cause}; "
+        logger.warning(
+            "a fallback is called",
+            request_id=call.arrival.request_id,
+            model=self.model.id,
+            fallback=self._name,
+            cause=self.cause,
+        )
+
+    def _end(self, call: Call) -> UmgError:
+        """Note that no fallback is left. Return the error of the requested model, which the caller gets."""
+        facts = call.facts
+        facts.model, facts.requested_model, facts.fallback_cause, facts.fallback_route = self.model.id, "", "", ""
+        call.charges.prices = self._prices
+        if call.caller.show_route and self.cause:
+            reason = ", ".join(facts.failed_before)
+            call.headers[ROUTE] = f"channel={facts.channel}; attempts={facts.attempts}; reason={reason}"
+        return self._errors.pop()
