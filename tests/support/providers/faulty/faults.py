@@ -106,6 +106,7 @@ ALL = [
     *(Fault(name, do, None, BEFORE, 429, "1") for name, do in rejected_calls.LIMITS_FIRST.items()),
     *(Fault(name, do, BEFORE, BEFORE, status, wait) for name, (do, status, wait) in rejected_calls.LIMITS.items()),
     *(Fault(name, do, BEFORE, BEFORE, 400, callers=True) for name, do in rejected_calls.CONTEXT.items()),
+    *(Fault(name, do, BEFORE, BEFORE, 400, callers=True) for name, do in rejected_calls.CONTENT.items()),
     *_both(BEFORE, rejected_calls.REDIRECTS),
     *_both(BEFORE, rejected_calls.INSIDE),
     *_of_streams(BEFORE, rejected_calls.EVENTS_FIRST),

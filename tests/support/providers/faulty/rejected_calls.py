@@ -76,6 +76,14 @@ async def _too_long(link: Link, reply: Reply) -> None:
 CONTEXT: dict[str, Do] = {"context-too-long": _too_long}
 
 
+async def _refused_content(link: Link, reply: Reply) -> None:
+    body = reply.error(400, "Content rejected by content moderation.")
+    await send_body(link, compact(body).encode(), 400)
+
+
+CONTENT: dict[str, Do] = {"content-refused": _refused_content}
+
+
 def _redirect(status: int) -> Do:
     async def do(link: Link, reply: Reply) -> None:
         # to a healthy path: a client that followed it would be served
