@@ -34,6 +34,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     correct_finish_reason,
     decode_annotation,
     decode_audio,
+    decode_filtered,
     decode_finish,
     decode_head,
     decode_image,
@@ -346,4 +347,5 @@ def _decode_message(
         target.parts[max(count - 1, 0)].state.MergeFrom(signature)
     place_state(state, target)
     decode_finish(choice.finish_reason, candidate)
+    decode_filtered(choice.content_filter_results, candidate)
     correct_finish_reason(candidate, bool(calls), bool(message.refusal))

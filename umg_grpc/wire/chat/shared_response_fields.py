@@ -21,6 +21,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.errors.content_filters import categories_of
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
 FINISH_REASONS = own_reasons("chat")
@@ -122,6 +123,7 @@ class ProviderChoice(Struct):
     message: ProviderMessage | None = None
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
+    content_filter_results: Raw = ABSENT
     error: Raw = ABSENT
     usage: Raw = ABSENT
 
@@ -246,6 +248,12 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
         target.finish_reason = finish_reason_of(reason)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
+
+
+def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -> None:
+    """Set the categories of an answer that a content filter has ended. `results`: findings beside the choice."""
+    if results and target.finish_reason == pb.FINISH_REASON_CONTENT_FILTER:
+        target.refusal_category = categories_of(results)
 
 
 def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:

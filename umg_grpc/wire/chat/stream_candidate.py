@@ -24,6 +24,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     correct_finish_reason,
     decode_annotation,
     decode_audio,
+    decode_filtered,
     decode_finish,
     decode_image,
     decode_url,
@@ -49,6 +50,7 @@ class ChunkChoice(Struct):
     message: ProviderMessage | None = None  # the name of a last, complete delta at some providers
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
+    content_filter_results: msgspec.Raw = ABSENT
     error: msgspec.Raw = ABSENT
     usage: msgspec.Raw = ABSENT
 
@@ -77,6 +79,8 @@ class StreamCandidate(PartEmitter):
         self._request = request
         self._inputs = inputs
         self.reason: str | None = None
+        self.filtered = ABSENT
+        """Findings of a content filter that ended the answer."""
         self._text: int | None = None  # last text part
         self._text_offset = 0  # offset of that part in the content, in characters
         self._length = 0
@@ -233,6 +237,7 @@ class StreamCandidate(PartEmitter):
             yield self.end(call.part or 0)
         event = self.event()
         decode_finish(self.reason, event.finished)
+        decode_filtered(self.filtered, event.finished)
         correct_finish_reason(event.finished, bool(self._all_calls), self._refused)
         yield event
 

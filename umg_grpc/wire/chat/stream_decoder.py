@@ -101,6 +101,8 @@ class TranslatingDecoder(EventDecoder):
         candidate.has_halves = self._has_halves
         if delta := choice.delta or choice.message:
             yield from candidate.decode(delta, choice.logprobs)
+        if b"true" in bytes(choice.content_filter_results):
+            candidate.filtered = choice.content_filter_results
         if choice.finish_reason:
             candidate.reason = joint_reason((candidate.reason, choice.finish_reason))
         if choice.error is not ABSENT and is_error(choice.error):

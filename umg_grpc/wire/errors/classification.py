@@ -31,6 +31,7 @@ class ProviderError:
     code: str | int | float | None = None
     hints: str = ""  # nested codes: a status word, reasons and quotas of details
     reason: str = ""  # reason of the details, which is also one of the hints
+    categories: str = ""  # findings of a content filter, separated by commas
     unsupported: str = ""  # features that the provider does not support, separated by commas
     wait: float | None = None  # seconds until another attempt, if the body states them
     page: bool = False  # whether the body is not JSON, as a page of a proxy or firewall

@@ -26,6 +26,7 @@ from umg_grpc.wire.errors.classification import (
     row_of,
     stated_status,
 )
+from umg_grpc.wire.errors.content_filters import categories_in
 from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated, values_of
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
@@ -140,6 +141,7 @@ def as_error(value: object) -> ProviderError:
         code=code,
         hints=" ".join(dict.fromkeys([*hints, *filter(_HINT.fullmatch, outer)]))[:MAX_CHARACTERS],
         reason=next(_reasons(details), ""),
+        categories=categories_in(found.levels),
         unsupported=",".join(_unsupported(details))[:MAX_CHARACTERS],
         wait=next(_waits(details), None) or _wait_of_message(found.message),
     )
@@ -256,6 +258,8 @@ def from_provider(
             metadata |= {"retry_after_seconds": str(NO_QUOTA_WAIT if seconds is None else seconds)}
         case _:  # all other reasons of the table are errors of the request
             message = clean(error.message) or f"the provider refused the request (status {status})"
+            if row.reason == pb.ERROR_REASON_CONTENT_BLOCKED and error.categories:
+                message = f"{message} Filtered categories: {error.categories.replace(',', ', ')}."
             metadata = _request_metadata(row.reason, error, metadata, too_long)
     # the upstream masks the message, since it has the key
     kind = kind_of(Evidence(row.reason, status, error, page=error.page))
@@ -288,6 +292,8 @@ def _request_metadata(
     """
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
+    if reason == pb.ERROR_REASON_CONTENT_BLOCKED and error.categories:
+        return {"categories": error.categories}
     if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
         return {"unsupported": error.unsupported}
     if reason == pb.ERROR_REASON_UPSTREAM_TOO_LARGE:

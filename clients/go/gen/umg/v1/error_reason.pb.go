@@ -51,7 +51,8 @@ const (
 	// the provider named them; `upstream_status`: the provider's HTTP status, which is also that of the answer if it is
 	// 409, 415, 422, 424 or 451. INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_UPSTREAM_REJECTED ErrorReason = 7
-	// The provider's safety system refused the prompt. INVALID_ARGUMENT, HTTP 400.
+	// The provider's safety system refused the prompt. `categories`: categories of its filter, separated by commas.
+	// INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_CONTENT_BLOCKED ErrorReason = 8
 	// The provider refused the request as too large in bytes, or as above the size of one request that its account allows:
 	// leave out images and files, or send less. `upstream_status`. OUT_OF_RANGE, HTTP 413.

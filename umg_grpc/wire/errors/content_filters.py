@@ -1,0 +1,49 @@
+"""Findings of a cloud's content filter, in its errors and beside the choices of its responses.
+
+A result has an object for each category: `{"hate": {"filtered": true, "severity": "high"}}` (Azure OpenAI, content
+filtering).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+_NAME = re.compile(r"[A-Za-z][\w -]{0,39}", re.ASCII)
+RESULTS = ("content_filter_results", "content_filter_result")
+"""Names of the member with the results."""
+SEPARATOR = ","
+
+
+def filtered_categories(results: object) -> list[str]:
+    """Return the categories that a decoded result names as filtered, in its order; none for any other value."""
+    if not isinstance(results, dict):
+        return []
+    return [
+        name
+        for name, result in results.items()
+        if isinstance(result, dict) and result.get("filtered") is True and _NAME.fullmatch(name)
+    ]
+
+
+def categories_of(results: Raw) -> str:
+    """Return the filtered categories of a result as JSON, separated by commas; "" without any."""
+    try:
+        return SEPARATOR.join(filtered_categories(msgspec.json.decode(results)))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def categories_in(levels: Sequence[Mapping[str, object]]) -> str:
+    """Return the categories that the error objects of a body name as filtered, separated by commas; "" without any."""
+    found = [name for level in levels for results in _results(level) for name in filtered_categories(results)]
+    return SEPARATOR.join(dict.fromkeys(found))
+
+
+def _results(level: Mapping[str, object]) -> Iterator[object]:
+    """Yield the results in an error object: below `innererror`, or in the elements of `content_filters`."""
+    listed = level.get("content_filters")
+    for place in (level, level.get("innererror"), *(listed if isinstance(listed, list) else ())):
+        if isinstance(place, dict):
+            yield from (place[name] for name in RESULTS if name in place)
