@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, preset_address
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
@@ -28,7 +29,6 @@ from umg_grpc.operations.protocols import (
     protocol_by_other_name,
     provider_protocols,
 )
-from umg_grpc.operations.provider_call_paths import call_path
 from umg_grpc.operations.video import VIDEO_CREATION
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks, stores_prompts
 
@@ -48,10 +48,20 @@ DISCOVER, ANY_MODEL = "discover", "*"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
-SLASHES = re.compile(r"(?<!:)/{2,}")
-"""Repeated slashes in the path of a URL, which providers do not serve."""
 UPSTREAM_KEYS = (
-    *("discover", "base_url", "base_urls", "api_key", "auth", "headers", "query", "proxy", "ca_file", "shared_objects"),
+    *(
+        "discover",
+        "base_url",
+        "account",
+        "base_urls",
+        "api_key",
+        "auth",
+        "headers",
+        "query",
+        "proxy",
+        "ca_file",
+        "shared_objects",
+    ),
     "price_region",
 )
 """Keys that a channel inside the gateway does not have."""
@@ -80,6 +90,8 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     models of its `provider` or the pattern `*`.
     """
     base_url: str | None = None
+    account: dict[str, str] = msgspec.field(default_factory=dict)
+    """Parts in `<>` of the URL of its `provider`, in place of `base_url`: `{project: my-project, region: eu}`."""
     base_urls: dict[str, str] = msgspec.field(default_factory=dict)
     """URL in place of `base_url` for some of the protocols, by the protocol; those of its `provider` beside its
     `base_url`.
@@ -196,6 +208,8 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
     None, with a report, if the provider is unknown, or if a required key is missing and there is no provider.
     """
     if entry.provider is None:
+        if entry.account:
+            document.problem((*path, "account"), "expected only with `provider`, whose URL has parts of an account")
         for key in ("name", "protocols", "models"):
             if not document.has((*path, key)):
                 document.problem(path, f"expected `{key}`, which is missing; `provider` would fill it in")
@@ -207,20 +221,19 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
         hint = f"did you mean `{meant}`?" if meant else "of others, set `protocols` and `base_url`"
         document.problem((*path, "provider"), f"expected a provider that `umg providers` lists; {hint}")
         return None
-    beside = preset.base_urls_beside(entry.base_url or preset.base_url) | entry.base_urls
+    base_url = preset_address(document, path, preset, entry.base_url, entry.account)
+    beside = preset.base_urls_beside(base_url) | entry.base_urls
     protocols = entry.protocols or [each for each in preset.protocols if each in beside or each not in preset.base_urls]
     auth = entry.auth or (msgspec.convert(preset.auth, Auth) if preset.auth else None)
     if auth is None and preset.uses_service_account and entry.api_key is None:
         auth = _service_account(document, path)
     api_key = entry.api_key or _key_of_environment(document, path, preset, auth)
-    if entry.base_url is None and not preset.is_complete:
-        document.problem((*path, "base_url"), f"expected the URL of your account: {preset.base_url}")
     return msgspec.structs.replace(
         entry,
         name=entry.name or entry.provider,
         protocols=protocols,
         models=entry.models or [_ModelEntry(model.id, model.upstream, model.family) for model in preset.models],
-        base_url=entry.base_url or preset.base_url,
+        base_url=base_url,
         base_urls={name: url for name, url in beside.items() if name in protocols or name in entry.base_urls},
         api_key=api_key,
         auth=auth if api_key or preset.needs_key or preset.uses_service_account else entry.auth,
@@ -329,8 +342,8 @@ def _http_channel(
     if entry.base_url is None:
         document.problem((*path, "base_url"), "expected a URL, e.g. https://provider.example/v1")
     own = tuple(protocol for protocol in protocols if protocol not in entry.base_urls)
-    base_url = _base_url(document, (*path, "base_url"), entry.base_url, own)
-    base_urls = _base_urls(document, (*path, "base_urls"), entry.base_urls, protocols)
+    base_url = base_url_of(document, (*path, "base_url"), entry.base_url, own)
+    base_urls = base_urls_of(document, (*path, "base_urls"), entry.base_urls, protocols)
     auth = located(auth_of(entry.auth, entry.api_key), directory)
     check_auth(document, (*path, "auth"), auth, base_url)
     in_formats = [key_header(protocol) for protocol in protocols] if entry.auth is None else []
@@ -364,33 +377,8 @@ def _http_channel(
     )
 
 
-def _base_url(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
-    """Return the base URL without trailing slashes; "" if the channel has none (None). Report an unusable URL.
-
-    A URL that already ends in the path of a call is reported, too, since the path would be appended again.
-    """
-    if written is None:
-        return ""
-    if "?" in written:
-        document.problem(path, "expected a URL without a query; its parameters go into `query: {NAME: VALUE}`")
-    base = SLASHES.sub("/", url(document, path, written))  # of a variable that ends in a slash
-    for protocol in protocols:
-        if (added := call_path(protocol, base)) is not None:
-            document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
-    return base
-
-
 def _proxy(document: Document, path: Path, written: str | None) -> str | None:
     return written if written in {None, DIRECT} else url(document, path, written, user=True)
-
-
-def _base_urls(
-    document: Document, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
-) -> dict[str, str]:
-    """Return the base URLs of protocols as `_base_url` does. Report those of protocols that the channel lacks."""
-    for protocol in written.keys() - set(protocols):
-        document.problem((*path, protocol), f"expected one of the channel's protocols: {', '.join(protocols)}")
-    return {name: _base_url(document, (*path, name), url, (name,)) for name, url in written.items()}
 
 
 def _timeout(written: float | Timeout) -> Timeout:

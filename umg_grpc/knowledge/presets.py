@@ -137,6 +137,11 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return url
 
     @property
+    def account_parts(self) -> tuple[str, ...]:
+        """Names of the parts of `base_url` in `<>`, each once."""
+        return tuple(dict.fromkeys(name for _, name in _PARTS.findall(self.base_url) if name))
+
+    @property
     def is_complete(self) -> bool:
         """Whether `base_url` is the same for all accounts; otherwise the operator must fill in the parts in `<>`."""
         return "<" not in self.base_url

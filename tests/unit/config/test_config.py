@@ -359,7 +359,7 @@ class Mistake:
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 QUOTES = "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"
-SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, base_urls, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, heal, pro"
+SERVED_KEYS = "expected one of name, provider, protocols, models, discover, base_url, account, base_urls, api_key, auth, headers, query, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, "
 SERVED = f"one of {', '.join(served_protocols())}"
 FILE_KEYS = "expected one of channels, models, aliases, fallbacks, public_url, secret, accepted_secrets, database, redis, cors, pages, body_limit, limits, retries, breaker, overload, cache_bytes, stream_headers_after, drain, drain_delay, shipped_prices, price_file, unpriced, discovery, keys, tls, log, metrics, egress, responses, reasoning, usage, blobs"
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
@@ -538,7 +538,9 @@ MISTAKES = [
     Mistake(
         "a provider whose address differs for each account",
         "channels: [{provider: azure, api_key: k}]",
-        ("1: channels[0].base_url: expected the URL of your account: https://<resource>.openai.azure.com/openai/v1",),
+        (
+            "1: channels[0].base_url: expected the URL of your account: https://<resource>.openai.azure.com/openai/v1, or `account: {resource: ...}`",
+        ),
     ),
     Mistake(
         "a provider whose service account is nowhere",

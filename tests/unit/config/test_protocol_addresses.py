@@ -96,3 +96,52 @@ def test_the_list_of_models_is_that_of_the_protocols_at_the_base_url() -> None:
     urls = "{chat: https://a/v1}"
     made = channel(f"{{name: a, protocols: [chat, messages], models: [m], base_url: https://a, base_urls: {urls}}}")
     assert made.listing_protocols == ("messages",)
+
+
+VERTEX = {"GOOGLE_APPLICATION_CREDENTIALS": "account.json"}
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (
+            "{provider: vertex-anthropic, account: {project: p-1, region: eu}}",
+            "https://aiplatform.eu.rep.googleapis.com/v1/projects/p-1/locations/eu/publishers/anthropic",
+        ),
+        (
+            "{provider: vertex, account: {project: p-1, region: europe-west4}}",
+            "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google",
+        ),
+        ("{provider: azure, api_key: k, account: {resource: mine}}", "https://mine.openai.azure.com/openai/v1"),
+    ],
+)
+def test_an_account_fills_in_the_parts_of_an_address(text: str, address: str) -> None:
+    [made] = parse(f"channels:\n- {text}", "umg.yaml", VERTEX).channels
+    assert made.base_url == address
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{provider: vertex, account: {region: eu}}", "account: expected `project`, too"),
+        (
+            "{provider: vertex, account: {project: p, region: eu, zone: a}}",
+            "account.zone: expected region or project",
+        ),
+        ("{provider: azure, api_key: k, account: {resource: a/b}}", "account.resource: expected letters, digits"),
+        ("{provider: azure, api_key: k, account: {resource: 'a@b'}}", "account.resource: expected letters, digits"),
+        (
+            "{provider: azure, api_key: k, account: {resource: a}, base_url: https://a}",
+            "account: expected either `account` or `base_url`",
+        ),
+        ("{provider: openai, api_key: k, account: {region: eu}}", "account: expected no account"),
+        (
+            "{name: a, protocols: [chat], models: [m], base_url: https://a, account: {b: c}}",
+            "account: expected only with",
+        ),
+    ],
+)
+def test_an_unusable_account_is_named(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(f"channels:\n- {text}", "umg.yaml", VERTEX)
+    assert expected in str(caught.value)

@@ -1,0 +1,79 @@
+"""Addresses of channels in the config: `base_url`, `base_urls`, and `account`, for a preset whose URL has parts."""
+
+import re
+from collections.abc import Mapping
+
+from umg_grpc.config.value_parsers import url
+from umg_grpc.config.yaml_conversion import any_of
+from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.presets import Provider
+from umg_grpc.operations.provider_call_paths import call_path
+
+SLASHES = re.compile(r"(?<!:)/{2,}")
+"""Repeated slashes in the path of a URL, which providers do not serve."""
+PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+"""Value of a part, which is one label of a host or one segment of a path."""
+
+
+def preset_address(
+    document: Document, path: Path, preset: Provider, base_url: str | None, account: Mapping[str, str]
+) -> str:
+    """Return the base URL of the channel at `path` with a preset: the one of the file, or that of the preset for its
+    `account`. Report an address that is missing, or stated twice.
+    """
+    if account and base_url is not None:
+        document.problem((*path, "account"), "expected either `account` or `base_url`")
+    elif account:
+        base_url = _account_address(document, path, preset, account)
+    elif base_url is None and not preset.is_complete:
+        parts = ", ".join(f"{name}: ..." for name in preset.account_parts)
+        problem = f"expected the URL of your account: {preset.base_url}, or `account: {{{parts}}}`"
+        document.problem((*path, "base_url"), problem)
+    return base_url or preset.base_url
+
+
+def _account_address(document: Document, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
+    """Return the base URL of a preset for the `account` of the channel at `path`.
+
+    None, with a report, if the account lacks a part of the URL, or has unknown or unusable ones.
+    """
+    names, reported = preset.account_parts, False
+    if not names:
+        document.problem((*path, "account"), "expected no account: the URL of this provider is the same for all")
+        return None
+    for name, value in account.items():
+        if name not in names:
+            document.problem((*path, "account", name), f"expected {any_of(names)}")
+            reported = True
+        elif not PART.fullmatch(value):
+            document.problem((*path, "account", name), "expected letters, digits, `.`, `_` or `-`")
+            reported = True
+    if missing := [f"`{name}`" for name in names if name not in account]:
+        document.problem((*path, "account"), f"expected {' and '.join(missing)}, too")
+    parts = {name: value for name, value in account.items() if name != "region"}
+    return None if reported or missing else preset.address(account.get("region", ""), **parts)
+
+
+def base_url_of(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
+    """Return the base URL without trailing slashes; "" if the channel has none (None). Report an unusable URL.
+
+    A URL that already ends in the path of a call is reported, too, since the path would be appended again.
+    """
+    if written is None:
+        return ""
+    if "?" in written:
+        document.problem(path, "expected a URL without a query; its parameters go into `query: {NAME: VALUE}`")
+    base = SLASHES.sub("/", url(document, path, written))  # of a variable that ends in a slash
+    for protocol in protocols:
+        if (added := call_path(protocol, base)) is not None:
+            document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")
+    return base
+
+
+def base_urls_of(
+    document: Document, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
+) -> dict[str, str]:
+    """Return the base URLs of protocols as `base_url_of` does. Report those of protocols that the channel lacks."""
+    for protocol in written.keys() - set(protocols):
+        document.problem((*path, protocol), f"expected one of the channel's protocols: {', '.join(protocols)}")
+    return {name: base_url_of(document, (*path, name), url, (name,)) for name, url in written.items()}
