@@ -6,7 +6,7 @@ Each read returns the events that are complete with it. A failure is raised afte
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -25,6 +25,18 @@ DECODED = b"", 0
 """Result of `_plain` for frames of which the first one must be decoded."""
 
 
+class Splitter(Protocol):
+    """Splitter of the bytes of one stream into complete events, however the bytes are cut into reads."""
+
+    def whole(self, data: bytes) -> bytes:
+        """Append received bytes, and return the bytes of all events that are complete now, b"" if none is."""
+        ...
+
+    def rest(self) -> bytes:
+        """Return the bytes that remain at the end of the stream as a complete event; b"" if none remain."""
+        ...
+
+
 class _Decoder:
     """State of the decoder of one provider's stream: the request, the splitter of events, the end of the response, and
     an error that the next call raises because there was output before it in the same read.
@@ -36,7 +48,7 @@ class _Decoder:
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
-        self._splitter = sse.SseSplitter()
+        self._splitter: Splitter = sse.SseSplitter()
 
 
 class EventDecoder(_Decoder, ABC):
@@ -76,7 +88,7 @@ class EventDecoder(_Decoder, ABC):
             return None
         message = pb.StreamGenerateResponse()
         try:
-            for event in sse.split(frames):
+            for event in self._split(frames):
                 if event.data is None:
                     continue
                 message.events.extend(self._events(event))
@@ -89,6 +101,12 @@ class EventDecoder(_Decoder, ABC):
         if self._failure is not None and not message.events:
             raise self._failure
         return message if message.events else None
+
+    def _split(self, frames: bytes) -> Iterable[sse.SseEvent]:
+        """Return the events in the bytes of complete events. A subclass whose provider sends events of another form
+        returns their names and data as those of server-sent events.
+        """
+        return sse.split(frames)
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
         """Return (the decoded JSON of an event, the JSON text). If it has halves of split characters, placeholders

@@ -1,0 +1,121 @@
+"""Frames of AWS event streams (`application/vnd.amazon.eventstream`): splitting of a received byte stream into frames,
+and decoding of a frame.
+
+A frame has its length, the length of its headers, a CRC-32 of both, the headers, the payload, and a CRC-32 of all.
+Source: smithy.io, "Amazon Event Stream Specification"; botocore 1.44.8, eventstream.py.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.wire.core.sse import MAX_EVENT_BYTES, too_large_event
+from umg_grpc.wire.errors.provider_errors import unreadable
+
+PRELUDE, CRC, SHORT = struct.Struct("!III"), struct.Struct("!I"), struct.Struct("!H")
+CRC_AT = 8
+"""Position of the checksum of the lengths."""
+SMALLEST_FRAME = PRELUDE.size + CRC.size
+VALUE_SIZES: Mapping[int, int] = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Type of a header -> size in bytes of its value; bytes (6) and texts (7) state their own."""
+BYTES_TYPE, TEXT_TYPE = 6, 7
+CORRUPT = ": a frame of its event stream is damaged"
+
+
+class Frame(NamedTuple):
+    """Decoded frame: its headers that are texts, by name, and its payload."""
+
+    headers: Mapping[str, str]
+    payload: bytes
+
+
+class FrameSplitter(msgspec.Struct, eq=False):
+    """Splitter of the bytes of one stream into complete frames, however the bytes are cut into reads. `limit`: maximum
+    of bytes of one frame.
+    """
+
+    limit: int = MAX_EVENT_BYTES
+    _rest: bytearray = bytearray()
+    _failure: UmgError | None = None
+
+    def whole(self, data: bytes) -> bytes:
+        """Append received bytes, and return the bytes of all frames that are complete now, b"" if none is. Raise
+        UmgError(UPSTREAM_FAILED) for lengths that are damaged or beyond the limit, once the frames before them were
+        returned.
+        """
+        if self._failure is not None:
+            raise self._failure
+        rest, cut = self._rest, 0
+        rest += data
+        try:
+            while len(rest) - cut >= PRELUDE.size and len(rest) - cut >= (size := frame_size(rest, cut, self.limit)):
+                cut += size
+        except UmgError as error:
+            self._failure = error
+            if not cut:
+                raise
+        frames = bytes(rest[:cut])
+        del rest[:cut]
+        return frames
+
+    def rest(self) -> bytes:
+        """Return b"", since an incomplete frame has no content. Raise the failure of the frames."""
+        if self._failure is not None:
+            raise self._failure
+        return b""
+
+
+def frame_size(data: bytes | bytearray, at: int, limit: int = MAX_EVENT_BYTES) -> int:
+    """Return the size in bytes of the frame that begins at a position. Raise UmgError(UPSTREAM_FAILED) for lengths that
+    are damaged, or beyond the `limit`.
+    """
+    size, headers_size, checksum = PRELUDE.unpack_from(data, at)
+    if crc32(data[at : at + CRC_AT]) != checksum or size < SMALLEST_FRAME + headers_size:
+        raise unreadable(CORRUPT)
+    if size > limit:
+        raise too_large_event(limit)
+    return int(size)
+
+
+def split_frames(frames: bytes) -> Iterator[Frame]:
+    """Yield the decoded frames in the bytes of complete frames. Raise UmgError(UPSTREAM_FAILED) for a damaged frame."""
+    at = 0
+    while at < len(frames):
+        size = frame_size(frames, at)
+        yield _decode(frames[at : at + size])
+        at += size
+
+
+def _decode(frame: bytes) -> Frame:
+    end = len(frame) - CRC.size
+    if crc32(frame[:end]) != CRC.unpack_from(frame, end)[0]:
+        raise unreadable(CORRUPT)
+    body = PRELUDE.size + PRELUDE.unpack_from(frame)[1]
+    try:
+        headers = dict(_headers(frame[PRELUDE.size : body]))
+    except (struct.error, IndexError, KeyError, UnicodeDecodeError):
+        raise unreadable(CORRUPT) from None
+    return Frame(headers, frame[body:end])
+
+
+def _headers(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of the headers that are texts. Raise struct.error, IndexError, KeyError or UnicodeDecodeError
+    for bytes that are no headers.
+    """
+    at = 0
+    while at < len(data):
+        name_end = at + 1 + data[at]
+        name, kind, at = data[at + 1 : name_end].decode(), data[name_end], name_end + 1
+        if kind in {BYTES_TYPE, TEXT_TYPE}:
+            size, at = SHORT.unpack_from(data, at)[0], at + SHORT.size
+        else:
+            size = VALUE_SIZES[kind]
+        if at + size > len(data):
+            raise IndexError
+        if kind == TEXT_TYPE:
+            yield name, data[at : at + size].decode()
+        at += size
