@@ -35,7 +35,7 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
     prompt = turns.encode(listed if isinstance(listed, list) else [])
     thinking = plan_reasoning(request, report, quirks) if supports_reasoning(request, quirks, report) else Plan()
     planned = disable_if_rejected(thinking, _forced(tools), turns.lacks_reasoning, report)
-    limit, planned = _max_tokens(request, planned, report, quirks)
+    limit, planned = fit_output_limit(output_limit(request, quirks, report), planned, request, report, quirks)
     if planned.effort:
         output["effort"] = planned.effort
     fields: JsonObject = {"max_tokens": limit, **prompt, **tools}
@@ -83,15 +83,17 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
     return {}
 
 
-def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
+def fit_output_limit(
+    requested: int | None, planned: Plan, request: pb.GenerateRequest, report: Report, quirks: Quirks
+) -> tuple[int, Plan]:
     """Return `max_tokens` for the response, and the reasoning options `planned`, with fewer reasoning tokens if the
-    model's own limit requires that.
+    model's own limit requires that. `requested`: limit of the caller, None for none.
 
     Reasoning tokens count as part of the response: a limit of the caller below the reasoning budget is raised, and
     reported.
     `quirks`: restrictions of the provider's model.
     """
-    maximum, requested = quirks.max_output_tokens, output_limit(request, quirks, report)
+    maximum = quirks.max_output_tokens
     default = min(filter(None, (maximum, quirks.default_output_tokens)), default=DEFAULT_MAX_TOKENS)
     limit = requested if requested is not None else default
     if limit > planned.budget:
@@ -106,7 +108,7 @@ def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quir
 
 
 def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> JsonObject:
-    fields = _encode_sampling_numbers(request, planned, report, rejected_sampling(request, quirks, report))
+    fields = encode_sampling_numbers(request, planned, report, rejected_sampling(request, quirks, report))
     if stops := request.stop_sequences[: quirks.max_stop_sequences]:
         fields["stop_sequences"] = list(stops)
     if request.user:
@@ -120,7 +122,7 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
     return fields
 
 
-def _encode_sampling_numbers(
+def encode_sampling_numbers(
     request: pb.GenerateRequest, planned: Plan, report: Report, rejected: Collection[str]
 ) -> JsonObject:
     """Return temperature, top_p and top_k as members of the body. Providers reject most values beside reasoning

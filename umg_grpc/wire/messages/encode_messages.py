@@ -162,7 +162,7 @@ class MessageEncoder:
         if assistant:
             self._parts.begin_message()
         blocks = self._turn_blocks("assistant" if assistant else "system" if system else "user")
-        for position, part in _join_reasoning(message) if assistant else enumerate(message.parts):
+        for position, part in join_reasoning(message) if assistant else enumerate(message.parts):
             path = f"{at}.parts[{position}]"
             encoded = (
                 self._parts.encode_assistant_part(part, path, f"toolu_{index}_{position}")
@@ -299,7 +299,7 @@ class MessageEncoder:
             self._shorten_marks(marked[removed:])
 
 
-def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
+def join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
     """Yield (index, part) for the parts of a message, with consecutive reasoning parts joined if only the last is
     signed.
 

@@ -1,5 +1,6 @@
 """Tool names and call ids as providers of the messages format accept them: letters, digits, `_` and `-`."""
 
+import hashlib
 import re
 from collections import deque
 
@@ -8,6 +9,7 @@ from umg_grpc.wire.core.tool_name_conversion import NameRules, OpenCalls, ToolNa
 from umg_grpc.wire.model_quirks import requests_search
 
 SEARCH_NAME = "web_search"
+DIGEST_CHARACTERS = 16
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, max_characters=128)
 
@@ -24,7 +26,12 @@ class CallIds:
     result get the same id, different calls different ids, also where the caller has one id for several calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, illegal: re.Pattern[str] = _ILLEGAL, max_characters: int | None = None) -> None:
+        """Create an empty mapping. `illegal`: pattern of a character that the provider refuses; `max_characters`: None for
+        no limit.
+        """
+        self._illegal = illegal
+        self._max_characters = max_characters
         self._sent: dict[str, str] = {}  # id of the last call of this id
         self._called: set[str] = set()
         self._waiting: dict[str, deque[str]] = {}  # ids of the calls of one message
@@ -63,11 +70,18 @@ class CallIds:
 
     def _legal(self, call_id: str) -> str:
         if call_id not in self._sent:
-            legal = plain = _ILLEGAL.sub("_", call_id)
+            legal = plain = self._shortened(self._illegal.sub("_", call_id))
             while legal in self._taken:
                 # continues from the last number: a conversation may have many calls of one id
                 number = self._numbers[plain] = self._numbers.get(plain, 1) + 1
-                legal = f"{plain}_{number}"
+                legal = self._shortened(f"{plain}_{number}")
             self._sent[call_id] = legal
             self._taken.add(legal)
         return self._sent[call_id]
+
+    def _shortened(self, call_id: str) -> str:
+        """Return an id of a legal length: one that is too long ends with a digest of the whole."""
+        if self._max_characters is None or len(call_id) <= self._max_characters:
+            return call_id
+        digest = hashlib.sha256(call_id.encode()).hexdigest()[:DIGEST_CHARACTERS]
+        return f"{call_id[: self._max_characters - DIGEST_CHARACTERS - 1]}_{digest}"

@@ -120,7 +120,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     `quirks`: restrictions of the provider's model.
     """
     tools, dialect = list[object](), dialect_of(request, quirks)
-    allowed = _offered_names(request)
+    allowed = offered_names(request)
     searches = not requests_search(request) or supports_search(request, quirks, report)
     for index, tool in distinct_tools(request, names, report):
         if tool.HasField("web_search") and not searches:
@@ -154,7 +154,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     return fields
 
 
-def _offered_names(request: pb.GenerateRequest) -> set[str]:
+def offered_names(request: pb.GenerateRequest) -> set[str]:
     """Return the caller's names of the tools that are sent to the provider, if the tool choice allows only some: this
     format cannot restrict a choice by names. An empty set stands for all tools.
     """
@@ -190,7 +190,7 @@ def _encode_function(
     strict = function.strict if function.HasField("strict") else None
     if function.parameters_json:
         parameters, strict = fit_parameters(function, dialect, report, at)
-        encoded["input_schema"] = _object_schema(parameters, f"{at}.parameters_json")
+        encoded["input_schema"] = object_schema(parameters, f"{at}.parameters_json")
     else:
         encoded["input_schema"] = NO_ARGUMENTS | ({"additionalProperties": False} if strict else {})
     if strict is not None:
@@ -198,7 +198,7 @@ def _encode_function(
     return encoded
 
 
-def _object_schema(encoded: object, at: str) -> object:
+def object_schema(encoded: object, at: str) -> object:
     """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`.
     Raise UmgError(INVALID_FIELD) for parameters that are no object. `at`: their canonical path, for that error.
     """
