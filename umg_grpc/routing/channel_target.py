@@ -22,6 +22,7 @@ from umg_grpc.operations import SCOPES, ModelOperation
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
 from umg_grpc.routing.model_prices import target_prices
+from umg_grpc.wire.provider_protocols import has_callers
 
 GENERATE = GENERATION.value
 
@@ -181,11 +182,13 @@ def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[Mod
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Return the names of the wire formats in which the targets are called, without repetition, in the order of the
-    operations in `PROTOCOLS`.
+    """Return the names of the wire formats of callers in which the targets are called, without repetition, in the order
+    of the operations in `PROTOCOLS`.
     """
     formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
-    return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats]
+    return [
+        name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats and has_callers(name)
+    ]
 
 
 def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]:

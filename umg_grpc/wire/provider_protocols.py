@@ -30,16 +30,18 @@ class ProviderProtocol:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProtocol(ProviderProtocol):
-    """Properties of a text format that a config needs, for formats that callers and providers share."""
+    """Properties of a text format of providers that a config needs."""
 
     codec: str
-    """Location of the `TextFormat` as `module:name`, for `pkgutil.resolve_name`."""
+    """Location of the `TextUpstream` as `module:name`, for `pkgutil.resolve_name`."""
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
     stores_prompts: bool = False
     """Whether providers of the format may store beginnings of prompts for a price (`cachedContents`)."""
     needs_cache_marks: bool = False
     """Whether all providers of the format cache marked parts only."""
+    has_callers: bool = True
+    """Whether callers of the gateway speak the format, too."""
 
 
 TEXT_PROTOCOLS = {
@@ -70,6 +72,13 @@ TEXT_PROTOCOLS = {
         model_list=GEMINI_LIST,
         stores_prompts=True,
     ),
+    "converse": TextProtocol(
+        codec="umg_grpc.wire.converse:CONVERSE",
+        other_names=("bedrock_converse", "bedrock-converse"),
+        call_path=re.compile(r"/model/[^/]+/converse(?:-stream)?$"),
+        has_cache_marks=True,
+        has_callers=False,
+    ),
 }
 """Name of a text format -> its properties."""
 
@@ -91,3 +100,8 @@ def stores_prompts(protocol: str) -> bool:
 def needs_cache_marks(protocol: str) -> bool:
     """Return whether all providers of this protocol cache marked parts of a prompt only."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].needs_cache_marks
+
+
+def has_callers(protocol: str) -> bool:
+    """Return whether callers may speak this protocol; False for a text format of providers alone."""
+    return protocol not in TEXT_PROTOCOLS or TEXT_PROTOCOLS[protocol].has_callers

@@ -42,7 +42,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK_FORMATS
@@ -727,7 +727,7 @@ MISTAKES = [
     Mistake(
         "prompt caching of a provider that needs no marks",
         CHANNEL.replace("[chat]", "[responses]") + "  prompt_caching: off",
-        ("6: channels[0].prompt_caching: expected only with chat or messages",),
+        ("6: channels[0].prompt_caching: expected only with one of chat, messages, converse",),
     ),
     Mistake(
         "inputs at once of a provider that embeds nothing",
@@ -1249,7 +1249,9 @@ def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
     unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
-    headers |= {(name, codec.key_header) for name, codec in (FORMATS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()}
+    headers |= {
+        (name, codec.key_header) for name, codec in (TEXT_UPSTREAMS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()
+    }
     assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
     return dict(headers)
 

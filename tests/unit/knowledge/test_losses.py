@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.knowledge.losses import LOSSES, MEMBERS, field_of_member, loss_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 
 
 def test_each_field_of_a_text_request_has_a_row() -> None:
@@ -19,7 +19,7 @@ def test_each_row_has_a_reason() -> None:
 
 
 def test_each_format_has_a_table_of_members_whose_fields_have_rows() -> None:
-    assert MEMBERS.keys() == FORMATS.keys()
+    assert MEMBERS.keys() == TEXT_UPSTREAMS.keys()
     fields = {field for members in MEMBERS.values() for field in members.values()}
     assert fields <= LOSSES.keys()
 

@@ -6,7 +6,7 @@ from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.protocols import has_input_limit
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK_FORMATS
@@ -14,7 +14,9 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 
 def test_the_names_are_those_of_the_codecs() -> None:
-    assert [(name, codec.name) for name, codec in FORMATS.items()] == [(name, name) for name in GENERATION.protocols]
+    assert [(name, codec.name) for name, codec in TEXT_UPSTREAMS.items()] == [
+        (name, name) for name in GENERATION.protocols
+    ]
     assert list(dict.fromkeys(row.protocol for row in EMBEDDING_FORMATS.values())) == list(EMBEDDING.protocols)
     assert list(dict.fromkeys(row.protocol for row in RERANK_FORMATS.values())) == list(RERANKING.protocols)
     assert list(IMAGE_PROTOCOLS) == list(IMAGE_GENERATION.protocols)

@@ -29,7 +29,7 @@ CASES = [
     Case("by the id of the provider", f"{OWN}, models: [{{id: ranks, upstream: rerank-v3.5}}]", (f"channels[0].models[0]: `rerank-v3.5` is known to rerank documents, {ELSEWHERE} `rerank`, or state the `operations` of the model",)),
     Case("images of a preset without them", "name: c, provider: mistral, api_key: k, models: [dall-e-3]", ("channels[0].models[0]: `dall-e-3` is known to make images, which the protocols of channel c (chat, embeddings) cannot: add one of `images`, `umg_images`, `native_images`, `ark_images`, `dashscope_images`, or state the `operations` of the model",)),
     Case("speech", f"{OWN}, models: [whisper-1]", ("channels[0].models[0]: `whisper-1` is known for operations that the gateway does not serve; remove it",)),
-    Case("texts for vectors alone", "protocols: [embeddings], base_url: 'http://127.0.0.1:1', models: [famO-5]", ("channels[0].models[0]: `famO-5` is known to generate text, which the protocols of channel c (embeddings) cannot: add one of `chat`, `responses`, `messages`, `native`, or state the `operations` of the model",)),
+    Case("texts for vectors alone", "protocols: [embeddings], base_url: 'http://127.0.0.1:1', models: [famO-5]", ("channels[0].models[0]: `famO-5` is known to generate text, which the protocols of channel c (embeddings) cannot: add one of `chat`, `responses`, `messages`, `native`, `converse`, or state the `operations` of the model",)),
     Case("one of two operations", f"{OWN}, models: [gemini-3-pro-image]"),
     Case("operations of the operator", f"{OWN}, models: [my-embed]", more="models: {my-embed: {capabilities: {operations: [generate]}}}\n"),
     Case("the simulated provider", "protocols: [sandbox], models: [text-embedding-3-small, whisper-1]"),

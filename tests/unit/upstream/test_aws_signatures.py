@@ -19,6 +19,8 @@ EMPTY = sha256(b"").hexdigest()
 URLS = [
     "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1/chat/completions",
     "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-x%3A0/invoke",
+    "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-pro-v1:0/converse",
+    "https://bedrock-runtime.us-east-1.amazonaws.com/model/arn:aws:bedrock:us-east-1:1:inference-profile%2Fus.x:0/converse",
     "https://bedrock.example:8443/a%20b/c?b=2&a=~x&a=&empty=",
     "http://127.0.0.1:9000/",
 ]

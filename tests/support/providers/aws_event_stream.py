@@ -1,0 +1,30 @@
+"""Frames of AWS event streams, as providers write them. `botocore.eventstream` is the judge of them in tests."""
+
+import struct
+import zlib
+
+from tests.support.providers.common import compact
+from tests.support.providers.server import Json
+
+
+def frame(payload: bytes, **headers: str) -> bytes:
+    """Return a frame with headers that are texts; `message_type` is the header `:message-type`."""
+    encoded = b"".join(
+        bytes([len(name)]) + name + b"\7" + struct.pack("!H", len(value.encode())) + value.encode()
+        for name, value in ((f":{key.replace('_', '-')}".encode(), value) for key, value in headers.items())
+    )
+    prelude = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
+    head = prelude + struct.pack("!I", zlib.crc32(prelude)) + encoded + payload
+    return head + struct.pack("!I", zlib.crc32(head))
+
+
+def event(name: str, payload: Json) -> bytes:
+    """Return the frame of an event with a JSON payload."""
+    body = compact(payload).encode()
+    return frame(body, event_type=name, content_type="application/json", message_type="event")
+
+
+def exception(name: str, message: str) -> bytes:
+    """Return the frame of an exception that ends a stream."""
+    body = compact({"message": message}).encode()
+    return frame(body, exception_type=name, content_type="application/json", message_type="exception")

@@ -1,0 +1,11 @@
+"""Members of Converse blocks that may name an object in a provider's account (an S3 object), for the check of its
+owner.
+"""
+
+from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+
+OBJECTS = ObjectRules(
+    free=frozenset({"input", "json", "input_schema", "schema"}),
+    words=WORDS | {"source", "context"},
+    references=frozenset({"uri"}),
+)

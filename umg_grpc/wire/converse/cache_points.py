@@ -1,0 +1,91 @@
+"""Cache points of Converse requests (`cachePoint`), from the cache marks of the caller or added ones."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from umg_grpc.knowledge.bedrock_models import BedrockModel
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.prompt_marks import lasts_an_hour
+from umg_grpc.wire.dropped_fields_report import Report
+
+MAX_CACHE_POINTS = 4
+UNMARKED = "reasoningContent"
+"""Block behind which a cache point is refused."""
+
+
+@dataclass(slots=True)
+class Block:
+    """Content block, text of the system prompt, or tool, with the mark of the cache at its end."""
+
+    fields: JsonObject
+    mark: pb.CacheControl | None = None
+
+    def has(self, member: str) -> bool:
+        """Return whether it is a block of this kind."""
+        return member in self.fields
+
+    def take_mark(self, marked: pb.Part | pb.Tool, report: Report) -> None:
+        """Take over the mark of a part or tool, if it has one; report a mark at which no cache point may be."""
+        if not marked.HasField("cache_control"):
+            return
+        if self.has(UNMARKED):
+            report.drop("cache_control")
+        else:
+            self.mark = marked.cache_control
+
+
+def fit_marks(
+    tools: list[Block], system: list[Block], messages: list[Block], model: BedrockModel, report: Report, *, limit: int
+) -> None:
+    """Remove the marks that the model does not accept, in place: in parts of the prompt without cache points, and all
+    but the last `limit`. Shorten a lifetime that the model lacks, or that follows a shorter one.
+    """
+    for place, blocks in (("tools", tools), ("system", system), ("messages", messages)):
+        if place not in model.cache_places:
+            _remove(blocks, report)
+    marked = list(_marked([*tools, *system, *messages]))
+    _remove(marked[: max(0, len(marked) - limit)], report)
+    is_short = not model.caches_an_hour
+    for block in _marked(marked):
+        if block.mark is not None and is_short and lasts_an_hour(block.mark):
+            block.mark = pb.CacheControl()
+            report.drop("cache_control", "5m")
+        is_short = is_short or (block.mark is not None and not lasts_an_hour(block.mark))
+
+
+def mark_ends(tools: list[Block], system: list[Block], messages: list[Block], model: BedrockModel) -> None:
+    """Mark the last tool, the end of the system prompt and the end of the conversation, for a caller without marks."""
+    for place, blocks in (("tools", tools), ("system", system), ("messages", messages)):
+        if place in model.cache_places and (last := next((b for b in reversed(blocks) if not b.has(UNMARKED)), None)):
+            last.mark = pb.CacheControl()
+
+
+def has_marks(*groups: list[Block]) -> bool:
+    """Return whether one of the blocks has a mark."""
+    return any(True for blocks in groups for _ in _marked(blocks))
+
+
+def written(blocks: Iterable[Block]) -> list[JsonObject]:
+    """Return blocks as JSON, each mark as a cache point behind its block."""
+    return [entry for block in blocks for entry in _written(block)]
+
+
+def _written(block: Block) -> Iterator[JsonObject]:
+    yield block.fields
+    if block.mark is not None:
+        point: JsonObject = {"type": "default"}
+        if block.mark.ttl:
+            point["ttl"] = "1h" if lasts_an_hour(block.mark) else "5m"
+        yield {"cachePoint": point}
+
+
+def _marked(blocks: Iterable[Block]) -> Iterator[Block]:
+    return (block for block in blocks if block.mark is not None)
+
+
+def _remove(blocks: Iterable[Block], report: Report) -> None:
+    for block in blocks:
+        if block.mark is not None:
+            block.mark = None
+            report.drop("cache_control")

@@ -1,0 +1,36 @@
+"""Errors of Converse providers: refusals by HTTP status, and exceptions in streams."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.wire.errors.classification import ProviderError, table_for
+from umg_grpc.wire.errors.provider_errors import from_provider, read_error
+
+TABLE = table_for("converse")
+TYPE_HEADER = "x-amzn-errortype"
+_NAME = re.compile(r"\w+")
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Return the error that the caller gets for a failed call, whose exception a header names, without the URL behind
+    it (`ValidationException:http://...`). `headers`: by lower-case name.
+    """
+    name = _NAME.match(headers.get(TYPE_HEADER, ""))
+    return from_provider(status, _typed(read_error(body), name[0] if name is not None else ""), headers, table=TABLE)
+
+
+def stream_error(exception: str, payload: bytes) -> UmgError:
+    """Return the error for an exception in a stream. `exception`: its name in the frame
+    (`throttlingException`).
+    """
+    return from_provider(200, _typed(read_error(payload), exception[:1].upper() + exception[1:]), table=TABLE)
+
+
+def _typed(error: ProviderError, name: str) -> ProviderError:
+    if not name:
+        return error
+    if not error.type and error.code is None:
+        return replace(error, type=name)
+    return replace(error, hints=f"{error.hints} {name}".strip())

@@ -1,0 +1,148 @@
+"""Complete responses of Converse providers, decoded."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pybase64
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.converse.citations import decode_citation
+from umg_grpc.wire.converse.encode_parts import REDACTED, SIGNED
+from umg_grpc.wire.converse.errors import TABLE
+from umg_grpc.wire.converse.media_blocks import MEDIA_TYPES
+from umg_grpc.wire.converse.provider_tool_names import tool_names
+from umg_grpc.wire.converse.schema import CitationsContent, ContentBlock, Image, ReasoningContent, Response, ToolUse
+from umg_grpc.wire.converse.usage import decode_usage, is_stated
+from umg_grpc.wire.core.finish_reasons import Ended, failed_response
+from umg_grpc.wire.core.json import ABSENT, decode_or_none, is_present
+from umg_grpc.wire.core.service_tiers import charged_tier
+from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.tool_name_conversion import ToolNames
+from umg_grpc.wire.errors.provider_errors import no_response, unreadable
+from umg_grpc.wire.messages.shared_response_fields import Ending, correct_finish
+from umg_grpc.wire.messages.shared_response_fields import decode_finish as decode_ending
+
+RESPONSE, BLOCK = msgspec.json.Decoder(Response), msgspec.json.Decoder(ContentBlock)
+SERVER_CALL = "server_tool_use"
+
+
+class Additional(msgspec.Struct):
+    """Member `additionalModelResponseFields`, with the requested members of the model's own response."""
+
+    stop_sequence: str | None = None
+
+
+class _Guardrail(msgspec.Struct, rename="camel"):
+    action_reason: str | None = None
+
+
+class _Trace(msgspec.Struct):
+    guardrail: _Guardrail | None = None
+
+
+_ADDITIONAL, _TRACE = msgspec.json.Decoder(Additional), msgspec.json.Decoder(_Trace)
+
+
+def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
+    """Decode a complete response of a provider. `pass_` is not used: no caller speaks the format. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """
+    try:
+        answer = decode(RESPONSE, body)
+        if answer.output is None or answer.output.message is None:
+            raise no_response(body, TABLE)
+        response = pb.GenerateResponse(model=request.model)
+        if answer.usage is not None and is_stated(answer.usage):
+            decode_usage(answer.usage, answer.service_tier, response.usage)
+        if (error := failed_response(Ended(answer.stop_reason))) is not None:
+            raise error.with_usage(response.usage if response.HasField("usage") else None)
+        if answer.service_tier is not None:
+            response.service_tier = charged_tier(answer.service_tier.type)
+        candidate = response.candidates.add()
+        candidate.message.role = pb.ROLE_ASSISTANT
+        decode_finish(answer.stop_reason, answer.additional_model_response_fields, candidate)
+        candidate.finish_message = blocked_message(answer.trace)
+        candidate.message.parts.extend(_decode_content(answer.output.message.content or [], request))
+        correct_finish(candidate, any(part.HasField("tool_call") for part in candidate.message.parts))
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return response
+
+
+def decode_finish(reason: str | None, additional: Raw, target: pb.Candidate | pb.CandidateFinished) -> None:
+    """Decode the reason why a response ended into `target`, with the stop sequence among the additional fields."""
+    stated = decode_or_none(_ADDITIONAL, additional) if is_present(additional) else None
+    decode_ending(Ending(stop_reason=reason, stop_sequence=None if stated is None else stated.stop_sequence), target)
+
+
+def blocked_message(trace: Raw) -> str:
+    """Return the reason for which a guardrail intervened, from the member `trace`; "" if it states none."""
+    stated = decode_or_none(_TRACE, trace) if is_present(trace) else None
+    return "" if stated is None or stated.guardrail is None else stated.guardrail.action_reason or ""
+
+
+def _decode_content(content: list[Raw], request: pb.GenerateRequest) -> Iterator[pb.Part]:
+    names: ToolNames | None = None
+    for raw in content:
+        block = BLOCK.decode(raw)
+        if block.text is not None:
+            yield pb.Part(text=pb.TextPart(text=block.text))
+        elif block.tool_use is not None and block.tool_use.type != SERVER_CALL:
+            names = tool_names(request) if names is None else names
+            yield decode_call(block.tool_use, names)
+        elif block.reasoning_content is not None:
+            yield decode_reasoning(block.reasoning_content)
+        elif block.citations_content is not None:
+            yield _decode_cited(block.citations_content)
+        elif block.image is not None and (image := decode_image(block.image)) is not None:
+            yield image
+        else:
+            yield pb.Part(opaque=opaque_block(raw))
+
+
+def decode_call(call: ToolUse, names: ToolNames) -> pb.Part:
+    """Return a tool call under the caller's name of the tool."""
+    arguments = bytes(call.input).decode() if is_present(call.input) else "{}"
+    decoded = pb.ToolCall(call_id=call.tool_use_id or "", name=call.name or "")
+    if names.resolve(decoded):
+        decoded.text = free_text(arguments)
+    else:
+        decoded.arguments_json = arguments
+    return pb.Part(tool_call=decoded)
+
+
+def decode_reasoning(content: ReasoningContent) -> pb.Part:
+    """Return reasoning with its state: a signature, which is the same in the messages format, or redacted reasoning."""
+    part = pb.Part()
+    part.reasoning.SetInParent()
+    if content.redacted_content:
+        part.reasoning.redacted = True
+        part.state.data, part.state.format = content.redacted_content, REDACTED
+    elif content.reasoning_text is not None:
+        if content.reasoning_text.text:
+            part.reasoning.texts.append(content.reasoning_text.text)
+        if content.reasoning_text.signature:
+            part.state.data, part.state.format = content.reasoning_text.signature, SIGNED
+    return part
+
+
+def _decode_cited(cited: CitationsContent) -> pb.Part:
+    text = "".join(piece.text or "" for piece in cited.content or ())
+    return pb.Part(text=pb.TextPart(text=text, citations=map(decode_citation, cited.citations or ())))
+
+
+def decode_image(image: Image) -> pb.Part | None:
+    """Return an image that the model made; None for one without bytes."""
+    if image.source is None or not image.source.bytes:
+        return None
+    data = pybase64.b64decode(image.source.bytes, validate=True)
+    mime = MEDIA_TYPES.get(image.format or "", f"image/{image.format or 'png'}")
+    return pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type=mime, data=data))
+
+
+def opaque_block(raw: Raw) -> pb.OpaquePart:
+    """Return a block of another kind as raw JSON, with the name of its member as its type."""
+    members = msgspec.json.decode(raw, type=dict[str, Raw]) if is_present(raw) and raw is not ABSENT else {}
+    return pb.OpaquePart(format="converse", type=next(iter(members), ""), json=str(raw, "utf-8"))

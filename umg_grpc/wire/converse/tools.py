@@ -1,0 +1,127 @@
+"""Encoding of tools and the tool choice as `toolConfig` of Converse requests."""
+
+from typing import assert_never
+
+import msgspec
+
+from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
+from umg_grpc.v1 import pb
+from umg_grpc.wire.converse.cache_points import Block
+from umg_grpc.wire.converse.provider_tool_names import UNUSED_TOOL
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
+from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
+from umg_grpc.wire.messages.tools import NO_ARGUMENTS, object_schema, offered_names
+from umg_grpc.wire.model_quirks import requests_search, supports_search
+
+CANNOT_ENFORCE = frozenset({"none", "json_object"})
+"""Dialects of models that the service cannot bind to a schema."""
+
+
+def encode_tools(
+    request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks, *, in_history: bool
+) -> list[Block]:
+    """Return the tools, each as a block; empty if the model must not call any and the conversation has no calls.
+    Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
+
+    `in_history`: whether the conversation has calls or results, beside which the service requires tools.
+    """
+    is_off = request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE
+    if requests_search(request):
+        supports_search(request, quirks, report)
+    tools = [] if is_off and not in_history else _encode_each(request, names, report, quirks)
+    if is_off and tools:
+        report.drop("tool_choice", "auto")
+    if in_history and not tools:
+        report.drop("tools", "one that is not to be called")
+        unused = {"name": UNUSED_TOOL, "description": "Never call this tool.", "inputSchema": {"json": NO_ARGUMENTS}}
+        return [Block({"toolSpec": unused})]
+    return tools
+
+
+def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Block], report: Report) -> JsonObject:
+    """Return the member `toolChoice`; {} without a choice."""
+    choice = request.tool_choice
+    if choice.HasField("opaque"):
+        raise foreign(choice.opaque, "tool_choice")
+    if request.HasField("parallel_tool_calls") and not request.parallel_tool_calls and tools:
+        report.drop("parallel_tool_calls")
+    if choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
+        report.drop("tool_choice.mode", "auto")
+    if choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
+        is_stated = choice.mode not in (pb.TOOL_CHOICE_MODE_UNSPECIFIED, pb.TOOL_CHOICE_MODE_NONE)
+        return {"toolChoice": {"auto": {}}} if tools and is_stated else {}
+    declared = {_name_of(block) for block in tools} - {UNUSED_TOOL}
+    named = names.of_choice(choice.names[0]) if len(choice.names) == 1 and not choice.allowed_tools else ""
+    if not declared or (named and named not in declared):
+        report.drop("tool_choice")  # a search, or a tool that is not sent
+        return {}
+    return {"toolChoice": {"tool": {"name": named}} if named else {"any": {}}}
+
+
+def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> list[Block]:
+    tools, allowed = list[Block](), offered_names(request)
+    for index, tool in distinct_tools(request, names, report):
+        name = tool.function.name or tool.custom.name
+        if allowed and name and name not in allowed:
+            continue  # the choice is among other tools
+        if (spec := _encode_tool(tool, names, report, f"tools[{index}]", quirks.schema_dialect)) is not None:
+            block = Block({"toolSpec": spec})
+            block.take_mark(tool, report)
+            tools.append(block)
+    return tools
+
+
+def _encode_tool(
+    tool: pb.Tool, names: ToolNames, report: Report, at: str, dialect: SchemaDialect | None
+) -> JsonObject | None:
+    """Return a tool as `toolSpec`; None for one that is left out and reported."""
+    match tool.WhichOneof("kind"):
+        case "function":
+            return _encode_function(tool, names, f"{at}.function", report, dialect)
+        case "custom":
+            return _head(tool, names) | {"inputSchema": {"json": encode_free_text(tool.custom, report)}}
+        case "web_search":
+            return None
+        case "opaque" if omits(tool.opaque, report):
+            return None
+        case "opaque":
+            raise foreign(tool.opaque, at)
+        case "file_search" | None as kind:
+            raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _encode_function(
+    tool: pb.Tool, names: ToolNames, at: str, report: Report, dialect: SchemaDialect | None
+) -> JsonObject:
+    function, encoded = tool.function, _head(tool, names)
+    strict = function.strict if function.HasField("strict") else None
+    schema: object = NO_ARGUMENTS | ({"additionalProperties": False} if strict else {})
+    if function.parameters_json:
+        parameters, strict = fit_parameters(function, None if dialect in CANNOT_ENFORCE else dialect, report, at)
+        schema = object_schema(parameters, f"{at}.parameters_json")
+    encoded["inputSchema"] = {"json": schema}
+    if strict and dialect in CANNOT_ENFORCE:
+        report.drop(f"{at}.strict", "false")
+    elif strict:
+        encoded["strict"] = True
+    return encoded
+
+
+def _head(tool: pb.Tool, names: ToolNames) -> JsonObject:
+    """Return the members `name` and `description`, without a blank description, which the service refuses."""
+    return {name: text for name, text in names.head(tool).items() if name == "name" or str(text).strip()}
+
+
+def _name_of(block: Block) -> str:
+    spec = block.fields.get("toolSpec")
+    return str(spec["name"]) if isinstance(spec, dict) else ""
+
+
+def json_schema_text(schema: object) -> str:
+    """Return a JSON schema as the text that the service takes for the format of a response."""
+    return msgspec.json.encode(schema).decode()

@@ -1,0 +1,30 @@
+"""Token usage in Converse responses, decoded."""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.converse.schema import ServiceTier, TokenUsage
+from umg_grpc.wire.core.lenient_numbers import completed, count
+from umg_grpc.wire.core.service_tiers import charged_tier
+
+HOUR = "1h"
+
+
+def decode_usage(usage: TokenUsage, tier: ServiceTier | None, target: pb.Usage) -> None:
+    """Set the token counts of `target`. The canonical input tokens include those of the prompt cache, which the
+    provider's leave out. A usage without a total is marked as estimated, so that the gateway counts itself.
+    """
+    read, wrote = count(usage.cache_read_input_tokens), count(usage.cache_write_input_tokens)
+    long = sum(count(detail.input_tokens) for detail in usage.cache_details or () if detail.ttl == HOUR)
+    target.cache_read_tokens = read
+    target.long_cache_write_tokens = min(long, wrote)
+    target.cache_write_tokens = wrote - target.long_cache_write_tokens
+    total = None if usage.total_tokens is None else count(usage.total_tokens) - read - wrote
+    given, generated = completed(usage.input_tokens, usage.output_tokens, total)
+    target.input_tokens, target.output_tokens = count(count(given) + read + wrote), count(generated)
+    target.estimated = given is None or generated is None
+    if tier is not None and (charged := charged_tier(tier.type)):
+        target.service_tier = charged
+
+
+def is_stated(usage: TokenUsage | None) -> bool:
+    """Return whether a usage has the number of input or output tokens."""
+    return usage is not None and (usage.input_tokens is not None or usage.output_tokens is not None)

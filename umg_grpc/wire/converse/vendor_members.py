@@ -1,0 +1,36 @@
+"""Members of Converse bodies without a canonical form that callers of other formats may state in their own bodies."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.request_notes import RequestNotes
+
+PASSED = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
+
+
+def passed_members(request: pb.GenerateRequest, notes: RequestNotes) -> dict[str, Raw]:
+    """Return the members of the caller's body that the provider is sent as they are. `notes`: facts about the body,
+    among them its unknown members.
+    """
+    stated = [name for name in PASSED if name in notes.indispensable]
+    if not stated:
+        return {}
+    body = msgspec.json.decode(request.source.body, type=dict[str, Raw])
+    return dict(_present(body, stated))
+
+
+def _present(body: dict[str, Raw], names: list[str]) -> Iterator[tuple[str, Raw]]:
+    for name in names:
+        if is_present(raw := body.get(name, ABSENT)):
+            yield name, raw
+
+
+def without_passed(notes: RequestNotes, passed: dict[str, Raw]) -> RequestNotes:
+    """Return the notes without the members that the provider is sent."""
+    if not passed:
+        return notes
+    return msgspec.structs.replace(notes, indispensable=[name for name in notes.indispensable if name not in passed])
