@@ -26,7 +26,7 @@ from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
@@ -63,7 +63,7 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": "Hi"})])]
     )
     paths, headers = dict[str, list[str]](), dict[str, str]()
-    for name, codec in FORMATS.items():
+    for name, codec in TEXT_UPSTREAMS.items():
         headers[name] = codec.key_header
         paths[name] = [codec.encode_request(text_request, "{id}", stream).path for stream in (False, True)]
     for face, unary in (EMBEDDING_FORMATS | RERANK_FORMATS).items():

@@ -62,7 +62,7 @@ def test_a_row_has_the_values_of_its_preset(name: str) -> None:
     [
         (0, ["openai", "anthropic", "groq", "ollama", "azure"]),
         (1, ["openrouter", "ollama", "any"]),
-        (2, ["azure", "bedrock", "bedrock-anthropic", "vertex"]),
+        (2, ["azure", "bedrock", "bedrock-anthropic", "bedrock-converse", "vertex"]),
     ],
 )
 def test_a_sample_is_a_config(number: int, names: list[str]) -> None:

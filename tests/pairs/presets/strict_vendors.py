@@ -96,6 +96,12 @@ BODIES: Mapping[str, Json] = {
     "responses": RESPONSE,
     "messages": MESSAGE,
     "native": CANDIDATES,
+    "converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hello"}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
+        "metrics": {"latencyMs": 1},
+    },
     "embeddings": EMBEDDING,
     "native_embeddings": {"embedding": {"values": [0.5, 0.25]}},
     "rerank": RANKING,

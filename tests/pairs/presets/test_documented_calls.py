@@ -21,7 +21,7 @@ from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import MESSAGE
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.core.added_turns import marked
 
 CLAUDE_CODE = Path(__file__).parents[2] / "unit" / "wire" / "messages" / "claude_code" / "request.json"
@@ -47,7 +47,7 @@ def as_user(turn: Mapping[str, Any]) -> Mapping[str, Any]:
 def call(protocol: str, model: str) -> tuple[str, Mapping[str, Any]]:
     """Return the path and the body of a caller in the format of a protocol, or of one that is translated to it."""
     match protocol:
-        case "chat":
+        case "chat" | "converse":
             return "/v1/chat/completions", {"model": model, "messages": TURNS}
         case "responses":
             return "/v1/responses", {"model": model, "input": "Hi"}
@@ -152,7 +152,7 @@ async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> N
                 answers |= await call_all(made, batch)
     assert vendors.mistakes == []
     assert vendors.accepted == {(row.preset, protocol) for row in documented().values() for protocol in row.calls}
-    texts = {*FORMATS, "embeddings", "native_embeddings", "rerank"}
+    texts = {*TEXT_UPSTREAMS, "embeddings", "native_embeddings", "rerank"}
     assert {key for key, (status, _) in answers.items() if status != 200 and key[1] in texts} == set()
 
 
