@@ -13,8 +13,8 @@ from umg_grpc.knowledge.known_models import FOUND_MODELS
 
 
 class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: models of one maker, with the options and contents that they accept. The defaults are those of a
-    model without a row, for example behind the ARN of an inference profile.
+    """Row of the table: models of one maker, with the options and contents that they accept. The defaults are those of
+    a model without a row, for example behind the ARN of an inference profile.
     """
 
     models: str

@@ -27,8 +27,8 @@ class CallIds:
     """
 
     def __init__(self, illegal: re.Pattern[str] = _ILLEGAL, max_characters: int | None = None) -> None:
-        """Create an empty mapping. `illegal`: pattern of a character that the provider refuses; `max_characters`: None for
-        no limit.
+        """Create an empty mapping. `illegal`: pattern of a character that the provider refuses; `max_characters`: None
+        for no limit.
         """
         self._illegal = illegal
         self._max_characters = max_characters
