@@ -79,7 +79,7 @@ class TranslatingDecoder(EventDecoder):
                 case "error":
                     stated = {"message": headers.get(ERROR_TEXT, "")}
                     raise stream_error(headers.get(ERROR_CODE, ""), msgspec.json.encode(stated))
-                case _:
+                case _:  # a type that no frame has
                     raise unreadable()
 
     def _events(self, event: SseEvent) -> Iterator[pb.GenerateEvent]:
