@@ -30,6 +30,12 @@ def has_input_limit(protocol: str) -> bool:
     return found is not None and found.has_input_limit
 
 
+def has_callers(protocol: str) -> bool:
+    """Return whether callers of the gateway speak this protocol, too; False for one of providers alone."""
+    found = protocol_named(protocol)
+    return found is None or found.has_callers
+
+
 def protocol_by_other_name(written: str) -> str | None:
     """Return the name of the protocol that operators also write so; None if none has this alternative name."""
     return next((name for name, row in provider_protocols().items() if written.lower() in row.other_names), None)

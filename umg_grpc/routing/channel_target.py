@@ -21,8 +21,8 @@ from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations import SCOPES, ModelOperation
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
+from umg_grpc.operations.protocols import has_callers
 from umg_grpc.routing.model_prices import target_prices
-from umg_grpc.wire.provider_protocols import has_callers
 
 GENERATE = GENERATION.value
 

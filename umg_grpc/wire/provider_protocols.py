@@ -26,6 +26,8 @@ class ProviderProtocol:
     """Model list of its providers; None for providers without a list."""
     has_input_limit: bool = False
     """Whether its providers limit the inputs of one request, so that a channel may set `max_inputs`."""
+    has_callers: bool = True
+    """Whether callers of the gateway speak it, too, so that their requests may pass unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +42,6 @@ class TextProtocol(ProviderProtocol):
     """Whether providers of the format may store beginnings of prompts for a price (`cachedContents`)."""
     needs_cache_marks: bool = False
     """Whether all providers of the format cache marked parts only."""
-    has_callers: bool = True
-    """Whether callers of the gateway speak the format, too."""
-
 
 TEXT_PROTOCOLS = {
     "chat": TextProtocol(
@@ -100,8 +99,3 @@ def stores_prompts(protocol: str) -> bool:
 def needs_cache_marks(protocol: str) -> bool:
     """Return whether all providers of this protocol cache marked parts of a prompt only."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].needs_cache_marks
-
-
-def has_callers(protocol: str) -> bool:
-    """Return whether callers may speak this protocol; False for a text format of providers alone."""
-    return protocol not in TEXT_PROTOCOLS or TEXT_PROTOCOLS[protocol].has_callers
