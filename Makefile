@@ -85,7 +85,7 @@ $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
 
 $(VENV)/.installed: $(VENV)/.served $(CLIENT)
 	@echo "==> installing the tools of the tests and the Python client"
-	@$(BIN)/python -m pip install --quiet -e '.[otel,blobs]' --group check --group test --group release
+	@$(BIN)/python -m pip install --quiet -e '.[otel,blobs,aws,google,azure]' --group check --group test --group release
 	@$(BIN)/python -m pip uninstall --quiet --yes rfc3987-syntax # as in the locks, see [tool.uv] in pyproject.toml
 	@$(BIN)/python -m pip install --quiet -e clients/python
 	@touch $@

@@ -30,6 +30,7 @@ from tests.world.agents.versions import LIBRARIES, MANIFEST, PYPI  # noqa: E402 
 EDITABLE = "editables>=0.5"  # needed by hatchling when it builds an editable wheel
 READ_PACKAGES = "umg_grpc/knowledge/data/packages.json"  # whose data `make knowledge` reads
 HEADER = "# Made by `make lock`, never edited. Requirements: sha256:{digest}\n"
+EXTRAS = ("local", "otel", "blobs", "aws", "google", "azure")  # that the image has
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 HINT = "Run `make lock` and commit the result."
 
@@ -68,7 +69,7 @@ def python_locks(root: Path) -> list[PythonLock]:
     )
     groups = gateway["dependency-groups"]
     project = gateway["project"]
-    extras = [line for name in ("local", "otel", "blobs") for line in project["optional-dependencies"][name]]
+    extras = [line for name in EXTRAS for line in project["optional-dependencies"][name]]
     needed = [line for line in project["dependencies"] if Requirement(line).name != kit["project"]["name"]]
     serve = (*needed, *kit["project"]["dependencies"], *extras, *groups["weights"])
     builds = [requirement for each in (gateway, client, kit) for requirement in each["build-system"]["requires"]]

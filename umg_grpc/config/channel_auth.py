@@ -11,8 +11,11 @@ from umg_grpc.config.file_sections import (
     KEYLESS_AUTH,
     AccessKeyAuth,
     Auth,
+    AwsAuth,
+    AzureAuth,
     BearerAuth,
     CommandAuth,
+    GoogleAuth,
     HeaderAuth,
     JwtAuth,
     NoAuth,
@@ -21,6 +24,7 @@ from umg_grpc.config.file_sections import (
 )
 from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.cloud_credentials import token_scope
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
@@ -52,17 +56,24 @@ def located(auth: Auth, directory: PurePath) -> Auth:
     """
     if isinstance(auth, ServiceAccountAuth):
         return msgspec.structs.replace(auth, file=str(directory / auth.file))
+    if isinstance(auth, GoogleAuth) and auth.file is not None:
+        return msgspec.structs.replace(auth, file=str(directory / auth.file))
+    if isinstance(auth, AwsAuth) and auth.web_identity_token_file is not None:
+        return msgspec.structs.replace(auth, web_identity_token_file=str(directory / auth.web_identity_token_file))
+    if isinstance(auth, AzureAuth) and auth.token_file is not None:
+        return msgspec.structs.replace(auth, token_file=str(directory / auth.token_file))
     if isinstance(auth, CommandAuth) and "/" in auth.command[0]:
         return msgspec.structs.replace(auth, command=(str(directory / auth.command[0]), *auth.command[1:]))
     return auth
 
 
-def signature_scope(auth: AccessKeyAuth, base_url: str) -> tuple[str, str] | None:
+def signature_scope(auth: AccessKeyAuth | AwsAuth, base_url: str) -> tuple[str, str] | None:
     """Return the region and the service that request signatures of a channel contain; None if neither its `auth` nor
     its host states them.
     """
-    region, service = VOLCENGINE_SCOPE if auth.scheme == "volcengine" else ("", "")
-    if auth.scheme == "aws" and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
+    is_aws = isinstance(auth, AwsAuth) or auth.scheme == "aws"
+    region, service = ("", "") if is_aws else VOLCENGINE_SCOPE
+    if is_aws and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
         region, service = match["region"], AWS_SIGNED_NAMES.get(match["service"], match["service"])
     region, service = auth.region or region, auth.service or service
     return (region, service) if region and service else None
@@ -77,11 +88,31 @@ def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> Non
         document.problem((*path, "parameter"), "expected the name of a parameter, e.g. key")
     if isinstance(auth, CommandAuth) and not all(word and "\0" not in word for word in auth.command[:1]):
         document.problem((*path, "command"), "expected a program and its arguments, e.g. [gcloud, auth, print-token]")
-    if isinstance(auth, AccessKeyAuth) and signature_scope(auth, base_url) is None:
+    if isinstance(auth, AccessKeyAuth | AwsAuth) and signature_scope(auth, base_url) is None:
         expected = (
             "expected `region` and `service`, e.g. us-east-1 and bedrock, which are not in the host of `base_url`"
         )
         document.problem(path, expected)
+    if isinstance(auth, AwsAuth) and auth.role_arn is None:
+        for key in ("role_session_name", "external_id", "web_identity_token_file"):
+            if getattr(auth, key) is not None:
+                document.problem((*path, key), "expected only beside `role_arn`, the role to assume")
+    if isinstance(auth, AzureAuth):
+        _check_azure(document, path, auth, base_url)
+
+
+def _check_azure(document: Document, path: Path, auth: AzureAuth, base_url: str) -> None:
+    """Report missing keys beside those of the `auth` at `path`, and a host whose scope is unknown."""
+    for key in ("client_secret", "token_file"):
+        if getattr(auth, key) is not None and not (auth.tenant_id and auth.client_id):
+            document.problem((*path, key), "expected with `tenant_id` and `client_id` beside it")
+    if auth.client_secret is not None and auth.token_file is not None:
+        document.problem((*path, "token_file"), "expected only one of `client_secret` and `token_file`")
+    if auth.authority is not None and urlsplit(auth.authority).scheme != "https":
+        document.problem((*path, "authority"), "expected a URL with https, e.g. https://login.microsoftonline.com")
+    if auth.scope is None and token_scope(urlsplit(base_url).hostname or "") is None:
+        expected = "expected `scope`, e.g. https://cognitiveservices.azure.com/.default, which the host of `base_url`"
+        document.problem(path, f"{expected} does not show")
 
 
 def api_keys(document: Document, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:

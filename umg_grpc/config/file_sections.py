@@ -163,8 +163,77 @@ class CommandAuth(ConfigEntry, frozen=True, tag="command", tag_field="kind"):
     """Header whose value is the bare token; None sends `authorization: Bearer TOKEN`."""
 
 
-Auth = BearerAuth | HeaderAuth | QueryAuth | NoAuth | JwtAuth | AccessKeyAuth | ServiceAccountAuth | CommandAuth
-KEYLESS_AUTH = (NoAuth, ServiceAccountAuth, CommandAuth)
+class AwsAuth(ConfigEntry, frozen=True, tag="aws", tag_field="kind"):
+    """Authentication by AWS signatures, with the credentials that AWS's own library finds: in the environment, in
+    shared files, of web identities, containers and instances. Needs the extra `aws`.
+    """
+
+    profile: str | None = None
+    """Profile of the shared config files; None is that of the environment."""
+    role_arn: str | None = None
+    """Role to assume with these credentials; None uses them as they are."""
+    role_session_name: str | None = None
+    """Name of the role's session in AWS's logs; None is `umg-` and the name of the channel."""
+    external_id: str | None = None
+    """External id that the role demands."""
+    web_identity_token_file: str | None = None
+    """File with a token of another issuer, with which `role_arn` is assumed in place of AWS credentials."""
+    region: str | None = None
+    """Region of the endpoint; None is the region in the host of `base_url`."""
+    service: str | None = None
+    """Name of the service in signatures; None is the service in the host of `base_url`."""
+
+
+class GoogleAuth(ConfigEntry, frozen=True, tag="google", tag_field="kind"):
+    """Authentication by an OAuth token, with the credentials that Google's own library finds: Application Default
+    Credentials. Needs the extra `google`.
+    """
+
+    file: str | None = None
+    """File with credentials of any type that the library reads; None is those of the environment."""
+    impersonate: str | None = None
+    """E-mail address of a service account to impersonate with these credentials; None for none."""
+    quota_project: str | None = None
+    """Project to which the calls are charged; None is that of the credentials."""
+    scopes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ("https://www.googleapis.com/auth/cloud-platform",)
+    """Scopes of the tokens that are requested."""
+
+
+class AzureAuth(ConfigEntry, frozen=True, tag="azure", tag_field="kind"):
+    """Authentication by a token of Entra ID, with the credentials that Azure's own library finds:
+    `DefaultAzureCredential`, or the identity that the keys name. Needs the extra `azure`.
+    """
+
+    tenant_id: str | None = None
+    """Tenant of the identity; None is that of the environment."""
+    client_id: str | None = None
+    """Application, or managed identity if it is the only key; None is that of the environment."""
+    client_secret: str | None = None
+    """Secret of the application, which needs `tenant_id` and `client_id`."""
+    token_file: str | None = None
+    """File with a token of another issuer (workload identity), which needs `tenant_id` and `client_id`."""
+    authority: str | None = None
+    """URL of the authority that issues tokens; None is that of the environment, else of the public cloud."""
+    scope: str | None = None
+    """Scope of the tokens that are requested; None is the one for the host of `base_url`."""
+
+
+CloudAuth = AwsAuth | GoogleAuth | AzureAuth
+"""Kinds of `auth` with credentials of a cloud's own library."""
+Auth = (
+    BearerAuth
+    | HeaderAuth
+    | QueryAuth
+    | NoAuth
+    | JwtAuth
+    | AccessKeyAuth
+    | ServiceAccountAuth
+    | CommandAuth
+    | AwsAuth
+    | GoogleAuth
+    | AzureAuth
+)
+KEYLESS_AUTH = (NoAuth, ServiceAccountAuth, CommandAuth, AwsAuth, GoogleAuth, AzureAuth)
 """Kinds of `auth` that have no `api_key` beside them."""
 
 

@@ -11,10 +11,13 @@ from umg_grpc.base.network_places import place_of
 from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config import (
     AccessKeyAuth,
+    AwsAuth,
+    AzureAuth,
     BearerAuth,
     Channel,
     CommandAuth,
     Config,
+    GoogleAuth,
     HeaderAuth,
     JwtAuth,
     NoAuth,
@@ -27,7 +30,8 @@ from umg_grpc.config.model_settings import vector_lengths
 from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.operations import UNARY
-from umg_grpc.process.channel_file_checks import service_account, tls_context
+from umg_grpc.process.channel_file_checks import check_extra, service_account, tls_context
+from umg_grpc.process.cloud_signers import CloudSigners
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -93,12 +97,14 @@ class ChannelFactory:
         budget: ResponseBudget,
         fetcher: Fetcher,
         now: Callable[[], float] = time.time,
+        count_credentials: Callable[[str, str], None] | None = None,
     ) -> None:
         """Create a factory.
 
         `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
         or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers;
-        `now`: returns Unix seconds, for the times of video tasks.
+        `now`: returns Unix seconds, for the times of video tasks; `count_credentials`: counts a read of a cloud's
+        credentials, by channel and outcome.
         """
         self._client = client
         self._engine = engine
@@ -106,6 +112,7 @@ class ChannelFactory:
         self._budget = budget
         self._fetcher = fetcher
         self._now = now
+        self._cloud_signers = CloudSigners(count_credentials, time.time)
 
     def router(self, config: Config) -> Router:
         """Build the router of a config, which has the clock of the factory."""
@@ -210,6 +217,9 @@ class ChannelFactory:
             case CommandAuth(command=command, ttl=ttl, timeout=timeout, header=header):
                 program = CommandSigner(command, ttl=ttl, timeout_seconds=timeout, header=header, channel=channel.name)
                 return [_signed(channel, "", program)]
+            case AwsAuth() | GoogleAuth() | AzureAuth() as auth:
+                check_extra(channel, auth)
+                return [_signed(channel, "", self._cloud_signers.signer(channel, auth))]
             case JwtAuth():
                 return [_token_endpoint(channel, key) for key in channel.api_keys]
             case AccessKeyAuth() as auth:

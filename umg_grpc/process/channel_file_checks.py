@@ -6,20 +6,29 @@ They need none of the modules that call providers, so that commands can use them
 import os
 import ssl
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from umg_grpc.config import Channel, CommandAuth, ServiceAccountAuth
+from umg_grpc.config import Channel, CloudAuth, CommandAuth, ServiceAccountAuth
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.signing.service_account import ServiceAccount
 
 AUTHORITY_FILE, AUTHORITY_FOLDERS = "SSL_CERT_FILE", "SSL_CERT_DIR"
 """Variables that OpenSSL reads."""
+EXTRA_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "aws": ("botocore",),
+    "google": ("google.auth", "requests"),
+    "azure": ("azure.identity",),
+}
+"""Extra for a cloud -> packages that it installs."""
 
 
 def check_files(channel: Channel) -> None:
     """Check that the files and programs of a channel can be used. Raise OSError if one cannot."""
     tls_context(channel)
+    if isinstance(channel.auth, CloudAuth):
+        check_extra(channel, channel.auth)
     if isinstance(channel.auth, ServiceAccountAuth):
         service_account(channel, channel.auth.file)
     if isinstance(channel.auth, CommandAuth):
@@ -29,6 +38,22 @@ def check_files(channel: Channel) -> None:
             find_program(channel.auth.command)
         except OSError as error:
             raise OSError(f"channel {channel.name}: auth.command: {error}") from None
+
+
+def is_installed(extra: str) -> bool:
+    """Return whether the packages of the extra for a cloud are installed. `extra`: its name, a kind of `auth`."""
+    try:
+        return all(find_spec(package) is not None for package in EXTRA_PACKAGES[extra])
+    except ModuleNotFoundError:  # of the parent package
+        return False
+
+
+def check_extra(channel: Channel, auth: CloudAuth) -> None:
+    """Check that the library of the cloud is installed. Raise OSError if it is not."""
+    kind = str(auth.__struct_config__.tag)
+    if not is_installed(kind):
+        command = f"pip install 'unified-model-gateway[{kind}]'"
+        raise OSError(f"channel {channel.name}: auth {{kind: {kind}}} needs a package that is not installed: {command}")
 
 
 def check_authorities(environment: Mapping[str, str]) -> None:

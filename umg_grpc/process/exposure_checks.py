@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.config import Address, Channel, CommandAuth, Config, ServiceAccountAuth
+from umg_grpc.config import Address, Channel, CloudAuth, CommandAuth, Config, ServiceAccountAuth
 from umg_grpc.process.serve_options import GRPC, Options
 from umg_grpc.store.database_kinds import SQLITE
 from umg_grpc.v1 import pb
@@ -55,7 +55,7 @@ def unencrypted_host(channel: Channel) -> str | None:
     hosts = (url.hostname for url in urls if url.scheme == "http" and url.hostname is not None)
     if (host := next((host for host in hosts if not Address(host, 0).is_loopback), None)) is None:
         return None
-    has_tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth)
+    has_tokens = isinstance(channel.auth, CommandAuth | ServiceAccountAuth | CloudAuth)
     secrets = any(SECRET_HEADER.search(name) for name in (*channel.headers, *channel.query))
     return host if channel.api_keys or has_tokens or secrets else None
 

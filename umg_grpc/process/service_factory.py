@@ -341,7 +341,10 @@ async def open_service(
         process = await open_process_context(
             *(config, store, data, stack, metrics, load_shedder, telemetry), counts_alone=counts_alone
         )
-        factory = ChannelFactory(client, engine, local, process.response_budget, process.fetcher, store.clock.now)
+        factory = ChannelFactory(
+            *(client, engine, local, process.response_budget, process.fetcher, store.clock.now),
+            process.metrics.counter("umg_credential_reads", "Reads of a cloud's credentials.", "channel", "outcome"),
+        )
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)
         await started(LearnedQuirkTable(store, service.learned_quirks), stack).load()

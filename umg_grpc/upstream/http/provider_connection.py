@@ -14,6 +14,7 @@ from msgspec import structs
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.trace_context import OUTGOING
+from umg_grpc.knowledge.cloud_credentials import rejects_credential
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
 from umg_grpc.upstream.http.provider_endpoints import CONTENT_TYPE, Endpoint, EndpointSource, RotatingEndpoints
@@ -33,6 +34,8 @@ STRICT_LINE = f"{STRICT}: true\r\n".encode()
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
 UNAUTHORIZED = 401
+AWS_ERROR = "x-amzn-errortype"
+"""Header with the error code of AWS's services."""
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
@@ -188,7 +191,7 @@ class HttpChannel:
         one. If the error concerns only the key and another one is usable, its `failure` becomes OTHER_KEY.
         """
         add_facts(error, endpoint, self.secrets.mask, path, status, headers)
-        if status == UNAUTHORIZED and endpoint.signer is not None and endpoint.signer.discard():
+        if endpoint.signer is not None and _rejects_credential(error, status, headers) and endpoint.signer.discard():
             error.with_failure(Failure.OTHER_KEY)
             return
         if error.reason in BROKEN:
@@ -209,3 +212,9 @@ class HttpChannel:
         except TimeoutError:
             raise self._deadlines.within(seconds).late("total", sent=False) from None
         return endpoint, seconds - (time.monotonic() - started)
+
+
+def _rejects_credential(error: UmgError, status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether a failure means that a new token or signature may be accepted."""
+    code = error.facts.code if error.facts is not None else ""
+    return rejects_credential(status, f"{headers.get(AWS_ERROR, '')} {code}")

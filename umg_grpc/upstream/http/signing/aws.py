@@ -20,8 +20,6 @@ SAFE = "-_.~"
 class AwsSigner:
     """Signer of requests by an AWS access key, its secret and, for temporary credentials, a session token."""
 
-    token = ""  # the secret is never sent
-
     def __init__(
         self,
         access_key: str,
@@ -37,7 +35,7 @@ class AwsSigner:
         """
         self._access_key = access_key
         self._secret = secret
-        self._session_token = session_token
+        self.token = session_token  # the secret is never sent
         self._region = region
         self._service = service
         self._now = now
@@ -47,8 +45,8 @@ class AwsSigner:
         time, digest = self._now().strftime("%Y%m%dT%H%M%SZ"), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}
         added = {"X-Amz-Date": time, "X-Amz-Content-Sha256": digest}
-        if self._session_token:
-            added["X-Amz-Security-Token"] = self._session_token
+        if self.token:
+            added["X-Amz-Security-Token"] = self.token
         signed = {
             "host": given.get("host", URL(outgoing.url).host_port_subcomponent or ""),
             **({"content-type": given["content-type"]} if "content-type" in given else {}),

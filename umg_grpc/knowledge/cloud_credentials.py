@@ -1,0 +1,46 @@
+"""Facts about credentials of clouds: scopes of tokens by host, and errors that reject an expired credential. The rows
+are in `data/token_scopes.json` and `data/credential_rejections.json`.
+
+Pure: no I/O and no clock.
+"""
+
+from msgspec import Struct
+
+from umg_grpc.knowledge.data_files import read_rows
+
+
+class ScopeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table of scopes."""
+
+    hosts: str
+    """End of the names of the hosts."""
+    scope: str
+    """Scope of the tokens that the hosts accept."""
+    source: str
+    as_of: str
+
+
+class RejectionRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table of rejections: HTTP status and error code of a provider that rejects a credential."""
+
+    status: int
+    code: str = ""
+    """Error code; "" if the status is sufficient."""
+    source: str
+    as_of: str
+
+
+SCOPE_ROWS = tuple(read_rows("token_scopes", ScopeRow))
+REJECTION_ROWS = tuple(read_rows("credential_rejections", RejectionRow))
+
+
+def token_scope(host: str) -> str | None:
+    """Return the scope of the tokens that a host accepts; None for an unknown host."""
+    return next((row.scope for row in SCOPE_ROWS if host.endswith(row.hosts)), None)
+
+
+def rejects_credential(status: int, codes: str) -> bool:
+    """Return whether an error means that the credential is expired or unknown, so that a new one may be accepted.
+    `codes`: text with the provider's error codes.
+    """
+    return any(row.status == status and row.code in codes for row in REJECTION_ROWS)

@@ -1,0 +1,205 @@
+"""Signer with credentials that a blocking library reads: in a thread, once for all calls, ahead of their expiry."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from math import inf
+from threading import Thread
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from umg_grpc.base.errors import Failure, UmgError
+from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.upstream.http.signing import Signer
+from umg_grpc.upstream.http.signing.cached_token import NEW_SECONDS, RENEWED_SECONDS
+from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.redact import clean
+
+WAIT_SECONDS = 30.0
+"""Longest wait of a call for credentials, also for a library that does not return."""
+UNUSED_SECONDS = 10.0
+"""Seconds before their expiry from which credentials are not used, but at most a tenth of their lifetime."""
+RETRY_SECONDS = 2.0
+"""Seconds after a failed read, without valid credentials, in which calls fail without another read."""
+MAX_RETRY_SECONDS = 30.0
+"""Longest time between failed reads while the credentials are valid; at most a quarter of their remaining time."""
+MAX_CAUSE_CHARACTERS = 300
+REFRESHED, FAILED = "refreshed", "failed"
+
+logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Credentials(NamedTuple):
+    """Credentials that were read, as the signer of requests by them."""
+
+    signer: Signer
+    expiry: float = inf
+    """Unix time from which they are rejected; infinite for permanent credentials."""
+    renewal: float = inf
+    """Unix time from which their issuer advises to replace them; infinite if it does not state any."""
+
+
+class CredentialSource(Protocol):
+    """Library of a cloud that finds credentials, and exchanges them for temporary ones."""
+
+    @property
+    def title(self) -> str:
+        """Name of the cloud for messages."""
+        ...
+
+    def read(self) -> Credentials:
+        """Return new credentials, not cached ones. Blocks; raise any exception if there are none."""
+        ...
+
+
+class BearerToken:
+    """Signer of requests by a bearer token. `headers`: further headers, which those of the channel override."""
+
+    def __init__(self, token: str, headers: Mapping[str, str] | None = None) -> None:
+        self.token = token
+        self._own = {"Authorization": f"Bearer {token}"}
+        self._further = headers or {}
+
+    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+        if not self._further:
+            return self._own
+        given = {name.lower() for name in outgoing.headers}
+        return self._own | {name: value for name, value in self._further.items() if name.lower() not in given}
+
+    def discard(self) -> bool:
+        return False
+
+
+USED: ContextVar[Signer | None] = ContextVar("credentials of the current attempt", default=None)
+"""Credentials that signed the last request of the current task."""
+
+
+class RefreshedSigner:
+    """Signer whose credentials come from a source. They are read at the first call; then ahead of their expiry, while
+    the calls go on with the valid ones.
+    """
+
+    def __init__(
+        self,
+        source: CredentialSource,
+        *,
+        channel: str,
+        count: Callable[[str, str], None] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Create a signer. `channel`: name for messages and the log; `count`: counts a read of credentials, by the
+        channel and `refreshed` or `failed`; `now`: returns the Unix time.
+        """
+        self._source = source
+        self._channel = channel
+        self._count = count
+        self._now = now
+        self._signer: Signer | None = None
+        self._made = self._end = self._renewal = self._retry = 0.0
+        self._is_rejected = False
+        self._problem = ""  # cause of the last failed read
+        self._refresh: asyncio.Future[None] | None = None
+        self._began = 0.0
+
+    @property
+    def token(self) -> str:
+        return "" if self._signer is None else self._signer.token
+
+    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+        """Return the headers that authenticate a request. Raise UmgError without valid credentials; nothing was sent
+        then, so that another channel can be tried.
+        """
+        signer = self._signer
+        if (now := self._now()) >= self._renewal or signer is None:
+            self._start(now)
+            if signer is None or self._is_rejected or now >= self._end:
+                signer = await self._wait(outgoing.deadlines.total)
+        USED.set(signer)
+        return await signer.headers(outgoing)
+
+    def discard(self) -> bool:
+        """Replace the credentials because the provider rejected them, and return True; return False, and keep them, if
+        they are only seconds old. True also if they are replaced already, or about to be.
+        """
+        used = USED.get()
+        if self._signer is None or (used is not None and used is not self._signer):
+            return True
+        now = self._now()
+        if now < self._renewal and now - self._made < NEW_SECONDS:
+            return False
+        self._is_rejected, self._renewal = True, 0.0
+        return True
+
+    def _start(self, now: float) -> None:
+        """Start to read new credentials, unless they are being read or a read failed just before."""
+        if self._refresh is not None or now < self._retry:
+            return
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        # a thread of its own, which is not waited for at the end of the process: the library may block for long
+        Thread(target=self._read, args=(loop, done), name=f"credentials {self._channel}", daemon=True).start()
+        self._refresh, self._began = done, now
+
+    def _read(self, loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]") -> None:
+        """Read the credentials, in a thread, and hand them to the event loop."""
+        found, problem = None, ""
+        try:
+            found = self._source.read()
+        except Exception as error:  # of any library; the gateway does not depend on their classes
+            problem = f"{type(error).__name__}: {clean(str(error), MAX_CAUSE_CHARACTERS)}"
+        with suppress(RuntimeError):  # the gateway has ended
+            loop.call_soon_threadsafe(self._finish, done, found, problem)
+
+    def _finish(self, done: "asyncio.Future[None]", found: Credentials | None, problem: str) -> None:
+        now = self._now()
+        if found is not None and found.expiry <= now:
+            found, problem = None, "the credentials that were found are expired"
+        self._refresh, self._is_rejected = None, False
+        if found is None:
+            left = max(self._end - now, 0.0)
+            self._retry = now + (min(left / 4, MAX_RETRY_SECONDS) if left and self._signer else RETRY_SECONDS)
+            logger.warning(
+                "the credentials of a channel could not be renewed",
+                channel=self._channel,
+                cause=problem,
+                valid_seconds=round(left) if left != inf else None,
+            )
+        else:
+            valid = found.expiry - now
+            self._signer, self._made, self._retry = found.signer, now, 0.0
+            self._end = found.expiry - min(UNUSED_SECONDS, valid / 10) if valid != inf else inf
+            latest = found.expiry - min(RENEWED_SECONDS, valid / 2) if valid != inf else inf
+            self._renewal = min(latest, max(found.renewal, now))
+        self._problem = problem
+        if self._count is not None:
+            self._count(self._channel, REFRESHED if found is not None else FAILED)
+        if not done.done():
+            done.set_result(None)
+
+    async def _wait(self, seconds: float) -> Signer:
+        """Wait for the current read of credentials, at most `seconds`, and return their signer. Raise UmgError if there
+        are no valid ones.
+        """
+        if self._refresh is not None:
+            left = min(seconds, self._began + WAIT_SECONDS - self._now())
+            try:
+                async with asyncio.timeout(max(left, 0.0)):
+                    await asyncio.shield(self._refresh)  # for the other calls, too
+            except TimeoutError:
+                raise self._error("the credentials were not found in time") from None
+        if self._signer is None or self._now() >= self._end:
+            raise self._error(self._problem or "the credentials are expired")
+        return self._signer
+
+    def _error(self, cause: str) -> UmgError:
+        message = (
+            f"channel {self._channel}: no valid credentials of {self._source.title} could be got; the operator has to"
+            " check `auth` of the channel (`umg check --live`)"
+        )
+        error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
+        facts = ProviderFailure(FailureKind.WRONG_KEY, message=f"auth: {cause}")
+        return error.with_failure(Failure.NOT_SENT, f"auth: {cause}").with_facts(facts)
