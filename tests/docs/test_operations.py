@@ -148,6 +148,7 @@ def counted() -> dict[str, set[str]]:
     made.hedged("m", won=True)
     made.fell_back("m", "other", "quota")
     made.count_cache_lookup("hit")
+    made.count_credential_read("main", "failed")
     made.count_egress(caller_url_fetch.FETCHED)
     made.count_lost_records(1, FULL)
     made.count_records_deleted_early(1)

@@ -343,7 +343,7 @@ async def open_service(
         )
         factory = ChannelFactory(
             *(client, engine, local, process.response_budget, process.fetcher, store.clock.now),
-            process.metrics.counter("umg_credential_reads", "Reads of a cloud's credentials.", "channel", "outcome"),
+            process.metrics.count_credential_read,
         )
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)

@@ -133,6 +133,9 @@ class Metrics:
         )
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
+        self._credentials = self._counter(
+            "umg_credential_reads", "Reads of a cloud's credentials.", "channel", "outcome"
+        )
         self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
         self._lost = self._counter("umg_usage_records_lost", "Usage records that were lost.", "reason")
         self._deleted_early = self._counter(
@@ -218,6 +221,10 @@ class Metrics:
     def count_blob_bytes(self, direction: str, size: int) -> None:
         """Count bytes of result files. `direction`: `stored` or `served`."""
         self._counts[self._blobs, (direction,)] += size
+
+    def count_credential_read(self, channel: str, outcome: str) -> None:
+        """Count a read of a cloud's credentials for a channel. `outcome`: `refreshed` or `failed`."""
+        self._counts[self._credentials, (channel, outcome)] += 1
 
     def count_egress(self, outcome: str) -> None:
         """Count a request of the gateway to a URL that a caller sent. `outcome`: `fetched`, `refused` by the rules, or
