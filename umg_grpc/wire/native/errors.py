@@ -9,11 +9,11 @@ from msgspec import Raw
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import table_for
 from umg_grpc.wire.errors.http_status import http_status
-from umg_grpc.wire.native.line_end_escapes import escaped
 
 # HTTP status -> status name; INVALID_ARGUMENT for every 400 (readings, 3).
 NAMES = {

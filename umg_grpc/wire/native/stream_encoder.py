@@ -8,12 +8,13 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.held_parts import HeldPart
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.native.errors import error_body, error_frame
 from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, Cited
-from umg_grpc.wire.native.line_end_escapes import escaped
 from umg_grpc.wire.native.shared_response_fields import (
     blocked_name,
     encode_feedback,
@@ -43,29 +44,6 @@ class _Text:
         self.citations: list[pb.Citation] = []
 
 
-class _Held:
-    """Part (a tool call or media) that is encoded only when it is complete. Its pieces are joined then, so that a long
-    part is not copied for each piece.
-    """
-
-    def __init__(self, started: pb.Part) -> None:
-        self.part = pb.Part()
-        self.part.CopyFrom(started)
-        self.inputs = Pieces()
-        self.data: list[bytes] = []
-        self.size = 0  # in bytes, approximately
-
-    def whole(self) -> pb.Part:
-        """Return the complete part, with its pieces joined."""
-        if self.inputs and self.part.tool_call.WhichOneof("input") == "text":
-            self.part.tool_call.text += self.inputs.text()
-        elif self.inputs:
-            self.part.tool_call.arguments_json += self.inputs.text()
-        if self.data:
-            self.part.media.data += b"".join(self.data)
-        return self.part
-
-
 class _Candidate:
     """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
     reasoning sent, and the parts that are kept until they are complete.
@@ -74,7 +52,7 @@ class _Candidate:
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
         self.thoughts: dict[int, tuple[int, bool]] = {}  # part -> (index written last, whether of a summary)
-        self.held: dict[int, _Held] = {}
+        self.held: dict[int, HeldPart] = {}
         self.queries: list[str] = []
         self.size = 0  # bytes of all text
         self.finished: pb.CandidateFinished | None = None
@@ -172,8 +150,7 @@ class StreamEncoder:
                 yield self._line(index, NOTHING, encode_logprobs(event.logprobs.logprobs))
             case "media_delta":
                 if (held := self._candidate(index).held.get(part)) is not None:
-                    held.data.append(event.media_delta.data)
-                    self._hold(held, len(event.media_delta.data))
+                    self._hold(held.append_data(event.media_delta.data))
             case "part_updated":
                 self._update(index, part, event.part_updated)
             case "part_ended":
@@ -225,8 +202,8 @@ class StreamEncoder:
                 | "server_tool_result"
                 | "opaque"
             ):
-                held = candidate.held[part] = _Held(started)
-                self._hold(held, started.ByteSize())
+                held = candidate.held[part] = HeldPart(started)
+                self._hold(held.size)
                 return
             case unhandled:
                 assert_never(unhandled)
@@ -262,11 +239,9 @@ class StreamEncoder:
 
     def _append_arguments(self, index: int, part: int, text: str) -> None:
         if (held := self._candidate(index).held.get(part)) is not None:
-            held.inputs.append(text)
-            self._hold(held, len(text))
+            self._hold(held.append_input(text))
 
-    def _hold(self, held: _Held, size: int) -> None:
-        held.size += size
+    def _hold(self, size: int) -> None:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
@@ -289,16 +264,16 @@ class StreamEncoder:
         """
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
-            self._hold(held[part], -held[part].size)
-            held[part] = _Held(updated)
-            self._hold(held[part], updated.ByteSize())
+            self._hold(-held[part].size)
+            held[part] = HeldPart(updated)
+            self._hold(held[part].size)
 
     def _release(self, index: int, part: int) -> Iterator[bytes]:
         candidate = self._candidate(index)
         held = candidate.held.pop(part, None)
         if held is None:
             return
-        self._hold(held, -held.size)
+        self._hold(-held.size)
         whole = held.whole()
         candidate.queries.extend(queries_of(whole))
         if (encoded := encode_response_part(whole)) is not None:

@@ -1,10 +1,11 @@
-"""Escapes for characters that older clients of the native format mistake for line ends."""
+"""Escapes for characters that some clients mistake for line ends."""
 
 
 def escaped(document: bytes) -> bytes:
     """Return the JSON with escapes for U+0085, U+2028 and U+2029, which occur inside strings only.
 
-    None of them ends a line of an event, but older google-genai clients split lines at them.
+    None of them ends a line of a stream, but older google-genai clients and Ollama's client in Python split lines at
+    them.
     """
     if 0xE2 in document:
         document = document.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
