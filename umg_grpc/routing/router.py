@@ -26,6 +26,9 @@ VERBS: Mapping[ModelOperation, str] = {value: row.verb for value, row in OPERATI
 MAX_PATTERN_MODELS = 1024
 """Maximum number of cached ids that match only a pattern of the config; the least recently used are dropped first."""
 
+DEFAULT_TAG = ":latest"
+"""Tag of a model's name that means the same as none; clients of model servers append it."""
+
 
 class Explained(NamedTuple):
     """A channel, and the reasons for its position in the order of a call, as phrases for operators ("priority 1")."""
@@ -79,19 +82,27 @@ class Router:
 
     def resolve(self, model: str) -> Resolved:
         """Return the model for the id in a request: an exact id of the config, else an alias, else a famG id or alias
-        followed by a suffix, else an id that matches a pattern of a channel. Raise UmgError(MODEL_NOT_FOUND) for any
-        other id, also for one with an unknown suffix.
+        followed by a suffix, else an id that matches a pattern of a channel; an id that is none of them may have the
+        default tag in addition, or lack it. Raise UmgError(MODEL_NOT_FOUND) for any other id, also for one with an
+        unknown suffix.
         """
-        if (exact := self._exact.get(model)) is not None:
-            return exact.resolved
-        if (alias := self._aliases.get(model)) is not None:
-            return alias
-        found = self._resolve_suffix(model)
+        if (found := self._named(model)) is None and (other := _with_other_tag(model)):
+            found = self._named(other)
+        if found is None:
+            found = self._resolve_suffix(model)
         if found is None and (served := self._served(model)) is not None:
             found = served.resolved
+        if found is None and model.endswith(DEFAULT_TAG) and model != DEFAULT_TAG:
+            return self.resolve(model.removesuffix(DEFAULT_TAG))
         if found is None:
             raise model_not_found(model)
         return found
+
+    def _named(self, model: str) -> Resolved | None:
+        """Return the model with an exact id of the config, else that of an alias; None for any other id."""
+        if (exact := self._exact.get(model)) is not None:
+            return exact.resolved
+        return self._aliases.get(model)
 
     def channels(
         self, model: str, operation: ModelOperation = GENERATE, preferences: RoutePreferences = ANY
@@ -252,6 +263,13 @@ class Router:
             message = f"none of the channels of this API key serves the model `{model}`; use another model or key"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=model)
         return served, reached
+
+
+def _with_other_tag(model: str) -> str:
+    """Return the id without the default tag, or with it if it has no tag; "" for an id with another tag."""
+    if model.endswith(DEFAULT_TAG):
+        return model.removesuffix(DEFAULT_TAG)
+    return "" if ":" in model else model + DEFAULT_TAG
 
 
 def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgError:
