@@ -33,6 +33,7 @@ class Shape(Enum):
     LIST_INPUT_ITEMS = auto()
     LIST_MODELS = auto()
     GET_MODEL = auto()
+    GET_VERSION = auto()  # takes nothing, answers with the version of the format's API
     CREATE_KEY = auto()
     LIST_KEYS = auto()
     GET_KEY = auto()
@@ -172,6 +173,14 @@ DEPLOYMENT_ROUTES = tuple(
     )
 )
 """Routes whose path names the model, which a member `model` of the body does not change."""
+OLLAMA_ROUTES = (  # its embeddings are rows of their operation
+    *_both("POST", "/api/chat", Shape.GENERATE, "ollama_chat"),
+    *_both("POST", "/api/generate", Shape.GENERATE, "ollama_generate"),
+    *_both("GET", "/api/tags", Shape.LIST_MODELS, "ollama_models"),
+    *_both("POST", "/api/show", Shape.GET_MODEL, "ollama_models"),
+    *_both("GET", "/api/ps", Shape.LIST_MODELS, "ollama_running"),
+    Route("GET", "/api/version", Shape.GET_VERSION, "ollama_chat", needs_key=False),
+)
 
 METHOD_SERVICES = (
     *dict.fromkeys(row.service for row in ROWS),
@@ -218,6 +227,7 @@ ROUTES = (
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
     Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
+    *OLLAMA_ROUTES,
     *(
         Route(method, f"/admin/v1/{path}", shape, "admin", errors=DEFAULT_FORMAT)
         for method, path, shape in (
@@ -278,7 +288,7 @@ def model_call_route(method: str, target: str) -> Route | None:
 
 UNSERVED = (
     Unserved("/openai/deployments", "further deployments"),
-    *(Unserved(f"/api/{name}", "Ollama") for name in ("chat", "embed", "embeddings", "generate", "show", "tags")),
+    *(Unserved(f"/api/{name}", "Ollama models") for name in ("blobs", "copy", "create", "delete", "pull", "push")),
     Unserved("/v1/assistants", "assistants"),
     Unserved("/v1/audio", "audio"),
     Unserved("/v1/batches", "batches"),

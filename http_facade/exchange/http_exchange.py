@@ -73,6 +73,10 @@ class Exchange(msgspec.Struct, eq=False):
             return None
         return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
+    def elapsed_nanoseconds(self) -> int:
+        """Return the nanoseconds since the request arrived."""
+        return int((time.monotonic() - self.began_at) * 1e9)
+
     def seconds_left(self) -> float:
         """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it; infinite
         without the header. Raise UmgError(INVALID_FIELD) for an invalid one.

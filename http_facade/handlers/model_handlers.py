@@ -9,7 +9,8 @@ from aiohttp import hdrs, web
 from http_facade.exchange.credentials import key_headers
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import Exchange
-from http_facade.exchange.request_bodies import JSON
+from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.settings import Settings
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.model_lists import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
@@ -21,8 +22,9 @@ CACHE_CONTROL = "private, max-age=3600"
 class ModelHandlers:
     """Handlers of the list and the descriptions of the models that the caller's key may use."""
 
-    def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
+    def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = face
+        self._bodies = BodyReader(face, (), channel, settings)
         self._stub = rpc.ModelServiceStub(channel)
         # all that the answer depends on besides the path and the query
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
@@ -40,8 +42,11 @@ class ModelHandlers:
         return self._respond(exchange, shape.encode_list(response, list_request))
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
-        """Return the model whose id is in the path."""
-        get_request = pb.GetModelRequest(model=exchange.model)
+        """Return the model whose id is in the path or, in some formats, in the body."""
+        decode, model = self._shape(exchange).decode_model, exchange.model
+        if decode is not None:
+            model = await self._bodies.read(exchange, lambda body, *_: decode(body))
+        get_request = pb.GetModelRequest(model=model)
         response = await self._stub.GetModel(get_request, metadata=metadata(exchange, self._face))
         return self._respond(exchange, self._shape(exchange).encode_model(response.model))
 

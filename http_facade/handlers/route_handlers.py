@@ -12,9 +12,10 @@ from typing import TypeAlias, assert_never
 
 import grpc
 from aiohttp import hdrs, web
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.exchange.event_stream import EventStream
-from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
+from http_facade.exchange.grpc_calls import call_unary, metadata, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
@@ -38,6 +39,7 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
 from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.text_format import TextFace
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
 MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
@@ -59,7 +61,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
             return StoredResponseHandlers(route.format, channel).handler(route.shape)
         case Shape.LIST_MODELS | Shape.GET_MODEL:
-            return ModelHandlers(route.format, channel).handler(route.shape)
+            return ModelHandlers(route.format, channel, settings).handler(route.shape)
         case (
             Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
         ) | (Shape.GET_USAGE | Shape.LIST_USAGE | Shape.LIST_REQUESTS | Shape.GET_REQUEST | Shape.LIST_CHANNELS):
@@ -78,6 +80,8 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return FileHandlers(route.format, channel).get
         case Shape.CALL_METHOD:
             return ConnectHandler(route, channel, settings).answer
+        case Shape.GET_VERSION:
+            return Version(route).answer
         case Shape.ALIVE:
             return alive
         case Shape.READY:
@@ -100,33 +104,48 @@ class Generate:
         self._codec = TEXT_FACES[route.format]
         self._path_streams = route.stream
         self._stub = rpc.GenerationServiceStub(channel)
+        self._models = rpc.ModelServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        if self._codec.encode_empty is not None and not canonical.messages:
+            return await self._answer_empty(exchange, canonical, self._codec.encode_empty)
+        codec = self._codec if self._codec.timed is None else self._codec.timed(exchange.elapsed_nanoseconds)
         if stream if self._path_streams is None else self._path_streams:
-            return await self._stream(exchange, canonical, notes)
+            return await self._stream(exchange, codec, canonical, notes)
         answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
-        return WholeResponse(headers, self._codec.encode_response(answer, canonical))
+        return WholeResponse(headers, codec.encode_response(answer, canonical))
+
+    async def _answer_empty(
+        self, exchange: Exchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
+    ) -> web.Response:
+        """Return the response to a request without a conversation, after a check that the key may use the model."""
+        request = pb.GetModelRequest(model=canonical.model)
+        await self._models.GetModel(request, metadata=metadata(exchange, self._face))
+        now = Timestamp()
+        now.GetCurrentTime()
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(canonical, now.ToJsonString()))
 
     async def _stream(
-        self, exchange: Exchange, canonical: pb.GenerateRequest, notes: RequestNotes
+        self, exchange: Exchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the answer to the canonical request. `notes`: findings of the decoder about the caller's body.
+        """Stream the answer to the canonical request, encoded by `codec`. `notes`: findings of the decoder about the
+        caller's body.
 
         The response begins with the first message of the service, so that an earlier failure is returned as a JSON
         error with its own HTTP status. If that message is late, the service sends the headers early, and a failure is
         an event of the stream.
         """
-        encoder, content_type = self._codec.stream_encoder(canonical), self._codec.stream_type
-        if self._codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
-            encoder, content_type = self._codec.array_encoder(canonical), JSON
+        encoder, content_type = codec.stream_encoder(canonical), codec.stream_type
+        if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
+            encoder, content_type = codec.array_encoder(canonical), JSON
         request = pb.StreamGenerateRequest(request=canonical)
         messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
-        events = EventStream(exchange, encoded, content_type, self._codec.heartbeat, self._settings)
+        events = EventStream(exchange, encoded, content_type, codec.heartbeat, self._settings)
         call.on_early_metadata = events.begin_early
         async with aclosing(messages), events:
             try:
@@ -201,6 +220,17 @@ class CountTokens:
 async def alive(_: Exchange) -> web.StreamResponse:
     """Return 200, the answer of the liveness check."""
     return web.json_response({"status": "alive"})
+
+
+class Version:
+    """Handler of the version of a format's API, which clients compare before their calls."""
+
+    def __init__(self, route: Route) -> None:
+        self._version = TEXT_FACES[route.format].api_version
+
+    async def answer(self, _: Exchange) -> web.StreamResponse:
+        """Return the version as a member of a JSON object."""
+        return web.json_response({"version": self._version})
 
 
 class Ready:

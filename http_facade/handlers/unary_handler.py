@@ -55,6 +55,8 @@ class UnaryHandler(Generic[Request, Response]):
         """
         codec = self._codec
         canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
+        if codec.timed is not None:
+            codec = codec.timed(exchange.elapsed_nanoseconds)
         shape = client_shape(exchange.request.headers)
         answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if codec.content_type is not None:

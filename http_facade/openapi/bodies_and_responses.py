@@ -7,12 +7,13 @@ from types import MappingProxyType
 from google.protobuf.descriptor_pool import Default
 from msgspec import Struct
 
+from http_facade.exchange.request_bodies import essence_of
 from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_codec, unary_operation
-from umg_grpc.wire import administration_json
+from umg_grpc.wire import TEXT_FACES, administration_json
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.openapi_schemas import media_response_types as media
@@ -21,6 +22,7 @@ from umg_grpc.wire.openapi_schemas.body_types import (
     BODY_TYPES,
     COMPACTIONS,
     COUNTS,
+    MODEL_BODIES,
     MODELS,
     TASKS,
     BodyTypes,
@@ -73,6 +75,8 @@ class Responses:
         if (kind := _ADMIN_BODIES.get(route.shape)) is not None:
             schema = self._types.schema(kind)
             return {"required": route.shape is not Shape.ROTATE_KEY, "content": {JSON: {"schema": schema}}}
+        if route.shape is Shape.GET_MODEL and (named := MODEL_BODIES.get(route.format)) is not None:
+            return {"required": True, "content": {JSON: {"schema": self._types.schema(named)}}}
         if route.shape is Shape.REMIX_VIDEO:
             return {"required": True, "content": {JSON: {"schema": self._types.schema(RemixBody)}}}
         if route.shape is Shape.RECEIVE_VIDEO_CALLBACK:
@@ -104,7 +108,7 @@ class Responses:
         if (types := _body_types(route)) is not None:
             content: JsonObject = {JSON: {"schema": self._types.schema(types.answer)}}
             if types.event is not None and route.stream is None:
-                content[EVENTS] = self._events(types.event)
+                content[_stream_type(route)] = self._events(types.event)
             return content
         if (method := METHODS.get(route.shape)) is not None:
             answer = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
@@ -121,11 +125,11 @@ class Responses:
         return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
 
     def _events(self, kind: object) -> JsonObject:
-        """Return the OpenAPI content of a stream of server-sent events whose data has the Python type `kind`.
+        """Return the OpenAPI content of a stream of events, or of lines, whose data has the Python type `kind`.
 
         The schema is in the extension field `x-event-schema`, since the used version of OpenAPI has none for events.
         """
-        schema = {"type": "string", "description": "Server-sent events. `x-event-schema` is the schema of their data."}
+        schema = {"type": "string", "description": "Events. `x-event-schema` is the schema of the data of each."}
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
 
 
@@ -142,6 +146,7 @@ _RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
         Shape.RECEIVE_VIDEO_CALLBACK: lambda _: media.CallbackTaken,
         Shape.LIST_MODELS: lambda route: MODELS[route.format][0],
         Shape.GET_MODEL: lambda route: MODELS[route.format][1],
+        Shape.GET_VERSION: lambda _: text.OllamaVersion,
     }
 )
 """Types of the answers of operations without a body."""
@@ -156,6 +161,12 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
     }
 )
 """Contents of answers that have no type."""
+
+
+def _stream_type(route: Route) -> str:
+    """Return the media type of a stream of a route: that of its text format, else that of server-sent events."""
+    codec = TEXT_FACES.get(route.format)
+    return EVENTS if codec is None else essence_of(codec.stream_type)
 
 
 def _response(description: str, content: JsonObject) -> JsonObject:

@@ -84,6 +84,7 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
         ),
         Shape.LIST_MODELS: Operation("Models", "List the models of the key", "ModelService.ListModels"),
         Shape.GET_MODEL: Operation("Models", "Get a model", "ModelService.GetModel", (*KEY_STATUSES, 404)),
+        Shape.GET_VERSION: Operation("Models", "Get the version of the API", errors=()),
         **{
             shape: Operation(
                 "Administration",

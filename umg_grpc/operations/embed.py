@@ -36,7 +36,11 @@ EMBEDDING = UnaryOperation(
     probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
     most_quantities=lambda _, size: {REQUEST: 1, INPUT: size},
     example=None,
-    paths={"/v1/embeddings": "embeddings"},  # those of the native API are in its table of actions
+    paths={  # those of the native API are in its table of actions
+        "/v1/embeddings": "embeddings",
+        "/api/embed": "ollama_embed",
+        "/api/embeddings": "ollama_embeddings",
+    },
     tag="Embeddings and reranking",
     summary="Embed texts",
     body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",

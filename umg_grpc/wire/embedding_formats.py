@@ -3,6 +3,7 @@
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
+from umg_grpc.wire.ollama.embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
@@ -11,5 +12,9 @@ EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     NATIVE_EMBEDDING.name: NATIVE_EMBEDDING,
 }
 """Formats of callers and providers by name."""
-EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {**EMBEDDING_FORMATS}
+EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {
+    **EMBEDDING_FORMATS,
+    OLLAMA_EMBED.name: OLLAMA_EMBED,
+    OLLAMA_EMBEDDINGS.name: OLLAMA_EMBEDDINGS,
+}
 """Formats of callers by name: also of the formats without providers."""

@@ -30,6 +30,9 @@ BIG_BYTES = 512 * 2**10
 the event loop.
 """
 
+Elapsed = Callable[[], int]
+"""Function that returns the nanoseconds since the call began."""
+
 
 class FaceRequest(NamedTuple):
     """Canonical text request decoded from a caller's body, with the notes of the decoder about fields without a
@@ -197,6 +200,16 @@ class TextFace:
     """Whether a request may continue a message thread."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
+    """
+    api_version: str = ""
+    """Version of the vendor's API that its clients compare; "" for a format without a path for it."""
+    timed: "Callable[[Elapsed], TextFace] | None" = None
+    """Function that returns this format with encoders that state the durations of one call; None for a format whose
+    responses state none.
+    """
+    encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
+    """(request without messages, current time in RFC 3339) -> JSON body of its response, for which no provider is
+    called; None for a format without such requests.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""

@@ -15,7 +15,7 @@ from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import BodyDecoder, UpstreamRequest
+from umg_grpc.wire.text_format import BodyDecoder, Elapsed, UpstreamRequest
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -78,6 +78,10 @@ class UnaryFace(Generic[Request, Response]):
     """Function that returns the media type of an encoded response; None for JSON."""
     has_shapes: bool = False
     """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
+    timed: "Callable[[Elapsed], UnaryFace[Request, Response]] | None" = None
+    """Function that returns this format with encoders that state the duration of one call; None for a format whose
+    responses state none.
+    """
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
     """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
     requested, in a millisecond. A small response is one piece.

@@ -33,16 +33,16 @@ BLOCK = 64
 def json_pieces(
     head: bytes,
     vectors: Iterable[bytes],
-    item: Callable[[int, bytes], JsonObject],
-    encode: Callable[[list[JsonObject]], bytes],
+    item: Callable[[int, bytes], object],
+    encode: Callable[[list[object]], bytes],
     tail: bytes,
 ) -> Iterator[bytes]:
     """Yield `head`, a JSON array of embeddings without its brackets, and `tail`, in pieces of about `PIECE_BYTES`.
 
-    `item`: returns the JSON object for the index and the packed vector of an element. `encode`: encodes a list of these
-    objects as JSON; it is called when the next piece is requested.
+    `item`: returns the JSON value for the index and the packed vector of an element. `encode`: encodes a list of these
+    values as JSON; it is called when the next piece is requested.
     """
-    before, items, size = head, list[JsonObject](), 0
+    before, items, size = head, list[object](), 0
     for position, vector in enumerate(vectors):
         if size >= PIECE_BYTES:
             yield b"".join((before, memoryview(encode(items))[1:-1]))
@@ -58,7 +58,7 @@ def slices(body: bytes) -> Iterator[bytes]:
         yield body[start : start + SLICE_BYTES]
 
 
-def json_with_numbers(document: JsonObject | list[JsonObject]) -> bytes:
+def json_with_numbers(document: JsonObject | list[object]) -> bytes:
     """Encode a document in which vectors are arrays of `elements`, each as a JSON array of the shortest numbers that
     give the same float32. Encoding several vectors at once is twice as fast as one by one.
     """
@@ -115,6 +115,15 @@ def shorten(vector: bytes, length: int) -> bytes:
     if abs(np.linalg.norm(numbers) - 1) < UNIT_TOLERANCE and norm > 0:
         first = first / norm
     return first.astype("<f4").tobytes()
+
+
+def normalized(vector: bytes) -> bytes:
+    """Return a packed vector with the length (Euclidean norm) 1; a vector of zeros unchanged."""
+    import numpy as np  # imported here as in `elements`
+
+    numbers = elements(vector)
+    norm = np.linalg.norm(numbers)
+    return (numbers / norm).astype("<f4").tobytes() if norm > 0 else vector
 
 
 def pack(numbers: Sequence[float]) -> bytes:

@@ -1,5 +1,5 @@
-"""Model lists for callers in the shapes of the chat, messages and native formats; each shape is a row of
-`MODEL_LISTS`.
+"""Model lists for callers in the shapes of the chat, messages and native formats and of Ollama's API; each shape is a
+row of `MODEL_LISTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,9 +9,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.messages.errors import encode_count_error
-from umg_grpc.wire.model_lists import chat, messages, native
+from umg_grpc.wire.model_lists import chat, messages, native, ollama
 from umg_grpc.wire.model_lists.query_parameters import Query
 from umg_grpc.wire.native.errors import encode_error as encode_native_error
+from umg_grpc.wire.ollama.errors import encode_error as encode_ollama_error
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class ModelList:
     """(error, HTTP status) -> body."""
     wire_path: Callable[[str], str]
     """Name of a canonical field (`page_size`) in this shape. For errors only."""
+    decode_model: Callable[[bytes], str] | None = None
+    """(body) -> id of the model to describe; None for a shape whose calls have it in the path. Raises UmgError."""
 
 
 DEFAULT_SHAPE = "models"
@@ -70,6 +73,21 @@ MODEL_LISTS = {
         encode_model=native.encode_model,
         encode_error=encode_native_error,
         wire_path=_native_path,
+    ),
+    "ollama_models": ModelList(
+        decode_query=ollama.decode_query,
+        encode_list=ollama.encode_list,
+        encode_model=ollama.encode_model,
+        encode_error=encode_ollama_error,
+        wire_path=str,
+        decode_model=ollama.decode_model,
+    ),
+    "ollama_running": ModelList(
+        decode_query=ollama.decode_query,
+        encode_list=ollama.encode_running,
+        encode_model=ollama.encode_model,
+        encode_error=encode_ollama_error,
+        wire_path=str,
     ),
 }
 """Name of a shape -> its functions."""

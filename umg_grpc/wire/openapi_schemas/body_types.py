@@ -15,6 +15,7 @@ from umg_grpc.wire.images.multipart_requests import FORM_FIELDS
 from umg_grpc.wire.images.schema import ImageBody
 from umg_grpc.wire.messages.schema import CountRequest, MessagesRequest
 from umg_grpc.wire.native.schema import GenerateBody
+from umg_grpc.wire.ollama import schema as ollama
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import retrieval_response_types as retrieval
 from umg_grpc.wire.openapi_schemas import text_response_types as text
@@ -183,6 +184,8 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "responses": BodyTypes(ResponsesRequest, text.Response, text.ResponseEvent),
         "messages": BodyTypes(MessagesRequest, text.Message, text.MessageEvent),
         "native": BodyTypes(GenerateBody, text.NativeAnswer, text.NativeAnswer),
+        "ollama_chat": BodyTypes(ollama.ChatBody, text.OllamaChat, text.OllamaChat),
+        "ollama_generate": BodyTypes(ollama.GenerateBody, text.OllamaGenerated, text.OllamaGenerated),
         "images": BodyTypes(ImageBody, media.DocumentedImages | media.Images, media.ImageEvent),
         "image_edits": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
         "image_variations": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
@@ -232,6 +235,11 @@ MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
             retrieval.ChatModel | retrieval.MessagesModel | retrieval.NativeModel,
         ),
         "native_models": (retrieval.NativeModels, retrieval.NativeModel),
+        "ollama_models": (retrieval.OllamaModels, retrieval.OllamaShownModel),
+        "ollama_running": (retrieval.OllamaModels, retrieval.OllamaShownModel),
     }
 )
 """Name of a model list's format -> response types of (the list of models, one model)."""
+
+MODEL_BODIES: Mapping[str, type[Struct]] = MappingProxyType({"ollama_models": ollama.ShowBody})
+"""Name of a model list's format -> type of the body that names one model, for formats without the model in the path."""

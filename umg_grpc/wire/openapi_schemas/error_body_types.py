@@ -134,6 +134,12 @@ class ConnectError(Struct, kw_only=True):
     details: list[dict[str, Raw]] | None = None
 
 
+class OllamaError(Struct, kw_only=True):
+    """Error body of Ollama's API, and last line of a failed stream."""
+
+    error: str
+
+
 ERROR_TYPES: Mapping[str, object] = MappingProxyType(
     {
         "messages": MessagesError,
@@ -153,6 +159,12 @@ ERROR_TYPES: Mapping[str, object] = MappingProxyType(
         "video_f": EnvelopedError,
         "video_g": ErrorG,
         "connect": ConnectError,
+        "ollama_chat": OllamaError,
+        "ollama_generate": OllamaError,
+        "ollama_embed": OllamaError,
+        "ollama_embeddings": OllamaError,
+        "ollama_models": OllamaError,
+        "ollama_running": OllamaError,
     }
 )
 """Name of a format -> type of its error bodies, for formats whose errors differ from those of the chat format."""

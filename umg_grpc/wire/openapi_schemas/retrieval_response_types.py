@@ -53,6 +53,22 @@ class NativeEmbeddings(Struct, kw_only=True):
     embeddings: list[Vector]
 
 
+class OllamaEmbeddings(Struct, kw_only=True):
+    """Answer of `POST /api/embed`, with durations in nanoseconds."""
+
+    model: str
+    embeddings: list[list[float]]
+    total_duration: Count
+    load_duration: Count
+    prompt_eval_count: Count
+
+
+class OllamaEmbedding(Struct, kw_only=True):
+    """Answer of `POST /api/embeddings`."""
+
+    embedding: list[float]
+
+
 # --- reranking
 
 
@@ -132,3 +148,49 @@ class NativeModels(Struct, rename="camel", kw_only=True):
 
     models: list[NativeModel]
     next_page_token: str | None = None
+
+
+class OllamaDetails(Struct, kw_only=True):
+    """Member `details` of a model of Ollama's API; "" for unknown properties."""
+
+    parent_model: str
+    format: str
+    family: str
+    families: list[str]
+    parameter_size: str
+    quantization_level: str
+    context_length: Count | None = None
+    embedding_length: Count | None = None
+
+
+class OllamaModel(Struct, kw_only=True):
+    """Model in the list of `GET /api/tags`."""
+
+    name: str
+    model: str
+    modified_at: str
+    size: Count
+    """Bytes on the gateway's machine, which are none."""
+    digest: str
+    details: OllamaDetails
+    capabilities: list[str]
+
+
+class OllamaModels(Struct, kw_only=True):
+    """Answer of `GET /api/tags` and `GET /api/ps`."""
+
+    models: list[OllamaModel]
+
+
+class OllamaShownModel(Struct, kw_only=True):
+    """Answer of `POST /api/show`."""
+
+    modelfile: str
+    parameters: str
+    """Defaults of the model, one in each line."""
+    template: str
+    details: OllamaDetails
+    model_info: dict[str, Raw]
+    """Known properties, for example `famC.context_length`; `general.architecture` is the first part of their names."""
+    capabilities: list[str]
+    modified_at: str

@@ -175,3 +175,55 @@ class NativeTokens(Struct, rename="camel", kw_only=True):
     """Response of token counting in the native format."""
 
     total_tokens: Count
+
+
+# --- Ollama's API
+
+
+class OllamaMessage(Struct, kw_only=True):
+    """Message of the model in a response of `POST /api/chat`."""
+
+    role: Literal["assistant"]
+    content: str
+    thinking: str | None = None
+    tool_calls: list[Raw] | None = None
+
+
+class OllamaResponse(Struct, kw_only=True):
+    """Members that the responses of both text paths share. A stream has its counts and durations (in nanoseconds) in
+    the last line.
+    """
+
+    model: str
+    created_at: str
+    done: bool
+    done_reason: str | None = None
+    """`stop`, `length`, `content_filter`, or `load` and `unload` for a request without a conversation."""
+    total_duration: Count | None = None
+    load_duration: Count | None = None
+    prompt_eval_count: Count | None = None
+    prompt_eval_duration: Count | None = None
+    eval_count: Count | None = None
+    eval_duration: Count | None = None
+    logprobs: list[Raw] | None = None
+
+
+class OllamaChat(OllamaResponse, kw_only=True):
+    """Answer of `POST /api/chat`, and line of its stream."""
+
+    message: OllamaMessage
+
+
+class OllamaGenerated(OllamaResponse, kw_only=True):
+    """Answer of `POST /api/generate`, and line of its stream."""
+
+    response: str
+    thinking: str | None = None
+    tool_calls: list[Raw] | None = None
+    image: str | None = None
+
+
+class OllamaVersion(Struct, kw_only=True):
+    """Answer of `GET /api/version`."""
+
+    version: str

@@ -1,0 +1,117 @@
+"""Embeddings of Ollama's API as a format of callers: `POST /api/embed`, and the older `POST /api/embeddings` for one
+text.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
+from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, missing, parse, unknown_fields, whole
+from umg_grpc.wire.ollama.error_field_paths import embed_path, embeddings_path
+from umg_grpc.wire.ollama.errors import encode_error
+from umg_grpc.wire.ollama.schema import EmbedBody, EmbeddingsBody
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import Elapsed
+from umg_grpc.wire.unary_format import ClientShape, UnaryFace
+
+EMBED, EMBEDDINGS = "ollama_embed", "ollama_embeddings"
+"""Names of the two formats, for one or more texts and for one text."""
+_EMBED_FIELDS = frozenset(EmbedBody.__struct_fields__)
+_EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
+
+
+def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
+    """Decode the body of `POST /api/embed`, and keep it in the request. `headers` and `model` are not used: the body
+    has the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """
+    given = parse(EmbedBody, check_utf8(body))
+    texts = [given.input] if isinstance(given.input, str) else given.input or []
+    if not any(texts):
+        raise missing("input")
+    if "" in texts:
+        raise invalid(f"input[{texts.index('')}]", "the text is empty; leave it out")
+    uncarried = ["truncate"] if given.truncate is not None else []
+    uncarried += [name for name in ("options", "keep_alive") if is_present(getattr(given, name))]
+    request = _request(EMBED, given.model, texts, body)
+    if (length := whole(given.dimensions, "dimensions", MAX_COUNT)) is not None and length > 0:
+        request.dimensions = length
+    return DecodedRequest(request, RequestNotes(uncarried=[*uncarried, *unknown_fields(body, _EMBED_FIELDS)]))
+
+
+def decode_embeddings(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
+    """Decode the body of `POST /api/embeddings`, as `decode_embed` does."""
+    given = parse(EmbeddingsBody, check_utf8(body))
+    if not given.prompt:
+        raise missing("prompt")
+    uncarried = [name for name in ("options", "keep_alive") if is_present(getattr(given, name))]
+    request = _request(EMBEDDINGS, given.model, [given.prompt], body)
+    return DecodedRequest(request, RequestNotes(uncarried=[*uncarried, *unknown_fields(body, _EMBEDDINGS_FIELDS)]))
+
+
+def _request(face: str, model: str, texts: list[str], body: bytes) -> pb.EmbedRequest:
+    request = pb.EmbedRequest(model=model, inputs=[pb.EmbeddingInput(text=text) for text in texts])
+    request.source.format, request.source.body = face, body
+    return request
+
+
+def encode_embed(
+    response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
+) -> bytes:
+    """Return the JSON body of `POST /api/embed`. `shape`: without effect. `elapsed`: None for a response without
+    durations.
+    """
+    return b"".join(encode_pieces(response, request, shape, elapsed))
+
+
+def encode_pieces(
+    response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
+) -> Iterator[bytes]:
+    """Yield the JSON body of `POST /api/embed` in pieces, of which each is encoded when it is requested. Vectors have
+    the length 1, as the vendor's server makes them.
+    """
+    timing: JsonObject = {} if elapsed is None else {"total_duration": elapsed(), "load_duration": 0}
+    tail = msgspec.json.encode({**timing, "prompt_eval_count": response.usage.input_tokens})
+    head = msgspec.json.encode({"model": response.model or request.model})[:-1] + b',"embeddings":['
+    vectors = (embedding.values for embedding in response.embeddings)
+    return json_pieces(
+        head, vectors, lambda _, vector: elements(normalized(vector)), json_with_numbers, b"]," + tail[1:]
+    )
+
+
+def encode_embeddings(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
+    """Return the JSON body of `POST /api/embeddings`, with the vector as the provider made it."""
+    return json_with_numbers({"embedding": elements(response.embeddings[0].values)})
+
+
+def _timed(elapsed: Elapsed) -> UnaryFace[pb.EmbedRequest, pb.EmbedResponse]:
+    return replace(
+        OLLAMA_EMBED,
+        encode_response=partial(encode_embed, elapsed=elapsed),
+        encode_pieces=partial(encode_pieces, elapsed=elapsed),
+    )
+
+
+OLLAMA_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
+    name=EMBED,
+    source_headers=(),
+    decode_request=decode_embed,
+    encode_response=encode_embed,
+    encode_pieces=encode_pieces,
+    timed=_timed,
+    encode_error=encode_error,
+    wire_path=embed_path,
+)
+OLLAMA_EMBEDDINGS = replace(
+    OLLAMA_EMBED,
+    name=EMBEDDINGS,
+    decode_request=decode_embeddings,
+    encode_response=encode_embeddings,
+    encode_pieces=None,
+    timed=None,
+    wire_path=embeddings_path,
+)

@@ -1,0 +1,142 @@
+"""Members of the responses of Ollama's API, complete ones and lines of a stream, and the encoding of complete ones."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.ollama.response_items import Item, ResponseItems, is_image
+from umg_grpc.wire.text_format import Elapsed
+
+DONE_REASONS = {
+    pb.FINISH_REASON_LENGTH: "length",
+    pb.FINISH_REASON_CONTEXT_FULL: "length",
+    pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
+    pb.FINISH_REASON_REFUSAL: "content_filter",
+    pb.FINISH_REASON_RECITATION: "content_filter",
+}
+"""Reason of the end -> value of `done_reason`; `stop` for any other. The vendor's server has no word for filtered
+content; `stop` would hide that the response is incomplete.
+"""
+LOADED, UNLOADED = "load", "unload"
+"""Values of `done_reason` for a request without a conversation, which loads or unloads the model."""
+ZERO_DURATIONS = frozenset({b"0", b"0.0", b'"0"', b'"0s"', b'"0m"', b'"0h"'})
+"""Values of `keep_alive` that unload the model."""
+NEVER = "1970-01-01T00:00:00Z"
+
+
+Members = Callable[[Iterable[Item]], JsonObject]
+"""Function that returns the members with the content of items, by which the responses of the two paths differ."""
+
+
+def chat_members(items: Iterable[Item]) -> JsonObject:
+    """Return the members with the content of items for `POST /api/chat`. Images are left out: the vendor's client in
+    Python refuses a response whose message has some.
+    """
+    merged = _merged(items)
+    message: JsonObject = {"role": "assistant", "content": merged.text}
+    if merged.thinking:
+        message["thinking"] = merged.thinking
+    if merged.tool_calls:
+        message["tool_calls"] = merged.tool_calls
+    return {"message": message, **merged.rest}
+
+
+def generate_members(items: Iterable[Item]) -> JsonObject:
+    """Return the members with the content of items for `POST /api/generate`."""
+    merged = _merged(items)
+    members: JsonObject = {"response": merged.text}
+    if merged.thinking:
+        members["thinking"] = merged.thinking
+    if merged.tool_calls:
+        members["tool_calls"] = merged.tool_calls
+    if merged.images:
+        members["image"] = merged.images[0]
+    return {**members, **merged.rest}
+
+
+class _KeepAlive(msgspec.Struct):
+    keep_alive: msgspec.Raw = ABSENT
+
+
+class _Merged(NamedTuple):
+    text: str
+    thinking: str
+    tool_calls: list[JsonObject]
+    images: list[str]
+    rest: JsonObject
+
+
+def _merged(items: Iterable[Item]) -> _Merged:
+    given = list(items)
+    logprobs = [entry for item in given for entry in item.logprobs or ()]
+    return _Merged(
+        "".join([item.text for item in given]),
+        "".join([item.thinking for item in given]),
+        [item.tool_call for item in given if item.tool_call is not None],
+        [item.image for item in given if item.image],
+        {"logprobs": logprobs} if logprobs else {},
+    )
+
+
+def head_of(model: str, create_time: str) -> JsonObject:
+    """Return the members with which each response and each line begin. `create_time`: "" if it is unknown."""
+    return {"model": model, "created_at": create_time or NEVER}
+
+
+def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
+    """Return the members of the end of a response: its reason, the usage, and `timing`."""
+    finished = items.finished or pb.CandidateFinished()
+    reason = "content_filter" if finished.block_reason else DONE_REASONS.get(finished.finish_reason, "stop")
+    usage = items.usage
+    counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+    return {"done": True, "done_reason": reason, **counts, **timing}
+
+
+def timing_of(total: int, prompt: int = 0) -> JsonObject:
+    """Return the durations of a call in nanoseconds. `total`: of the whole call. `prompt`: until the first output, 0 if
+    it was not streamed; then all of the time counts as that of the output.
+    """
+    return {
+        "total_duration": total,
+        "load_duration": 0,  # the gateway loads no model
+        "prompt_eval_duration": prompt,
+        "eval_duration": max(total - prompt, 1),  # clients divide by it
+    }
+
+
+def encode_response(
+    members: Members, response: pb.GenerateResponse, request: pb.GenerateRequest, elapsed: Elapsed | None = None
+) -> bytes:
+    """Return the JSON body for a complete response. `members`: of the path. `elapsed`: None for a response without
+    durations.
+    """
+    items = ResponseItems()
+    content = [item for event in response_to_events(response).events for item in items.feed(event)]
+    created = response.create_time.ToJsonString() if response.HasField("create_time") else ""
+    timing = timing_of(elapsed()) if elapsed is not None else {}
+    head = head_of(response.model or request.model, created)
+    return msgspec.json.encode({**head, **members(content), **end_of(items, timing)})
+
+
+def encode_loaded(members: Members, request: pb.GenerateRequest, time: str) -> bytes:
+    """Return the JSON body for a request without a conversation, by which a client loads the model, or unloads it with
+    `keep_alive: 0`. `time`: the current one.
+    """
+    keep_alive = msgspec.json.decode(request.source.body, type=_KeepAlive).keep_alive
+    reason = UNLOADED if bytes(keep_alive) in ZERO_DURATIONS else LOADED
+    head = head_of(request.model, time)
+    return msgspec.json.encode({**head, **members(()), "done": True, "done_reason": reason})
+
+
+def can_express_in_chat(part: pb.Part) -> bool:
+    """Return whether a response of `POST /api/chat` can contain a part."""
+    return part.WhichOneof("kind") in {"text", "refusal", "reasoning", "tool_call", None}
+
+
+def can_express_in_text(part: pb.Part) -> bool:
+    """Return whether a response of `POST /api/generate` can contain a part."""
+    return can_express_in_chat(part) or (part.HasField("media") and is_image(part.media))

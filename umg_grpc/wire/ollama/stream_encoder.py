@@ -1,0 +1,77 @@
+"""Encoding of a streamed response of Ollama's API: lines of JSON, each a response of its own with one piece."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.line_end_escapes import escaped
+from umg_grpc.wire.ollama.errors import error_line
+from umg_grpc.wire.ollama.response import Members, end_of, head_of, timing_of
+from umg_grpc.wire.ollama.response_items import Item, ResponseItems
+from umg_grpc.wire.text_format import Elapsed
+
+_encode = msgspec.json.Encoder().encode
+
+
+class StreamEncoder:
+    """Encoder of canonical events as lines of JSON. One instance per stream.
+
+    Tool calls and images are sent when they are complete. The last line has the reason of the end, the usage and the
+    durations. Lines have escapes for the line ends of Unicode, at which the client in Python splits them.
+    """
+
+    def __init__(self, members: Members, request: pb.GenerateRequest, elapsed: Elapsed | None = None) -> None:
+        self._members = members
+        self._elapsed = elapsed
+        self._model = request.model
+        self._head: JsonObject = head_of(request.model, "")
+        self._items = ResponseItems()
+        self._first_output = 0  # in nanoseconds
+        self._closed = False
+
+    @property
+    def retained_bytes(self) -> int:
+        """Approximate memory, in bytes, of the parts that are kept until they are complete."""
+        return self._items.retained_bytes
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """Return the encoded events of one message, joined, so that one write sends them."""
+        if self._closed:
+            return b""
+        return b"".join(line for event in message.events for line in self._lines(event))
+
+    def close(self) -> bytes:
+        """Return the lines that end a complete response: the parts that did not end, then the last line."""
+        if self._closed:
+            return b""
+        self._closed = True
+        lines = [self._line(item) for item in self._items.close()]
+        total = self._elapsed() if self._elapsed is not None else 0
+        timing = timing_of(total, self._first_output) if self._elapsed is not None else {}
+        last = {**self._head, **self._members(()), **end_of(self._items, timing)}
+        return b"".join([*lines, escaped(_encode(last)), b"\n"])
+
+    def closing(self) -> Iterator[bytes]:
+        """Yield the lines of `close`, here as one piece."""
+        yield self.close()
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the line with an error that ends a failed response; later calls of `feed` return no bytes."""
+        self._closed = True
+        return error_line(error)
+
+    def _lines(self, event: pb.GenerateEvent) -> Iterator[bytes]:
+        if event.HasField("started"):
+            started = event.started
+            created = started.create_time.ToJsonString() if started.HasField("create_time") else ""
+            self._head = head_of(started.model or self._model, created)
+        for item in self._items.feed(event):
+            yield self._line(item)
+
+    def _line(self, item: Item) -> bytes:
+        if not self._first_output and self._elapsed is not None:
+            self._first_output = self._elapsed()
+        return escaped(_encode({**self._head, **self._members((item,)), "done": False})) + b"\n"
