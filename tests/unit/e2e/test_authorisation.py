@@ -166,7 +166,8 @@ async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: R
         assert status == 404, text
         assert model in text
     elif route.shape is Shape.LIST_MODELS:
-        assert (status, TEXT in text) == (200, kind not in WITHOUT_THE_MODEL), text
+        lists_it = kind not in WITHOUT_THE_MODEL and route.format != "ollama_running"  # whose list is always empty
+        assert (status, TEXT in text) == (200, lists_it), text
     elif route.shape in MODEL_SHAPES:
         assert status == 200, text
     else:

@@ -50,8 +50,10 @@ def _of(program: Program) -> Iterator[Case]:
 
 
 def works_alone(program: Program, settings: Settings) -> bool:
-    """Return whether a program works without a gateway, which restores the reasoning that the program does not return."""
-    return program.returns_reasoning or settings.format != "chat"
+    """Return whether a program works without a gateway, which restores the reasoning that the program does not return,
+    and has formats that no provider has.
+    """
+    return settings.format in TEXT_PROVIDERS and (program.returns_reasoning or settings.format != "chat")
 
 
 def scenarios_of(program: Program) -> list[Scenario]:
@@ -79,6 +81,9 @@ def few_cases() -> list[Case]:
                 Case(program, usual, SCENARIO[name], usual.format)
                 for name in ("picture", "continued", "error", "refused")
             ]
+        for other in settings_of(program):
+            if other.format not in TEXT_PROVIDERS:  # which no other case calls
+                found.append(Case(program, other, SCENARIO["file"], ELSEWHERE[program.name]))
         if (elsewhere := ELSEWHERE_COMPACTED.get(program.name)) is not None:
             found += [case for case in compactions(program, usual) if case.upstream == elsewhere]
     return found

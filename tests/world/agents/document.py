@@ -9,7 +9,13 @@ from pathlib import Path
 PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
 ADDRESS = "http://127.0.0.1:8080"
 KEY = "$UMG_API_KEY"
-FORMATS = {"Chat completions": "chat", "Responses": "responses", "Messages": "messages", "Native": "native"}
+FORMATS = {
+    "Chat completions": "chat",
+    "Responses": "responses",
+    "Messages": "messages",
+    "Native": "native",
+    "Ollama": "ollama_chat",
+}
 BLOCK = re.compile(r"(?:In `~/(?P<path>[^`]+)`[^\n]*:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
 MODEL = re.compile(r"\bfam[A-Z]-[\w.-]*\w")
 

@@ -122,6 +122,8 @@ def test_a_canonical_field_has_its_name_in_the_callers_format() -> None:
         MESSAGES: ["limit", "page_token", "after_id"],
         NATIVE: ["pageSize", "pageToken", "after_id"],
         "native_models": ["pageSize", "pageToken", "after_id"],
+        "ollama_models": ["page_size", "page_token", "after_id"],
+        "ollama_running": ["page_size", "page_token", "after_id"],
     }
 
 
