@@ -209,7 +209,7 @@ class TextFace:
     """
     encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
     """(request without messages, current time in RFC 3339) -> JSON body of its response, for which no provider is
-    called; None for a format without such requests.
+    called; None for a format whose requests all have messages.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""

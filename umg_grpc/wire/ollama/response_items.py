@@ -26,7 +26,7 @@ class Item(NamedTuple):
 
 class ResponseItems:
     """Converter of the canonical events of a response into its items. One instance per response; only the first
-    candidate is converted, since requests of this API ask for one.
+    candidate is converted, since requests of this API select one.
     """
 
     def __init__(self) -> None:

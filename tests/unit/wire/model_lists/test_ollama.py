@@ -56,7 +56,7 @@ def test_a_listed_model_states_no_size_and_a_digest_of_its_id() -> None:
     assert (first.details.family, first.details.parameter_size) == ("famO", "")
 
 
-def test_a_shown_model_has_what_the_catalogue_knows() -> None:
+def test_a_shown_model_has_the_properties_of_the_catalogue() -> None:
     found = shown(TEXT)
     assert found.capabilities == ["completion", "tools", "vision", "thinking"]
     info = found.modelinfo or {}

@@ -1,4 +1,4 @@
-"""Bodies of Ollama's callers: what they become, and those that the face refuses."""
+"""Bodies of callers of Ollama's API: their canonical form, and the errors of wrong ones."""
 
 import base64
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ def ids(request: pb.GenerateRequest) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("face", [OLLAMA_CHAT, OLLAMA_GENERATE], ids=lambda face: face.name)
-def test_a_request_is_streamed_unless_it_says_otherwise(face: TextFace) -> None:
+def test_a_request_is_streamed_by_default(face: TextFace) -> None:
     assert [decoded(face, **body).stream for body in ({}, {"stream": None}, {"stream": True}, {"stream": False})] == [
         True,
         True,
