@@ -3,7 +3,7 @@
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.ollama.embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
+from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {

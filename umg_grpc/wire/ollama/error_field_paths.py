@@ -32,5 +32,3 @@ generate_path = wire_paths(
         *_OPTIONS,
     ]
 )
-embed_path = wire_paths([(r"^inputs\[(\d+)\].*", r"input[\1]"), (r"^inputs\b", "input")])
-embeddings_path = wire_paths([(r"^inputs\b.*", "prompt")])

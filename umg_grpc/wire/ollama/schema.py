@@ -117,26 +117,6 @@ class KnownGenerateBody(GenerateBody, forbid_unknown_fields=True):
     """Body of a request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
 
 
-class EmbedBody(Struct, kw_only=True):
-    """Body of `POST /api/embed`."""
-
-    model: ModelName
-    input: str | list[str] | None = None
-    truncate: bool | None = None
-    dimensions: Whole | None = None
-    options: Raw = ABSENT
-    keep_alive: Raw = ABSENT
-
-
-class EmbeddingsBody(Struct, kw_only=True):
-    """Body of `POST /api/embeddings`, the older path for one text."""
-
-    model: ModelName
-    prompt: str | None = None
-    options: Raw = ABSENT
-    keep_alive: Raw = ABSENT
-
-
 class ShowBody(Struct):
     """Body of `POST /api/show`. `name` is the older name of `model`."""
 

@@ -11,16 +11,18 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
+from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, missing, parse, unknown_fields, whole
-from umg_grpc.wire.ollama.error_field_paths import embed_path, embeddings_path
 from umg_grpc.wire.ollama.errors import encode_error
-from umg_grpc.wire.ollama.schema import EmbedBody, EmbeddingsBody
+from umg_grpc.wire.ollama_embeddings.schema import EmbedBody, EmbeddingsBody
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import Elapsed
 from umg_grpc.wire.unary_format import ClientShape, UnaryFace
 
 EMBED, EMBEDDINGS = "ollama_embed", "ollama_embeddings"
 """Names of the two formats, for one or more texts and for one text."""
+embed_path = wire_paths([(r"^inputs\[(\d+)\].*", r"input[\1]"), (r"^inputs\b", "input")])
+embeddings_path = wire_paths([(r"^inputs\b.*", "prompt")])
 _EMBED_FIELDS = frozenset(EmbedBody.__struct_fields__)
 _EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
 

@@ -10,7 +10,7 @@ from ollama import EmbeddingsResponse, EmbedResponse
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.ollama.embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
+from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.unary_format import ClientShape, UnaryFace
 
