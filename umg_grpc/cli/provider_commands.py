@@ -32,17 +32,19 @@ def init(
 ) -> None:
     """Write a config with a channel for each provider whose key is in the environment."""
     from umg_grpc.config.importers.from_environment import config_text, found_providers
+    from umg_grpc.process.channel_file_checks import installed_clouds
 
+    clouds = installed_clouds()
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
-            opened.write(config_text(os.environ))
+            opened.write(config_text(os.environ, clouds))
     except FileExistsError:
         print(f"umg: {file} exists; name another file, or replace it with --force", file=sys.stderr)
         raise typer.Exit(1) from None
     except OSError as error:
         print(f"umg: {file} cannot be written: {error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None
-    found = found_providers(os.environ)
+    found = found_providers(os.environ, clouds)
     for provider in found:
         print(f"{provider.name}: found by {provider.variable}")
     if not found:

@@ -1,7 +1,7 @@
 """Credentials of channels in the config: reads and checks `api_key`, `auth`, `headers` and `query`."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
@@ -24,7 +24,8 @@ from umg_grpc.config.file_sections import (
 )
 from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.config.yaml_document import Document, Path
-from umg_grpc.knowledge.cloud_credentials import token_scope
+from umg_grpc.knowledge.cloud_credentials import shown_by, token_scope
+from umg_grpc.knowledge.presets import SERVICE_ACCOUNT_FILE, Provider
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
@@ -47,6 +48,18 @@ def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
     If no `auth` is configured, the wire format may later select another header for the key.
     """
     return written or (NoAuth() if api_key is None else BearerAuth())
+
+
+def cloud_auth(preset: Provider, variable: Callable[[str], str | None]) -> Auth | None:
+    """Return the `auth` by the library of a provider's cloud, if the environment shows its credentials and no key; None
+    if it does not. Without a key, Google's library may find credentials that no variable shows. `variable`: returns the
+    value of an environment variable.
+    """
+    if preset.cloud == "google":
+        return GoogleAuth(file=variable(SERVICE_ACCOUNT_FILE) or None)
+    if not preset.cloud or preset.key_in(variable) is not None or shown_by(preset.cloud, variable) is None:
+        return None
+    return AwsAuth() if preset.cloud == "aws" else AzureAuth()
 
 
 def located(auth: Auth, directory: PurePath) -> Auth:

@@ -11,15 +11,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, preset_address
-from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, located
+from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, cloud_auth, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
-from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, ServiceAccountAuth, Timeout
+from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import DIRECT, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Document, Path, Value
-from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.protocols import (
@@ -225,8 +225,8 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
     beside = preset.base_urls_beside(base_url) | entry.base_urls
     protocols = entry.protocols or [each for each in preset.protocols if each in beside or each not in preset.base_urls]
     auth = entry.auth or (msgspec.convert(preset.auth, Auth) if preset.auth else None)
-    if auth is None and preset.uses_service_account and entry.api_key is None:
-        auth = _service_account(document, path)
+    if entry.auth is None and entry.api_key is None:
+        auth = cloud_auth(preset, document.variable) or auth
     api_key = entry.api_key or _key_of_environment(document, path, preset, auth)
     return msgspec.structs.replace(
         entry,
@@ -253,17 +253,9 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
         return found[1]
     if preset.needs_key:
         variables = [name.replace(":", " and ") for name in preset.keys]
-        document.problem((*path, "api_key"), f"expected a key, here or in the environment as {any_of(variables)}")
-    return None
-
-
-def _service_account(document: Document, path: Path) -> ServiceAccountAuth | None:
-    """Return the authentication by the service account file that an environment variable names; None, with a report,
-    without it.
-    """
-    if file := document.variable(SERVICE_ACCOUNT_FILE):
-        return ServiceAccountAuth(file)
-    document.problem((*path, "auth"), f"expected {{kind: service_account, file: FILE}}, or {SERVICE_ACCOUNT_FILE} set")
+        other = f", or `auth: {{kind: {preset.cloud}}}`" if preset.cloud else ""
+        expected = f"expected a key, here or in the environment as {any_of(variables)}{other}"
+        document.problem((*path, "api_key"), expected)
     return None
 
 

@@ -1,8 +1,10 @@
-"""Facts about credentials of clouds: scopes of tokens by host, and errors that reject an expired credential. The rows
-are in `data/token_scopes.json` and `data/credential_rejections.json`.
+"""Facts about credentials of clouds: scopes of tokens by host, errors that reject an expired credential, and variables
+that show credentials. The rows are in `data`: `token_scopes`, `credential_rejections` and `cloud_variables`.
 
 Pure: no I/O and no clock.
 """
+
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -30,8 +32,20 @@ class RejectionRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     as_of: str
 
 
+class VariableRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Row of the table of variables: names that show credentials of a cloud in the environment if all are set."""
+
+    cloud: str
+    """Kind of `auth`."""
+    variables: str
+    """Names with colons between them."""
+    source: str
+    as_of: str
+
+
 SCOPE_ROWS = tuple(read_rows("token_scopes", ScopeRow))
 REJECTION_ROWS = tuple(read_rows("credential_rejections", RejectionRow))
+VARIABLE_ROWS = tuple(read_rows("cloud_variables", VariableRow))
 
 
 def token_scope(host: str) -> str | None:
@@ -44,3 +58,11 @@ def rejects_credential(status: int, codes: str) -> bool:
     `codes`: text with the provider's error codes.
     """
     return any(row.status == status and row.code in codes for row in REJECTION_ROWS)
+
+
+def shown_by(cloud: str, variable: Callable[[str], str | None]) -> str | None:
+    """Return the first names of variables, with colons between them, that show credentials of a cloud; None if none do.
+    `variable`: returns the value of an environment variable.
+    """
+    rows = (row.variables for row in VARIABLE_ROWS if row.cloud == cloud)
+    return next((names for names in rows if all(variable(name) for name in names.split(":"))), None)

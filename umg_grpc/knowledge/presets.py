@@ -75,6 +75,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Way of sending the key, as the `auth` of a channel in the config; None is that of the protocol."""
     uses_service_account: bool = False
     """Whether calls are authenticated by a service account, whose file `SERVICE_ACCOUNT_FILE` names."""
+    cloud: Literal["", "aws", "google", "azure"] = ""
+    """Kind of `auth` with credentials of the cloud's own library, in place of a key; "" if the provider has none."""
     listed: tuple[str | PresetModel, ...] = field(name="models")
     """Models as the file lists them: an id alone is that of the provider, too."""
     lists_models: bool = True

@@ -30,7 +30,7 @@ from umg_grpc.config.model_settings import vector_lengths
 from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.operations import UNARY
-from umg_grpc.process.channel_file_checks import check_extra, service_account, tls_context
+from umg_grpc.process.channel_file_checks import check_extra, own_account_file, service_account, tls_context
 from umg_grpc.process.cloud_signers import CloudSigners
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
@@ -210,13 +210,12 @@ class ChannelFactory:
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
-                account = service_account(channel, file)
-                proxy = proxy_url(channel, proxies, account.token_uri)
-                signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=proxy, tls=tls)
-                return [_signed(channel, account.key_id, signer)]
+                return [self._of_account(channel, file, scope, tls, proxies)]
             case CommandAuth(command=command, ttl=ttl, timeout=timeout, header=header):
                 program = CommandSigner(command, ttl=ttl, timeout_seconds=timeout, header=header, channel=channel.name)
                 return [_signed(channel, "", program)]
+            case GoogleAuth(scopes=scopes) as auth if (account_file := own_account_file(auth)) is not None:
+                return [self._of_account(channel, account_file, " ".join(scopes), tls, proxies)]
             case AwsAuth() | GoogleAuth() | AzureAuth() as auth:
                 check_extra(channel, auth)
                 return [_signed(channel, "", self._cloud_signers.signer(channel, auth))]
@@ -230,6 +229,15 @@ class ChannelFactory:
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
+
+    def _of_account(
+        self, channel: Channel, file: str, scope: str, tls: ssl.SSLContext | None, proxies: ProxyRules
+    ) -> Endpoint:
+        """Return the channel's address with the tokens of the service account in a file, without a library."""
+        account = service_account(channel, file)
+        proxy = proxy_url(channel, proxies, account.token_uri)
+        signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=proxy, tls=tls)
+        return _signed(channel, account.key_id, signer)
 
 
 def _first_in(protocols: Collection[str], channel: Channel) -> str | None:

@@ -7,13 +7,22 @@ import os
 import ssl
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from umg_grpc.config import Channel, CloudAuth, CommandAuth, ServiceAccountAuth
+import msgspec
+
+from umg_grpc.config import Channel, CloudAuth, CommandAuth, GoogleAuth, ServiceAccountAuth
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.signing.service_account import ServiceAccount
 
+
+class _GoogleFile(msgspec.Struct):
+    type: str
+
+
+GOOGLE_FILE = "expected the JSON file of credentials, with `type`"
 AUTHORITY_FILE, AUTHORITY_FOLDERS = "SSL_CERT_FILE", "SSL_CERT_DIR"
 """Variables that OpenSSL reads."""
 EXTRA_PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -28,7 +37,10 @@ def check_files(channel: Channel) -> None:
     """Check that the files and programs of a channel can be used. Raise OSError if one cannot."""
     tls_context(channel)
     if isinstance(channel.auth, CloudAuth):
-        check_extra(channel, channel.auth)
+        if (file := own_account_file(channel.auth)) is not None:
+            service_account(channel, file)
+        else:
+            check_extra(channel, channel.auth)
     if isinstance(channel.auth, ServiceAccountAuth):
         service_account(channel, channel.auth.file)
     if isinstance(channel.auth, CommandAuth):
@@ -48,12 +60,32 @@ def is_installed(extra: str) -> bool:
         return False
 
 
+def installed_clouds() -> tuple[str, ...]:
+    """Return the kinds of `auth` whose libraries of clouds are installed."""
+    return tuple(filter(is_installed, EXTRA_PACKAGES))
+
+
+def own_account_file(auth: CloudAuth) -> str | None:
+    """Return the file with a service account that the gateway uses itself, as Google's library is not installed; None
+    for all else.
+    """
+    is_plain = isinstance(auth, GoogleAuth) and auth == GoogleAuth(file=auth.file, scopes=auth.scopes)
+    return auth.file if is_plain and isinstance(auth, GoogleAuth) and not is_installed("google") else None
+
+
 def check_extra(channel: Channel, auth: CloudAuth) -> None:
-    """Check that the library of the cloud is installed. Raise OSError if it is not."""
+    """Check that the library of the cloud is installed, and can read a configured file. Raise OSError if not."""
     kind = str(auth.__struct_config__.tag)
     if not is_installed(kind):
         command = f"pip install 'unified-model-gateway[{kind}]'"
         raise OSError(f"channel {channel.name}: auth {{kind: {kind}}} needs a package that is not installed: {command}")
+    if isinstance(auth, GoogleAuth) and auth.file is not None:
+        try:
+            msgspec.json.decode(Path(auth.file).read_bytes(), type=_GoogleFile)
+        except ValueError:  # also msgspec's errors, whose text may contain a part of the file
+            raise OSError(f"channel {channel.name}: auth.file {auth.file}: {GOOGLE_FILE}") from None
+        except OSError as error:
+            raise OSError(f"channel {channel.name}: auth.file {auth.file}: {error.strerror}") from None
 
 
 def check_authorities(environment: Mapping[str, str]) -> None:

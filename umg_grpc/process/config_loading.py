@@ -67,14 +67,16 @@ def price_file(config: "Config", data: Path) -> Path:
 def _read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
     from umg_grpc.config import ConfigError, Problem, built_in, parse
     from umg_grpc.config.importers.from_environment import config_text, found_providers
+    from umg_grpc.process.channel_file_checks import installed_clouds
 
     if source is None:
         return built_in()
     if isinstance(source, FromEnvironment):
-        if not found_providers(environment):
+        clouds = installed_clouds()
+        if not found_providers(environment, clouds):
             expected = "expected the key of a provider, for example OPENAI_API_KEY; `umg providers` lists all"
             raise ConfigError([Problem(str(source), 1, "", expected)])
-        return parse(config_text(environment), str(source), environment)
+        return parse(config_text(environment, clouds), str(source), environment)
     return parse(source.read_text(encoding="utf-8"), str(source), environment)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.service_accounts import key_file
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, ConfigError, GoogleAuth, parse
 from umg_grpc.knowledge.cloud_credentials import rejects_credential, token_scope
 from umg_grpc.process.channel_file_checks import check_files
@@ -65,7 +66,8 @@ class Valid:
 def test_no_key_is_needed(case: Valid) -> None:
     made = channel(case.auth, case.base_url)
     assert (made.auth, made.api_keys) == (case.expected, ())
-    check_files(made)
+    if not isinstance(case.expected, GoogleAuth) or case.expected.file is None:
+        check_files(made)
 
 
 @dataclass(frozen=True)
@@ -149,3 +151,22 @@ def test_files_are_relative_to_the_config(tmp_path: Path) -> None:
     )
     [made] = parse(text, str(tmp_path / "umg.yaml"), {}).channels
     assert made.auth == GoogleAuth(file=str(tmp_path / "f"))
+
+
+def test_a_file_that_has_no_credentials_is_named_without_its_content(tmp_path: Path) -> None:
+    made = channel(f"{{kind: google, file: {tmp_path}/c.json}}")
+    with pytest.raises(OSError, match=r"channel a: auth\.file .*c\.json: No such file"):
+        check_files(made)
+    (tmp_path / "c.json").write_text('{"private_key": "secret"}')
+    with pytest.raises(OSError, match=r"expected the JSON file of credentials, with `type`") as caught:
+        check_files(made)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_file_of_a_service_account_needs_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    (tmp_path / "c.json").write_text(key_file("https://oauth2.googleapis.com"))
+    check_files(channel(f"{{kind: google, file: {tmp_path}/c.json}}"))
+    for more in ("impersonate: a@b.example", "quota_project: p"):
+        with pytest.raises(OSError, match="pip install"):
+            check_files(channel(f"{{kind: google, file: {tmp_path}/c.json, {more}}}"))

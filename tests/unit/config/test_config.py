@@ -543,11 +543,6 @@ MISTAKES = [
         ),
     ),
     Mistake(
-        "a provider whose service account is nowhere",
-        "channels: [{provider: vertex, base_url: https://a}]",
-        ("1: channels[0].auth: expected {kind: service_account, file: FILE}, or GOOGLE_APPLICATION_CREDENTIALS set",),
-    ),
-    Mistake(
         "a misspelt key of a timeout",
         CHANNEL + "  timeout:\n    idel: 5",
         ("7: channels[0].timeout.idel: `idel` is not known here; did you mean `idle`?",),

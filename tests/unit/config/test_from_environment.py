@@ -1,10 +1,11 @@
 """Config from the keys in the environment: channels, addresses, comments."""
 
 import re
+from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.config import parse
+from umg_grpc.config import Auth, AwsAuth, AzureAuth, GoogleAuth, parse
 from umg_grpc.config.importers.from_environment import config_text, found_providers
 from umg_grpc.knowledge.presets import PROVIDERS
 
@@ -134,3 +135,49 @@ def test_a_variable_cannot_add_keys_to_the_config() -> None:
     environment = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://a/${HOME}\n    weight: 7 #"}
     assert [line for line in config_text(environment).splitlines() if line.strip().startswith("weight")] == []
     assert "$${HOME}" in config_text(environment)
+
+
+@dataclass(frozen=True)
+class CloudCase:
+    id: str
+    environment: dict[str, str]
+    providers: list[str]
+    auth: Auth
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        CloudCase(
+            "a profile of AWS",
+            {"AWS_PROFILE": "p", "AWS_REGION": "us-west-2"},
+            ["bedrock", "bedrock-anthropic"],
+            AwsAuth(),
+        ),
+        CloudCase(
+            "keys of AWS",
+            {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-west-2"},
+            ["bedrock", "bedrock-anthropic"],
+            AwsAuth(),
+        ),
+        CloudCase(
+            "a project of Google Cloud",
+            {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "global"},
+            ["vertex"],
+            GoogleAuth(),
+        ),
+        CloudCase(
+            "an application of Entra ID",
+            {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com"},
+            ["azure"],
+            AzureAuth(),
+        ),
+    ],
+    ids=lambda case: case.id,
+)
+def test_credentials_of_a_cloud_are_found_if_its_library_is_installed(case: CloudCase) -> None:
+    channels = parse(config_text(case.environment, ["aws", "google", "azure"]), "umg.yaml", case.environment).channels
+    found = [channel.name for channel in channels if channel.name in case.providers]
+    assert found == case.providers
+    assert {channel.auth for channel in channels} == {case.auth}
+    assert found_providers(case.environment) == []

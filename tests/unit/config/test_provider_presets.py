@@ -5,11 +5,23 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.config import AccessKeyAuth, BearerAuth, Channel, HeaderAuth, JwtAuth, NoAuth, ServiceAccountAuth, parse
+from umg_grpc.config import (
+    AccessKeyAuth,
+    AwsAuth,
+    AzureAuth,
+    BearerAuth,
+    Channel,
+    GoogleAuth,
+    HeaderAuth,
+    JwtAuth,
+    NoAuth,
+    parse,
+)
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.value_parsers import PRINTABLE
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
+BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"
 KEY = "access:secret"
 
 
@@ -89,7 +101,20 @@ def test_a_preset_is_consistent(name: str) -> None:
         (
             "{provider: vertex, base_url: https://a}",
             {SERVICE_ACCOUNT_FILE: "/keys/account.json"},
-            {"auth": ServiceAccountAuth("/keys/account.json")},
+            {"auth": GoogleAuth("/keys/account.json")},
+        ),
+        ("{provider: vertex, base_url: https://a}", {}, {"auth": GoogleAuth()}),
+        ("{provider: vertex, base_url: https://a, api_key: k}", {}, {"auth": BearerAuth(), "api_keys": ("k",)}),
+        (f"{{provider: bedrock, base_url: {BEDROCK}}}", {"AWS_PROFILE": "p"}, {"auth": AwsAuth(), "api_keys": ()}),
+        (
+            f"{{provider: bedrock-anthropic, base_url: {BEDROCK}}}",
+            {"AWS_PROFILE": "p", "AWS_BEARER_TOKEN_BEDROCK": "k"},
+            {"auth": BearerAuth(), "api_keys": ("k",)},
+        ),
+        (
+            "{provider: azure, base_url: 'https://r.openai.azure.com/openai/v1'}",
+            {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c"},
+            {"auth": AzureAuth(), "api_keys": ()},
         ),
         (
             "{provider: ark, protocols: [vidF], auth: {kind: access_key}}",

@@ -4,13 +4,14 @@ Pure.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
 from umg_grpc.config.values import Config
+from umg_grpc.knowledge.cloud_credentials import shown_by
 from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
 
 HEAD = """\
@@ -36,11 +37,13 @@ class Found:
     """Address that is made from the environment; None for that of the preset."""
 
 
-def found_providers(environment: Mapping[str, str]) -> list[Found]:
-    """Return the providers that the environment variables suffice for, in the order of the presets."""
+def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()) -> list[Found]:
+    """Return the providers that the environment variables suffice for, in the order of the presets. `clouds`: kinds of
+    `auth` whose libraries are installed, so that they can find credentials.
+    """
     found = list[Found]()
     for name, preset in PROVIDERS.items():
-        variable = _variable(name, preset, environment)
+        variable = _variable(name, preset, environment, clouds)
         if variable is None:
             continue
         base_url = _base_url(name, environment)
@@ -60,13 +63,13 @@ def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Fou
     return found_providers(environment)
 
 
-def config_text(environment: Mapping[str, str]) -> str:
+def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) -> str:
     """Return the text of a config with a channel for each provider in the environment, and comments on all others.
 
     It refers to the keys by the names of their variables, and does not contain them. Without any provider it serves the
-    local models.
+    local models. `clouds`: as for `found_providers`.
     """
-    found = {provider.name: provider for provider in found_providers(environment)}
+    found = {provider.name: provider for provider in found_providers(environment, clouds)}
     lines = [HEAD, *(_channel(provider) for provider in found.values())]
     if not found:
         lines.append(LOCAL)
@@ -75,15 +78,18 @@ def config_text(environment: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def _variable(name: str, preset: Provider, environment: Mapping[str, str]) -> str | None:
+def _variable(name: str, preset: Provider, environment: Mapping[str, str], clouds: Collection[str]) -> str | None:
     """Return the name of the set environment variable that shows the provider `name` to be used; None if none is
     set.
     """
     if not preset.found_by_key:
         return None
-    if preset.needs_key:
-        found = preset.key_in(environment.get)
-        return found[0].replace(":", " and ") if found is not None else None
+    key = preset.key_in(environment.get)
+    names = key[0] if key is not None else None
+    if names is None and preset.cloud in clouds:
+        names = shown_by(preset.cloud, environment.get)
+    if names is not None or preset.needs_key:
+        return names.replace(":", " and ") if names is not None else None
     variable = SERVICE_ACCOUNT_FILE if preset.uses_service_account else ADDRESS_VARIABLES.get(name, "")
     return variable if environment.get(variable) else None
 
