@@ -13,5 +13,11 @@ PEM = _KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).deco
 def key_file(url: str, pem: str = PEM) -> str:
     """Return the content of a key file, whose tokens are issued at `/token` below the URL."""
     return json.dumps(
-        {"client_email": "umg@p.example", "private_key": pem, "private_key_id": "k1", "token_uri": f"{url}/token"}
+        {
+            "type": "service_account",
+            "client_email": "umg@p.example",
+            "private_key": pem,
+            "private_key_id": "k1",
+            "token_uri": f"{url}/token",
+        }
     )

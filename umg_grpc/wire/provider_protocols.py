@@ -43,6 +43,7 @@ class TextProtocol(ProviderProtocol):
     needs_cache_marks: bool = False
     """Whether all providers of the format cache marked parts only."""
 
+
 TEXT_PROTOCOLS = {
     "chat": TextProtocol(
         codec="umg_grpc.wire.chat:CHAT",

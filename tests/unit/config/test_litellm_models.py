@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from umg_grpc.config import Channel, Config, parse
-from umg_grpc.config.file_sections import AccessKeyAuth, BearerAuth, HeaderAuth
+from umg_grpc.config.file_sections import AccessKeyAuth, Auth, AwsAuth, AzureAuth, BearerAuth, GoogleAuth, HeaderAuth
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import ImportedConfig
@@ -48,6 +48,7 @@ class Spelling:
     params: dict[str, Any] = field(default_factory=dict)
 
 
+BEDROCK_MODEL = "bedrock/anthropic.claude-sonnet-4-v1:0"
 AZURE_BASE = "https://r.openai.azure.com"
 SPELLINGS = [
     Spelling("a Responses API by prefix", "openai/responses/gpt-5", "gpt-5", "https://api.openai.com/v1"),
@@ -184,6 +185,67 @@ def test_static_keys_of_aws_sign_requests() -> None:
     assert (found.auth, found.api_keys) == (AccessKeyAuth(scheme="aws"), ("a:b",))
 
 
+@dataclass(frozen=True)
+class CloudLogin:
+    """Settings of a deployment with the `auth` of its channel."""
+
+    id: str
+    params: dict[str, str]
+    auth: Auth
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        CloudLogin("a profile of AWS", {"model": BEDROCK_MODEL, "aws_profile_name": "p"}, AwsAuth(profile="p")),
+        CloudLogin(
+            "a role of AWS",
+            {"model": BEDROCK_MODEL, "aws_role_name": "r", "aws_session_name": "s", "aws_external_id": "e"},
+            AwsAuth(role_arn="r", role_session_name="s", external_id="e"),
+        ),
+        CloudLogin(
+            "a web identity at AWS",
+            {"model": BEDROCK_MODEL, "aws_role_name": "r", "aws_web_identity_token": "oidc/file//var/token"},
+            AwsAuth(role_arn="r", web_identity_token_file="/var/token"),
+        ),
+        CloudLogin(
+            "a file of Google",
+            {"model": "vertex_ai/gemini-3-pro", "vertex_project": "p", "vertex_credentials": "/keys/a.json"},
+            GoogleAuth(file="/keys/a.json"),
+        ),
+        CloudLogin(
+            "an application of Entra ID",
+            {"model": "azure/x", "api_base": AZURE_BASE, "tenant_id": "t", "client_id": "c", "client_secret": "s"},
+            AzureAuth(tenant_id="t", client_id="c", client_secret="s"),
+        ),
+        CloudLogin(
+            "an application at another host",
+            {
+                "model": "azure/x",
+                "api_base": "https://a.example",
+                "tenant_id": "t",
+                "client_id": "c",
+                "client_secret": "s",
+            },
+            AzureAuth(
+                tenant_id="t", client_id="c", client_secret="s", scope="https://cognitiveservices.azure.com/.default"
+            ),
+        ),
+    ],
+    ids=lambda case: case.id,
+)
+def test_logins_at_clouds_are_those_of_their_libraries(case: CloudLogin) -> None:
+    region = {"aws_region_name": "eu-west-1"} if case.params["model"] == BEDROCK_MODEL else {}
+    made, config = imported({**case.params, **region})
+    assert ([found.auth for found in config.channels], made.lost) == ([case.auth], [])
+
+
+def test_an_identity_that_is_no_file_is_listed_with_its_role() -> None:
+    params = {"model": BEDROCK_MODEL, "aws_role_name": "r", "aws_web_identity_token": "oidc/google/a", "api_key": "k"}
+    made, _ = imported(params)
+    assert len([note for note in made.lost if "`auth: {kind: aws}`" in note]) == 2
+
+
 def test_fractions_of_weights_become_whole_numbers() -> None:
     made, _ = imported({"model": "openai/a", "weight": 0.25}, {"model": "openai/b", "weight": 0.75})
     assert [each.keys["weight"] for each in made.channels] == [25, 75]
@@ -290,7 +352,7 @@ EXPLAINED = [
     Unconverted("region_name", {"region_name": "eu"}, "LiteLLM selects deployments by the region that a key allows"),
     Unconverted("mock_timeout", {"mock_timeout": True}, "a simulation of LiteLLM"),
     Unconverted("max_retries", {"max_retries": 3}, "set `retries`"),
-    Unconverted("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are not assumed here"),
+    Unconverted("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are used without keys beside them"),
     Unconverted("max_budget", {"max_budget": 1}, "budgets are those of keys"),
     Unconverted("guardrails", {"guardrails": ["a"]}, "guardrails are not in this file"),
     Unconverted(

@@ -40,6 +40,7 @@ PARAMETERS = (
     *("api_key", "api_version", "custom_llm_provider", "timeout", "stream_timeout", "weight", "order", "rpm", "tpm"),
     *("max_parallel_requests", "headers", "extra_headers", "organization", "azure_ad_token", "aws_region_name"),
     *("aws_access_key_id", "aws_secret_access_key", "vertex_project", "vertex_location", "vertex_credentials"),
+    *("aws_role_name", "aws_profile_name", "aws_web_identity_token", "tenant_id", "client_id", "client_secret"),
     *("litellm_credential_name", "input_cost_per_token", "temperature", "base_url"),
 )
 INFOS = ("mode", "input_cost_per_token", "max_tokens", "max_input_tokens", "supports_vision", "rpm", "base_model")

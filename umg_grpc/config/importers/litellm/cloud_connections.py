@@ -18,6 +18,7 @@ from umg_grpc.config.importers.litellm.channel_connections import (
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
 from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS, unserved_at_bedrock
+from umg_grpc.knowledge.cloud_credentials import token_scope
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 
 DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
@@ -25,17 +26,21 @@ ENDPOINT = re.compile(r"(?:.*/)?[0-9]{5,}")
 """Id of an endpoint of an account at Vertex AI, in place of a model."""
 VERTEX_ENDPOINTS = "endpoints of an account at Vertex AI have an address of their own, which is not called"
 VERTEX_COMMENT = (
-    "GOOGLE_APPLICATION_CREDENTIALS names the file of a service account; for another login set"
-    " `auth: {kind: command, command: [gcloud, auth, print-access-token]}`"
+    "the credentials are those that Google's library finds, as in GOOGLE_APPLICATION_CREDENTIALS; a file of its own is"
+    " `auth: {kind: google, file: FILE}`"
 )
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
 AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-AWS_KEY_COMMENT = (
-    "the key is AWS_BEARER_TOKEN_BEDROCK; for static keys set `auth: {kind: access_key, scheme: aws}` and"
-    " `api_key: ${AWS_ACCESS_KEY_ID}:${AWS_SECRET_ACCESS_KEY}`"
-)
+AWS_KEY_COMMENT = "the key is AWS_BEARER_TOKEN_BEDROCK; `auth: {kind: aws}` takes what AWS's library finds instead"
+AWS_ROLE_KEYS = {"aws_role_name": "role_arn", "aws_session_name": "role_session_name", "aws_external_id": "external_id"}
+"""Setting of LiteLLM -> key of `auth: {kind: aws}` for a role."""
+IDENTITY_FILE = "oidc/file/"
+"""Beginning of tokens that are the content of a file."""
+ENTRA_KEYS = ("tenant_id", "client_id", "client_secret")
+ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
+"""Scope of LiteLLM's tokens for all hosts."""
 
 
 def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
@@ -107,11 +112,25 @@ def _with_azure_key(
     keys: dict[str, object], model: SourceModel, preset: Provider | None, params: SourceMapping
 ) -> tuple[dict[str, object], tuple[str, ...]]:
     """Return the keys of a channel with the credentials of a deployment at Azure, and the comments on them."""
+    if not params.has("api_key") and (auth := _entra_auth(params, str(keys["base_url"]))):
+        keys["auth"] = auth
+        return with_headers(keys, params), ()
     if not params.has("api_key") and (token := params.text("azure_ad_token")):
         keys |= {"auth": {"kind": "bearer"}, "api_key": token}
-        renewed = "this token of Entra ID ends after about an hour; `auth: {kind: command, command: [...]}` renews it"
+        renewed = "this token of Entra ID ends after about an hour; `auth: {kind: azure}` renews it"
         return with_headers(keys, params), (renewed,)
     return with_credentials(keys, model.provider, preset, params), ()
+
+
+def _entra_auth(params: SourceMapping, base_url: str) -> dict[str, object] | None:
+    """Take the login of an application at Entra ID, and return its `auth`; None if there is none."""
+    if not all(params.has(name) for name in ENTRA_KEYS):
+        return None
+    auth: dict[str, object] = {"kind": "azure", **{name: params.text(name) for name in ENTRA_KEYS}}
+    scope = params.text("azure_scope")
+    if scope or token_scope(urlsplit(base_url).hostname or "") is None:
+        auth["scope"] = scope or ENTRA_SCOPE
+    return auth
 
 
 def _resource(base: str, variable: str, path: str) -> str:
@@ -136,6 +155,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
     base = base_of(params) or params.text("aws_bedrock_runtime_endpoint").rstrip("/")
     region = params.text("aws_region_name") or model.region or "${AWS_REGION}"
     pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
+    auth = _aws_auth(params) if not pair and not params.has("api_key") else None
     found = []
     for preset in (PROVIDERS["bedrock-anthropic"], PROVIDERS["bedrock"]):
         url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.address(region)
@@ -143,9 +163,11 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         if pair:
             keys |= {"auth": {"kind": "access_key", "scheme": "aws"}, "api_key": ":".join(pair)}
             keys = with_headers(keys, params)
+        elif auth:
+            keys = with_headers(keys | {"auth": auth}, params)
         else:
             keys = with_credentials(keys, model.provider, preset, params)
-        comments = () if "api_key" in keys else (AWS_KEY_COMMENT,)
+        comments = () if "api_key" in keys or "auth" in keys else (AWS_KEY_COMMENT,)
         role = "" if "$" in url else region
         found += [
             Connection(preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE)
@@ -154,6 +176,23 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         if found and "*" not in model.model:
             return found
     return found or unserved_at_bedrock(model.model)
+
+
+def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
+    """Take the profile, role and identity by which AWS's library gets credentials, and return their `auth`; None if
+    there are none, or the identity is of a kind that is not read here.
+    """
+    auth: dict[str, object] = {}
+    if params.has("aws_web_identity_token"):
+        token = params.peek("aws_web_identity_token")
+        if not params.has("aws_role_name") or not isinstance(token, str) or not token.startswith(IDENTITY_FILE):
+            return None
+        auth["web_identity_token_file"] = params.text("aws_web_identity_token").removeprefix(IDENTITY_FILE)
+    if params.has("aws_profile_name"):
+        auth["profile"] = params.text("aws_profile_name")
+    if params.has("aws_role_name"):
+        auth |= {key: params.text(name) for name, key in AWS_ROLE_KEYS.items() if params.has(name)}
+    return {"kind": "aws"} | auth if auth else None
 
 
 def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
@@ -179,7 +218,7 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}
     comments: tuple[str, ...] = (VERTEX_COMMENT,)
     if credentials := _credentials_file(params):
-        keys["auth"], comments = {"kind": "service_account", "file": credentials}, ()
+        keys["auth"], comments = {"kind": "google", "file": credentials}, ()
     keys = with_headers(keys, params)
     left = VERTEX_MAKERS if "*" in model.model else ""
     return [Connection("vertex", keys, upstream, shown, comments, region, left) for upstream, shown in ids]
