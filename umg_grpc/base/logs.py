@@ -19,6 +19,8 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 from umg_grpc.base.printable_text import printable_json, printable_lines
 
 FLUSH_SECONDS = 0.05
+CREDENTIAL_LIBRARIES = ("azure", "botocore", "google.auth")
+"""Libraries whose warnings are left out: the gateway logs their failures itself, with the channel."""
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -43,6 +45,8 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
     )
     # the interceptor logs unexpected errors of servicers; gRPC would add only callers that cancelled during a write
     logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
+    for name in CREDENTIAL_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.ERROR)
     logging.basicConfig(handlers=[StdlibLogHandler()], level=max(LEVELS[level], logging.WARNING), force=True)
 
 

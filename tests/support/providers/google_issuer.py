@@ -1,6 +1,7 @@
 """Fake issuers of Google's tokens (token server, STS, metadata server), and a service that accepts these tokens."""
 
 import json
+import time
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -8,6 +9,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from google.auth import jwt
 
+from tests.support.providers.aws_issuer import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, RefusedError
 from tests.support.service_accounts import PEM, PUBLIC_KEY
 
@@ -25,6 +27,9 @@ class GoogleIssuer(FakeProvider):
     seconds: float = 3600
     reads: list[str] = field(default_factory=list)
     """Ways of the requests for tokens, in order."""
+    expiries: dict[str, float] = field(default_factory=dict)
+    """Unix times of the expiry of the tokens, by the header that carries them."""
+    accepted: int = 0
     statuses: list[int] = field(default_factory=list)
     """Statuses of the next responses with tokens; empty for 200 only."""
 
@@ -45,9 +50,10 @@ class GoogleIssuer(FakeProvider):
                 return web.Response(headers={"Metadata-Flavor": "Google"})
             case path if path.startswith(METADATA):
                 return self._metadata(path.removeprefix(METADATA), received)
-        if received.headers.get("authorization") != f"Bearer ya29.{len(self.reads)}":
-            raise RefusedError("a wrong token", status=401)
-        return web.json_response({"project": received.headers.get("x-goog-user-project")})
+        if time.time() >= self.expiries.get(received.headers.get("authorization", ""), 0):
+            raise RefusedError("a wrong or expired token", status=401)
+        self.accepted += 1
+        return web.json_response({**CHAT, "project": received.headers.get("x-goog-user-project")})
 
     def refuse(self, refused: RefusedError) -> web.StreamResponse:
         return web.json_response({"error": "refused", "error_description": refused.message}, status=refused.status)
@@ -78,6 +84,7 @@ class GoogleIssuer(FakeProvider):
         if status != 200:
             raise RefusedError("the issuer is down", status=status)
         self.reads.append(way)
+        self.expiries[f"Bearer ya29.{len(self.reads)}"] = time.time() + self.seconds
         token = {"access_token": f"ya29.{len(self.reads)}", "expires_in": self.seconds, "token_type": "Bearer"}
         return web.json_response(token | further, headers={"Metadata-Flavor": "Google"})
 

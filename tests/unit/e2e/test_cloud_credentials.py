@@ -13,16 +13,18 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running, channel, running
 from tests.support.load import FailedError, Tally, repeating
-from tests.support.providers.aws_issuer import LONG_LIVED, REGION, ROLE, SERVICE, AwsIssuer
-from tests.support.providers.server import ReceivedRequest, serve_provider
+from tests.support.providers.aws_issuer import CHAT, LONG_LIVED, REGION, ROLE, SERVICE, AwsIssuer
+from tests.support.providers.google_issuer import GoogleIssuer, account_file
+from tests.support.providers.server import ReceivedRequest, RecordingProvider, serve_provider
 from umg_grpc.config import parse
+from umg_grpc.upstream.http.signing.refreshed_credentials import RefreshedSigner
 
 CALLERS = 8
 SECONDS = 2.0
 """Lifetime of each credential."""
-EXPIRIES = 3
+EXPIRIES = 2
 
 
 @dataclass(kw_only=True)
@@ -31,13 +33,25 @@ class FailingIssuer(AwsIssuer):
 
     delay: float = 0.0
     read: asyncio.Event = field(default_factory=asyncio.Event)
-    wanted: int = EXPIRIES + 1
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if received.path == "/" and self.delay:
             await asyncio.sleep(self.delay)  # of the issuer, not of the test
         response = await super().answer(request, received)
-        if len(self.issued) >= self.wanted:
+        if len(self.issued) > EXPIRIES:
+            self.read.set()
+        return response
+
+
+@dataclass(kw_only=True)
+class ExpiringTokens(GoogleIssuer):
+    """Issuer of tokens that expire at once."""
+
+    read: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        response = await super().answer(request, received)
+        if len(self.expiries) > EXPIRIES:
             self.read.set()
         return response
 
@@ -96,21 +110,115 @@ class Case:
 )
 async def test_no_call_fails_while_credentials_expire(case: Case, user: pytest.MonkeyPatch, tmp_path: Path) -> None:
     issuer = FailingIssuer(seconds=SECONDS, statuses=[*case.statuses], delay=case.delay)
-    tally = Tally()
+    async with serve_provider(issuer), gateway(config(issuer), issuer, user, tmp_path / "data") as made:
+        calls, seconds = await called_while(issuer.read, made)
+    assert issuer.accepted == calls > 10 * len(issuer.issued)
+    assert len(issuer.issued) <= 2 + 2 * seconds / SECONDS  # at most one in half a lifetime
+
+
+@pytest.mark.filterwarnings("ignore:The load_credentials_from_file method is deprecated:DeprecationWarning")
+async def test_no_call_fails_while_tokens_expire(tmp_path: Path) -> None:
+    issuer = ExpiringTokens(seconds=SECONDS)
+    async with serve_provider(issuer):
+        (tmp_path / "account.json").write_text(account_file(issuer.url))
+        text = f"""
+channels:
+  - name: vertex
+    protocols: [chat]
+    base_url: {issuer.url}/v1
+    auth: {{kind: google, file: account.json}}
+    models: [m]
+"""
+        async with running(parse(text, str(tmp_path / "umg.yaml"), {}), tmp_path / "data") as made:
+            calls, seconds = await called_while(issuer.read, made)
+    assert issuer.accepted == calls > 10 * len(issuer.expiries)
+    assert len(issuer.expiries) <= 2 + 2 * seconds / SECONDS
+
+
+async def called_while(event: asyncio.Event, made: Running) -> tuple[int, float]:
+    """Call the gateway by several callers until the event is set. Return the number of calls, which all succeeded, and
+    the seconds.
+    """
+    tally, began = Tally(), time.time()
+    async with aiohttp.ClientSession() as session:
+
+        async def one() -> None:
+            await tally.count("chat", lambda: call(made, session))
+
+        async with repeating([one] * CALLERS), asyncio.timeout(60):
+            await event.wait()
+            await tally.until_more(["chat"], CALLERS)
+    assert tally.failures == []
+    return tally.answered["chat"], time.time() - began
+
+
+async def body_of(made: Running, session: aiohttp.ClientSession) -> tuple[int, str]:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with session.post(f"{made.url}/v1/chat/completions", json=body, headers=made.headers) as response:
+        return response.status, await response.text()
+
+
+async def test_without_credentials_the_next_channel_is_called_and_the_last_one_fails_by_its_name(
+    user: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    user.delenv("AWS_ACCESS_KEY_ID")
+    user.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    issuer, other = AwsIssuer(), RecordingProvider(respond=lambda _: CHAT)
+    async with serve_provider(issuer), serve_provider(other), aiohttp.ClientSession() as session:
+        beside = channel("other", "chat", f"{other.url}/v1", "m") + "    priority: 1\n"
+        async with gateway(config(issuer, beside), issuer, user, tmp_path / "both") as made:
+            assert (await body_of(made, session))[0] == 200
+        async with gateway(config(issuer), issuer, user, tmp_path / "one") as made:
+            status, text = await body_of(made, session)
+            assert status == 502
+            assert "channel bedrock: no valid credentials of AWS could be got; the operator has to check" in text
+            assert (
+                b'umg_credential_reads_total{channel="bedrock",outcome="failed"} 1.0'
+                in made.service.metrics.exposition()
+            )
+    assert len(other.received) == 1
+    assert issuer.received == []
+
+
+async def test_rejected_credentials_are_replaced_within_the_call(user: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    issuer = AwsIssuer()
     async with (
         serve_provider(issuer),
         gateway(config(issuer), issuer, user, tmp_path / "data") as made,
         aiohttp.ClientSession() as session,
     ):
+        await call(made, session)
+        issuer.revoked |= {*issuer.issued}
+        signer_of(made)._made -= 60  # credentials that are only seconds old are not replaced
+        await call(made, session)
+    assert issuer.reads == ["AssumeRole umg-bedrock"] * 2
 
-        async def one() -> None:
-            await tally.count("chat", lambda: call(made, session))
 
-        began = time.time()
-        async with repeating([one] * CALLERS), asyncio.timeout(60):
-            await issuer.read.wait()
-            await tally.until_more(["chat"], CALLERS)
-        seconds = time.time() - began
-    assert tally.failures == []
-    assert issuer.accepted == tally.answered["chat"] > 10 * len(issuer.issued)
-    assert len(issuer.issued) <= 2 + 2 * seconds / SECONDS  # at most one in half a lifetime
+async def test_a_reload_keeps_the_credentials_of_channels_with_the_same_auth(
+    user: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    issuer = AwsIssuer()
+    async with (
+        serve_provider(issuer),
+        gateway(config(issuer), issuer, user, tmp_path / "data") as made,
+        aiohttp.ClientSession() as session,
+    ):
+        await call(made, session)
+        made.service.reload(parse(config(issuer, "    weight: 2\n"), "umg.yaml", {}))
+        await call(made, session)
+        assert len(issuer.reads) == 1
+        made.service.reload(
+            parse(
+                config(issuer).replace(f"service: {SERVICE}", f"service: {SERVICE}, external_id: tenant-7"),
+                "umg.yaml",
+                {},
+            )
+        )
+        await call(made, session)
+    assert issuer.reads == ["AssumeRole umg-bedrock", "AssumeRole umg-bedrock tenant-7"]
+
+
+def signer_of(made: Running) -> RefreshedSigner:
+    [endpoint] = made.service._channels.providers["bedrock"]._in_turn.endpoints  # type: ignore[union-attr]
+    assert isinstance(endpoint.signer, RefreshedSigner)
+    return endpoint.signer
