@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from math import inf
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -25,6 +25,7 @@ class Source:
     now: list[float]
     title = "Test"
     seconds: float = 3600
+    renewal: float = inf
     problem: str = ""
     reads: int = 0
     ends: Event = field(default_factory=Event)
@@ -34,7 +35,7 @@ class Source:
         self.ends.wait()
         if self.problem:
             raise OSError(self.problem)
-        return Credentials(BearerToken(f"token-{self.reads}"), self.now[0] + self.seconds)
+        return Credentials(BearerToken(f"token-{self.reads}"), self.now[0] + self.seconds, self.now[0] + self.renewal)
 
 
 @dataclass
@@ -206,3 +207,38 @@ async def test_a_gateway_that_ended_is_not_called_by_a_late_read(made: Setting) 
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     made.signer._read(loop, done)
     assert not done.done()
+
+
+@pytest.mark.parametrize(("advice", "earlier", "later"), [(1000, 999, 1001), (-5, 899, 901), (9000, 3299, 3301)])
+async def test_the_issuer_may_advise_an_earlier_renewal(
+    made: Setting, advice: float, earlier: float, later: float
+) -> None:
+    made.source.renewal = advice
+    await first(made)
+    made.later(earlier)
+    await made.token()
+    assert made.source.reads == 1
+    made.later(later - earlier)
+    await made.token()
+    await made.finished()
+    assert made.source.reads == 2
+
+
+async def test_a_library_that_ends_the_thread_is_a_failure(made: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave() -> Credentials:
+        raise SystemExit
+
+    monkeypatch.setattr(made.source, "read", leave)
+    assert "SystemExit" in (await failed(made.token())).cause
+
+
+async def test_a_machine_without_threads_is_a_failure(made: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refuse)
+    assert "can't start new thread" in (await failed(made.token())).cause
+    monkeypatch.undo()
+    made.source.ends.set()
+    made.later(3)
+    assert await made.token() == "token-1"

@@ -141,15 +141,19 @@ class RefreshedSigner:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         # a thread of its own, which is not waited for at the end of the process: the library may block for long
-        Thread(target=self._read, args=(loop, done), name=f"credentials {self._channel}", daemon=True).start()
+        thread = Thread(target=self._read, args=(loop, done), name=f"credentials {self._channel}", daemon=True)
         self._refresh, self._began = done, now
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads
+            self._finish(done, None, str(error))
 
     def _read(self, loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]") -> None:
         """Read the credentials, in a thread, and hand them to the event loop."""
         found, problem = None, ""
         try:
             found = self._source.read()
-        except Exception as error:  # of any library; the gateway does not depend on their classes
+        except (Exception, SystemExit) as error:  # of any library; the gateway does not depend on their classes
             problem = f"{type(error).__name__}: {clean(str(error), MAX_CAUSE_CHARACTERS)}"
         with suppress(RuntimeError):  # the gateway has ended
             loop.call_soon_threadsafe(self._finish, done, found, problem)
@@ -173,7 +177,8 @@ class RefreshedSigner:
             self._signer, self._made, self._retry = found.signer, now, 0.0
             self._end = found.expiry - min(UNUSED_SECONDS, valid / 10) if valid != inf else inf
             latest = found.expiry - min(RENEWED_SECONDS, valid / 2) if valid != inf else inf
-            self._renewal = min(latest, max(found.renewal, now))
+            # an issuer may return the same credentials again, also after the time at which it advises to replace them
+            self._renewal = max(min(latest, found.renewal), now + valid / 4)
         self._problem = problem
         if self._count is not None:
             self._count(self._channel, REFRESHED if found is not None else FAILED)
