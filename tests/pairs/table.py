@@ -77,6 +77,7 @@ PROVIDERS = (
     Provider("responses", Kind.TEXT, "responses", "responses:Responses"),
     Provider("messages", Kind.TEXT, "messages", "messages:Messages"),
     Provider("native", Kind.TEXT, "native", "native:Native", root="/v1beta"),
+    Provider("converse", Kind.TEXT, "converse", "converse:Converse", root=""),
     Provider("embeddings", Kind.EMBEDDING, "embeddings", "embeddings:Embeddings"),
     Provider("native_embeddings", Kind.EMBEDDING, "native_embeddings", "native_embeddings:NativeEmbeddings"),
     Provider("rerank v1", Kind.RERANKING, "rerank", "rerank:RerankV1"),
@@ -120,12 +121,16 @@ LEAST: dict[str, Json] = {row.name: row.body for row in FACES if row.body is not
 TEXT_FACES = {row.name: row.client for row in FACES if row.client is not None}
 EMBEDDING_FACES = tuple(row.name for row in FACES if row.kind is Kind.EMBEDDING)
 RERANK_FACES = tuple(row.name for row in FACES if row.kind is Kind.RERANKING)
-TEXT_PROVIDERS = names_of(Kind.TEXT)
-ROOTS = {row.name: row.root for row in PROVIDERS if row.kind is Kind.TEXT}
-"""Provider of text -> the beginning of its paths."""
+STRICT_PROVIDERS = names_of(Kind.TEXT)
+"""All providers of text."""
+TEXT_PROVIDERS = tuple(name for name in STRICT_PROVIDERS if name in TEXT_FACES)
+"""Providers of text whose format callers have, too, so that a gateway or an SDK of callers can take their place."""
+ROOTS = {row.name: row.root for row in PROVIDERS if row.name in TEXT_PROVIDERS}
+"""Provider of text whose format callers have -> the beginning of its paths."""
 EMBEDDING_PROVIDERS = names_of(Kind.EMBEDDING)
 RERANK_PROVIDERS = names_of(Kind.RERANKING)
 IMAGE_PROVIDERS = names_of(Kind.IMAGE)
 
 every_face = pytest.mark.parametrize("face", TEXT_FACES)
 every_upstream = pytest.mark.parametrize("upstream", TEXT_PROVIDERS)
+every_strict_provider = pytest.mark.parametrize("upstream", STRICT_PROVIDERS)

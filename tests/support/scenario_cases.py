@@ -43,6 +43,8 @@ class Case:
     by_upstream: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # differences of a provider's answer
     ends_early: frozenset[str] = frozenset()
     """Upstreams whose stream the gateway may end before the usage comes, so that it estimates the usage."""
+    refused: frozenset[str] = frozenset()
+    """Upstreams that cannot express the request, so that the gateway refuses it."""
     by_face: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # differences that a face's callers receive
     dropped: Mapping[Pair, str] = field(default_factory=dict)
     """Value of x-umg-dropped, with canonical names, where a pair cannot express all of the request."""
@@ -156,13 +158,17 @@ THINKING: dict[Pair, str] = {
     ("native", "chat"): "reasoning.include_thoughts, reasoning.budget_tokens=effort low",
     ("native", "responses"): "reasoning.budget_tokens=effort low",
     ("native", "messages"): "reasoning.budget_tokens=1025",
+    ("chat", "converse"): "reasoning.effort=budget_tokens 2400",
+    ("responses", "converse"): "reasoning.summary, reasoning.effort=budget_tokens 2400",
+    ("native", "converse"): "reasoning.budget_tokens=1025",
 }
 NO_NAME, NO_NAME_NOR_STRICT = (
     "response_format.json_schema.name",
     "response_format.json_schema.name, response_format.json_schema.strict",
 )
-REASONED = {"reasoning": True, "dropped": THINKING}
 WITH_REASONING = (40, 10, 17, 5)  # with reasoning
+UNCOUNTED = {"converse": {"usage": (40, 10, 17, 0)}}  # whose usage does not count reasoning by itself
+REASONED = {"reasoning": True, "dropped": THINKING, "by_upstream": UNCOUNTED}
 
 CASES = [
     case("plain", answer(TEXT)),
@@ -214,14 +220,14 @@ CASES = [
         after=f"{BOTH} My thoughts came back.",
         **REASONED,
     ),
-    case("citations", answer(CITED, citations=tuple(PAGES)), search=True),
+    case("citations", answer(CITED, citations=tuple(PAGES)), search=True, refused=frozenset({"converse"})),
     case("citations, not requested", answer(CITED)),
     case(
         "stop",
         answer("one two "),
         stop=STOP,
         # a provider of responses has no stop sequences: the gateway ends the text itself, before the usage of a stream
-        by_upstream={"messages": {"finish": "STOP_SEQUENCE"}, "responses": {"finish": "STOP_SEQUENCE"}},
+        by_upstream={name: {"finish": "STOP_SEQUENCE"} for name in ("messages", "responses", "converse")},
         ends_early=frozenset({"responses"}),
         by_face={"responses": {"text": STOPPED, "finish": "STOP"}},  # its clients cannot request one
         dropped={(face, "responses"): "stop_sequences=by the gateway" for face in ("chat", "messages", "native")},
@@ -233,6 +239,7 @@ CASES = [
         by_upstream={
             "messages": {"refusal": "", "notice": REFUSAL},
             "native": {"refusal": "", "notice": REFUSAL, "finish": "CONTENT_FILTER"},
+            "converse": {"refusal": "", "text": REFUSAL, "finish": "CONTENT_FILTER"},
         },
     ),
     case(
@@ -246,6 +253,7 @@ CASES = [
         by_upstream={
             "messages": {"notice": REFUSAL, "finish": "REFUSAL"},
             "native": {"notice": "the prompt was blocked: SAFETY"},
+            "converse": {"text": REFUSAL, "notice": "Guardrail blocked."},
         },
     ),
     case("heartbeat", answer(TEXT)),

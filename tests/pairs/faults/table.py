@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.pairs.table import TEXT_FACES
 from tests.proofs.soak.callers import CallResult, Outcome
 from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
 from tests.support.providers.faulty import right_answers
@@ -99,6 +100,10 @@ STATED = {(fault, name): 503 for fault in ("error-first", "error-before-content"
 OTHERWISE: dict[tuple[str, str], Strikes | None] = {
     ("no-end-marker", "chat"): Strikes.NEVER,  # the finish reason precedes the marker, which many leave out
     ("no-end-marker", "messages"): Strikes.NEVER,
+    ("no-end-marker", "converse"): Strikes.NEVER,  # only the usage follows the reason for the end
+    ("comments", "converse"): None,  # its streams are binary
+    ("comments-for-ever", "converse"): None,
+    ("byte-order-mark", "converse"): None,
     ("more-after-end", "native"): None,  # which has no end marker
     ("stream-for-whole", "chat"): Strikes.NEVER,  # events are gathered; a whole answer is an event of these formats
     ("stream-for-whole", "native"): Strikes.NEVER,
@@ -127,6 +132,7 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     """
     other = _other(fault, upstream)
     own = Question(HTTP, upstream)
+    face = upstream if upstream in TEXT_FACES else TEXT_FORMATS[0]
     if upstream in IMAGE_FORMATS:
         kind = IMAGE_QUESTIONS.get(upstream, IMAGE)
         selected = [
@@ -141,7 +147,7 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     else:
         selected = [
             Question(over, name, stream)
-            for over, name in ((HTTP, upstream), (HTTP, other), (GRPC, GENERATE))
+            for over, name in ((HTTP, face), (HTTP, other), (GRPC, GENERATE))
             for stream in (False, True)
         ]
     for question in selected[: len(selected) // 3] if fault.name.endswith(("-empty", "-html")) else selected:
@@ -155,7 +161,7 @@ IMAGE_QUESTIONS = {"umg_images": IMAGE_BYTES, "ark_images": IMAGE_GROUP}
 
 def _other(fault: Fault, upstream: str) -> str:
     """Return another format, not the same for all faults."""
-    formats = TEXT_FORMATS if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
+    formats = tuple(TEXT_FACES) if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
     others = [name for name in formats if name != upstream] or [upstream]
     return others[zlib.crc32(fault.name.encode()) % len(others)]
 

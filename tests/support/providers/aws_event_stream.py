@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Callable
 
 from tests.support.providers.common import compact
 from tests.support.providers.server import Json
@@ -15,6 +16,15 @@ def frame(payload: bytes, **headers: str) -> bytes:
     )
     prelude = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
     head = prelude + struct.pack("!I", zlib.crc32(prelude)) + encoded + payload
+    return head + struct.pack("!I", zlib.crc32(head))
+
+
+def with_payload(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Return a frame with the payload that `change` makes of its own."""
+    [size] = struct.unpack_from("!I", data, 4)
+    headers, payload = data[12 : 12 + size], change(data[12 + size : -4])
+    prelude = struct.pack("!II", 16 + len(headers) + len(payload), len(headers))
+    head = prelude + struct.pack("!I", zlib.crc32(prelude)) + headers + payload
     return head + struct.pack("!I", zlib.crc32(head))
 
 

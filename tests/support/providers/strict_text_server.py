@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from aiohttp import web
 
@@ -55,6 +55,13 @@ class TextFormat(Protocol):
         format has two.
         """
         ...
+
+
+@runtime_checkable
+class StatesErrorsInHeaders(Protocol):
+    """Format whose errors have their type in a header."""
+
+    def error_headers(self, status: int) -> dict[str, str]: ...
 
 
 @dataclass
@@ -110,6 +117,8 @@ class Provider(FakeProvider):
 
     def _error(self, status: int, message: str, at: str | None = None, code: str | None = None) -> web.Response:
         headers = self._ids | ({"retry-after": RETRY_SECONDS} if status == 429 else {})
+        if isinstance(self.format, StatesErrorsInHeaders):
+            headers |= self.format.error_headers(status)
         return web.json_response(self.format.error(status, message, at, code), status=status, headers=headers)
 
     async def _stream(self, request: web.Request, answer: Answer, frames: list[bytes]) -> web.StreamResponse:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tests.support.providers.aws_event_stream import event, with_payload
 from tests.support.providers.common import compact
 from tests.support.providers.faulty.answer_encoding import (
     END,
@@ -45,11 +46,13 @@ async def _without_usage(link: Link, reply: Reply) -> None:
         await send_body(link, compact(_uncounted(json.loads(reply.body))).encode())
 
 
-def _uncounted_event(event: bytes) -> bytes:
+def _uncounted_event(sent: bytes) -> bytes:
     """Return an event without its token counts, b"" if it has no other content."""
-    before, _, data = event.partition(b"data: ")
+    if sent.startswith(b"\0"):  # a frame of an AWS event stream
+        return with_payload(sent, lambda payload: compact(_uncounted(json.loads(payload))).encode())
+    before, _, data = sent.partition(b"data: ")
     if data.startswith(b"[DONE]"):
-        return event
+        return sent
     value = json.loads(data)
     if value.get("choices") == [] and "usage" in value:
         return b""
@@ -71,11 +74,20 @@ async def _mislabelled(link: Link, reply: Reply) -> None:
 async def _padded(link: Link, reply: Reply) -> None:
     """Send the answer with an unknown member of a megabyte in one line."""
     at, pieces = reply.content_at, list(reply.pieces)
-    pieces[at] = pieces[at].replace(b"{", b'{"x_padding":"%b",' % PADDING, 1)
+    pieces[at] = _with_member(pieces[at], b'"x_padding":"%b",' % PADDING)
     if reply.streamed:
         await send_events(link, reply, pieces)
     else:
         await send_body(link, b"".join(pieces))
+
+
+def _with_member(piece: bytes, member: bytes) -> bytes:
+    """Return an event or a body with one more member of its JSON."""
+
+    def added(data: bytes) -> bytes:
+        return data.replace(b"{", b"{" + member, 1)
+
+    return with_payload(piece, added) if piece.startswith(b"\0") else added(piece)
 
 
 async def _gzip(link: Link, reply: Reply) -> None:
@@ -128,7 +140,7 @@ async def _marked(link: Link, reply: Reply) -> None:
 
 async def _old_letters(link: Link, reply: Reply) -> None:
     """Send the answer with a comment in Latin-1 at each place, which is no valid UTF-8."""
-    pieces = [piece.replace(b"{", b'{"x_note":"caf\xe9",', 1) for piece in reply.pieces]
+    pieces = [_with_member(piece, b'"x_note":"caf\xe9",') for piece in reply.pieces]
     await (send_events(link, reply, pieces) if reply.streamed else send_body(link, b"".join(pieces)))
 
 
@@ -167,6 +179,8 @@ def _with_unknown(reply: Reply) -> list[bytes]:
     )
     if reply.format == "native":
         unknown = b'data: {"xWeird":1}\r\n\r\n'
+    if reply.format == "converse":
+        unknown = event("xWeird", {"x": 1})
     return [
         *reply.pieces[:1],
         unknown,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.pairs.table import Kind, protocols_of
-from tests.support.providers import messages_wire, native_wire, responses_wire
+from tests.support.providers import converse_wire, messages_wire, native_wire, responses_wire
+from tests.support.providers.aws_event_stream import exception
 from tests.support.providers.chat import Chat
 from tests.support.providers.common import compact
 from tests.support.providers.faulty import image_answers
@@ -35,6 +36,8 @@ PATHS = {
     "/messages": "messages",
     ":generateContent": "native",
     ":streamGenerateContent": "native",
+    "/converse": "converse",
+    "/converse-stream": "converse",
     "/embeddings": "embeddings",
     ":embedContent": "native_embeddings",
     ":batchEmbedContents": "native_embeddings",
@@ -74,6 +77,8 @@ class Reply:
 
     @property
     def content_type(self) -> str:
+        if self.streamed and self.format == "converse":
+            return "application/vnd.amazon.eventstream"
         return "text/event-stream; charset=utf-8" if self.streamed else "application/json"
 
     def refusal(self, status: int, message: str = f"the {WORD}") -> bytes:
@@ -84,6 +89,8 @@ class Reply:
     def limited(self) -> bytes:
         """Event that reports the rate limit, sent before all others."""
         error = self.error(429, "slow down")
+        if self.format == "converse":
+            return exception("throttlingException", "slow down")
         if self.format == "responses":
             flat = {"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}
             return f"event: error\ndata: {compact(flat | {'sequence_number': 0})}\n\n".encode()
@@ -105,7 +112,8 @@ def reply(path: str, body: bytes) -> Reply | None:
     if name is None:
         return None
     if name in TEXT_FORMATS:
-        streamed = ":stream" in path if name == "native" else request.get("stream") is True
+        in_path = path.endswith((":streamGenerateContent", "/converse-stream"))
+        streamed = in_path if name in IN_PATHS else request.get("stream") is True
         return _text_reply(name, nonce, request, path, streamed)
     made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](request)
     return _unstreamed(name, nonce, made)
@@ -130,7 +138,7 @@ def _unstreamed(name: str, nonce: str, value: Json) -> Reply:
 
 
 def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) -> Reply:
-    model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
+    model = body.get("model") or path.removesuffix("/converse").rpartition("/")[2].partition(":")[0]
     request, answer = (
         ScenarioRequest(model=model, stream=streamed, turns=(("user", nonce),)),
         Answer(words=words(nonce)),
@@ -150,8 +158,10 @@ def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) ->
     return Reply(name, nonce, True, frames, first, finish, last, whole, ERRORS[name], ERROR_FRAMES[name])
 
 
-FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1}
+FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1, "converse": 2}
 """Number of last events, from the one with the reason for the end on."""
+IN_PATHS = ("native", "converse")
+"""Formats whose paths state whether the answer is a stream."""
 
 
 def _whole(name: str, request: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest) -> Json:
@@ -162,6 +172,8 @@ def _whole(name: str, request: ScenarioRequest, answer: Answer, body: Json, rece
             return responses_wire.whole(request, answer, body, f"resp_{answer_id(request)}")
         case "messages":
             return messages_wire.whole(request, answer, False)
+        case "converse":
+            return converse_wire.whole(request, answer, body)
         case _:
             return native_wire.whole(request, answer, shown=True, ids=True)
 
@@ -176,6 +188,8 @@ def _frames(
             return responses_wire.frames(_whole(name, request, answer, body, received), answer)
         case "messages":
             return messages_wire.frames(request, answer, False)
+        case "converse":
+            return converse_wire.frames(request, answer, body)
         case _:
             return map(native_wire.frame, native_wire.chunks(request, answer, shown=True, ids=True))
 
@@ -224,6 +238,7 @@ ERRORS: dict[str, Callable[[int, str], Json]] = {
     "responses": _openai_error,
     "messages": messages_wire.error,
     "native": native_wire.error,
+    "converse": converse_wire.error,
     "embeddings": _openai_error,
     "native_embeddings": native_wire.error,
     "rerank": lambda status, message: {"id": "r-1", "message": message},
@@ -238,6 +253,7 @@ ERROR_FRAMES: dict[str, Callable[[list[bytes]], bytes]] = {
     "responses": lambda sent: responses_wire.failed(f"the {WORD}", sent, bare=not sent),
     "messages": lambda _: messages_wire.event(messages_wire.error(529, f"the {WORD}")),
     "native": lambda _: native_wire.frame(native_wire.error(503, f"the {WORD}")),
+    "converse": lambda _: converse_wire.error_frame(f"the {WORD}"),
     "images": lambda _: image_answers.error_frame(_openai_error(500, f"the {WORD}")),
     "umg_images": lambda _: image_answers.error_frame(image_answers.umg_error(500, f"the {WORD}")),
     "ark_images": lambda _: image_answers.error_frame(image_answers.ark_error(500, f"the {WORD}")),
