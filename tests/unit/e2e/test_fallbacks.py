@@ -1,11 +1,18 @@
-"""Fallbacks by name: the model that answers in place of another one, by the cause of its failure."""
+"""Fallbacks by name: the model that answers in place of another one, by cause, permission, limits, cache and time."""
 
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
-from tests.support.providers.scripted import Script, status, succeed
-from tests.unit.e2e.test_survival import world
+from tests.support.providers.scripted import Script, Scripted, chunk, stall, start_stream, status, succeed
+from tests.unit.e2e.test_survival import CHAT, World, world
+from umg_grpc.access.api_keys import Keys
+from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 
 TOO_LONG = status(400, {"code": "context_length_exceeded", "message": "maximum context length is 8192 tokens"})
 REFUSED = status(400, {"code": "content_filter", "message": "The response was filtered"})
@@ -13,6 +20,10 @@ UNPAID = status(429, {"code": "insufficient_quota", "message": "You exceeded you
 DOWN = status(500)
 CAUSES: dict[str, Script] = {"context": TOO_LONG, "content": REFUSED, "unavailable": DOWN, "quota": UNPAID}
 ONE_ATTEMPT = "retries: {repeats: 0}\n"
+FALLBACK = f"{ONE_ATTEMPT}fallbacks: {{m: [other]}}\n"
+FIXED = {"temperature": 0}
+"""Member without which an answer is not cached."""
+TURN = [{"role": "user", "content": "Hi"}]
 
 
 def of_models(*models: str) -> dict[str, str]:
@@ -20,13 +31,240 @@ def of_models(*models: str) -> dict[str, str]:
     return {model: f"models: [{model}]\nprotocols: [chat]" for model in models}
 
 
+def two(first: Script, *more: Script) -> dict[str, list[Script]]:
+    """Return the scripts of the model `m` and of its fallback, which answers."""
+    return {"m": [first, *more], "other": [succeed]}
+
+
+async def key_of(here: World, **fields: Any) -> dict[str, str]:
+    """Return the headers of a new key, whose answers state the route."""
+    _, secret = await Keys(here.gateway.service.store).create("restricted", show_route=True, **fields)
+    return {"authorization": f"Bearer {secret}"}
+
+
+async def record_of(here: World, request_id: str) -> UsageRecord:
+    """Return the record of a call, once it is written."""
+    records = UsageRecords(here.gateway.service.store)
+    async with asyncio.timeout(60):
+        while not (found := await records.find(request_id)):  # noqa: ASYNC110  no event reports the write
+            await asyncio.sleep(0.02)
+    [record] = found
+    return record
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("cause", CAUSES)
-async def test_a_model_answers_in_place_of_one_that_failed(tmp_path: Path, cause: str, stream: bool) -> None:
-    models = {"m": [CAUSES[cause]], "other": [succeed]}
-    rest = f"{ONE_ATTEMPT}fallbacks: {{m: [other]}}\n"
-    async with world(tmp_path, models, of_models(*models), rest) as here:
+async def test_the_answer_and_the_record_name_the_model_that_answered(tmp_path: Path, cause: str, stream: bool) -> None:
+    async with world(tmp_path, two(CAUSES[cause]), of_models("m", "other"), FALLBACK) as here:
         got = await here.generate(stream=stream)
         assert (got.status, here.counts) == (200, {"m": 1, "other": 1})
         assert got.route.startswith(f"fallback=other; cause={cause}; channel=other; attempts=2; reason=m: "), got.route
-        assert '"model":"other"' in got.text.replace(" ", "") if stream else got.body["model"] == "other"
+        compact = got.text.replace(" ", "")
+        assert '"model":"other"' in compact if stream else got.body["model"] == "other"
+        record = await record_of(here, got.headers["x-request-id"])
+    assert (record.model, record.channel, record.status, record.attempts) == ("other", "other", "OK", 2)
+    assert record.details is not None
+    assert (record.details.requested_model, record.details.fallback_cause) == ("m", cause)
+    assert [(each.channel, each.model) for each in record.details.attempts] == [("m", "m"), ("other", "other")]
+
+
+async def test_the_caller_gets_the_error_of_the_requested_model_if_no_fallback_answers(tmp_path: Path) -> None:
+    models = {"m": [status(503)], "other": [TOO_LONG], "last": [UNPAID]}
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: [other, last]}}\n"
+    async with world(tmp_path, models, of_models(*models), rest) as here:
+        got = await here.generate()
+        assert (got.status, here.counts) == (503, {"m": 1, "other": 1, "last": 1})
+        assert "m says 503" in got.body["error"]["message"]
+        assert got.route.startswith("channel=last; attempts=3; reason=m: "), got.route
+        record = await record_of(here, got.headers["x-request-id"])
+    assert (record.model, record.attempts, record.micro_credits) == ("m", 3, 0)
+    assert record.details is not None
+    assert record.details.requested_model == ""
+
+
+async def test_a_fallback_of_a_fallback_is_not_called(tmp_path: Path) -> None:
+    models = {"m": [DOWN], "other": [DOWN], "last": [succeed]}
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: [other], other: [last, m]}}\n"
+    async with world(tmp_path, models, of_models(*models), rest) as here:
+        assert (await here.generate()).status == 502
+        assert here.counts == {"m": 1, "other": 1, "last": 0}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Fallback that a key cannot use, with the reason in the route."""
+
+    id: str
+    reason: str
+    rest: str = ""
+    key: tuple[tuple[str, Any], ...] = ()
+
+
+PRICED = "models: {m: {price: {request: 1}}, other: {price: {request: 5}}, last: {price: {request: 1}}}\n"
+CREDIT = 1_000_000
+SKIPPED = [
+    Skipped("not permitted", "model_not_found", key=(("model_patterns", ["m", "last"]),)),
+    Skipped("another channel", "model_not_found", key=(("channels", ["m", "last"]),)),
+    Skipped("no price", "model_unpriced", PRICED.replace("other: {price: {request: 5}}", "other: {unpriced: refuse}"),
+            (("budget_micro_credits", 9 * CREDIT),)),
+    Skipped("too expensive for the budget", "quota_exhausted", PRICED, (("budget_micro_credits", 4 * CREDIT),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("case", SKIPPED, ids=lambda case: case.id)
+async def test_a_fallback_that_the_key_cannot_use_is_skipped(tmp_path: Path, case: Skipped, stream: bool) -> None:
+    models = {"m": [DOWN], "other": [succeed], "last": [succeed]}
+    rest = f"{ONE_ATTEMPT}{case.rest}fallbacks: {{m: [other, last]}}\n"
+    async with world(tmp_path, models, of_models(*models), rest) as here:
+        headers = await key_of(here, **dict(case.key))
+        got = await here.generate(stream=stream, **headers)
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 0, "last": 1}), got.body
+        assert f"other: {case.reason}" in got.route, got.route
+
+
+@dataclass(frozen=True)
+class OwnLimit:
+    """Limit of the key itself, after which no fallback is called."""
+
+    id: str
+    rest: str
+    key: tuple[tuple[str, Any], ...]
+    status: int
+
+
+OWN_LIMITS = [
+    OwnLimit("budget", PRICED.replace("m: {price: {request: 1}}", "m: {price: {request: 9}}"),
+             (("budget_micro_credits", 5 * CREDIT),), 429),
+    OwnLimit("requests a minute", "", (("requests_per_minute", 1),), 429),
+    OwnLimit("permission", "", (("model_patterns", ["other"]),), 404),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize("case", OWN_LIMITS, ids=lambda case: case.id)
+async def test_the_own_limits_of_a_key_call_no_fallback(tmp_path: Path, case: OwnLimit, path: str) -> None:
+    rest = f"{case.rest.replace(', last: {price: {request: 1}}', '')}{FALLBACK}"
+    async with world(tmp_path, two(succeed), of_models("m", "other"), rest) as here:
+        headers = await key_of(here, **dict(case.key))
+        body = (
+            {"model": "m", "input": "Hi"}
+            if path == "/v1/responses"
+            else {"model": "m", "messages": TURN, "max_tokens": 5}
+        )
+        calls = 2 if case.id.startswith("requests") else 1
+        for _ in range(calls):
+            async with here.session.post(here.gateway.url + path, json=body, headers=headers) as got:
+                found, code = await got.json(), got.status
+        assert code == case.status, found
+        assert "error" in found
+        assert here.counts == {"m": calls - 1, "other": 0}
+
+
+async def test_the_limits_of_each_model_are_held_while_it_is_called(tmp_path: Path) -> None:
+    limits = "models: {m: {limits: {concurrency: 1}}, other: {limits: {concurrency: 1}}}\n"
+    release = asyncio.Event()
+
+    async def wait(request: web.Request, provider: Scripted) -> web.StreamResponse:
+        await release.wait()
+        return await succeed(request, provider)
+
+    models: dict[str, list[Script]] = {"m": [DOWN], "other": [wait]}
+    async with world(tmp_path, models, of_models(*models), limits + FALLBACK) as here:
+        first = asyncio.create_task(here.generate())
+        await here["other"].arrived.get()
+        second = await here.generate()  # the place of `m` is free again, that of `other` is not
+        assert (second.status, here.counts) == (502, {"m": 2, "other": 1})
+        assert "other: rate_limited" in second.route
+        release.set()
+        assert (await first).status == 200
+        assert (await here.generate()).status == 200
+
+
+async def test_a_model_with_open_circuit_breakers_is_not_called(tmp_path: Path) -> None:
+    async with world(tmp_path, two(UNPAID), of_models("m", "other"), FALLBACK) as here:
+        routes = [(await here.generate()).route for _ in range(3)]
+        assert here.counts == {"m": 1, "other": 3}
+    assert [route.partition("; channel")[0] for route in routes] == ["fallback=other; cause=quota"] * 3
+    assert routes[-1] == "fallback=other; cause=quota; channel=other; attempts=1; reason=m: down"
+
+
+async def test_a_key_without_a_usable_fallback_still_calls_a_model_with_an_open_circuit_breaker(tmp_path: Path) -> None:
+    async with world(tmp_path, two(UNPAID), of_models("m", "other"), FALLBACK) as here:
+        headers = await key_of(here, model_patterns=["m"])
+        statuses = [(await here.generate(**headers)).status for _ in range(2)]
+        assert (statuses, here.counts) == ([429, 429], {"m": 2, "other": 0})
+
+
+async def test_an_answer_of_a_fallback_is_not_cached_as_one_of_the_requested_model(tmp_path: Path) -> None:
+    async with world(tmp_path, two(DOWN, DOWN, succeed), of_models("m", "other"), FALLBACK) as here:
+        found = [await here.generate(body=FIXED, x_umg_cache="1h") for _ in range(3)]
+        assert [each.headers["x-umg-cache"] for each in found] == ["miss", "hit", "miss"]
+        assert [each.body["model"] for each in found] == ["other", "other", "m"]
+        assert here.counts == {"m": 3, "other": 1}
+        assert found[1].route == "fallback=other; cause=unavailable; channel=; attempts=1; reason=cached response"
+
+
+async def test_a_cached_stream_of_a_fallback_is_found_again(tmp_path: Path) -> None:
+    async with world(tmp_path, two(DOWN), of_models("m", "other"), FALLBACK) as here:
+        found = [await here.generate(stream=True, body=FIXED, x_umg_cache="1h") for _ in range(2)]
+        assert [each.headers["x-umg-cache"] for each in found] == ["miss", "hit"]
+        assert here.counts == {"m": 2, "other": 1}
+
+
+async def test_the_deadline_of_a_call_is_for_all_models_together(tmp_path: Path) -> None:
+    async with world(tmp_path, two(stall), of_models("m", "other"), FALLBACK) as here:
+        got = await here.generate(x_umg_timeout="200ms")
+        assert (got.status, here.counts) == (504, {"m": 1, "other": 0})
+
+
+async def test_a_stream_whose_headers_were_sent_early_may_fall_back(tmp_path: Path) -> None:
+    has_headers = asyncio.Event()
+
+    async def break_later(request: web.Request, provider: Scripted) -> web.StreamResponse:
+        response = await start_stream(request)
+        await response.write(chunk({"role": "assistant", "content": ""}))
+        await has_headers.wait()
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    rest = f"{FALLBACK}stream_headers_after: 0.01\n"
+    async with world(tmp_path, two(break_later), of_models("m", "other"), rest) as here:
+        body = {"model": "m", "messages": TURN, "stream": True}
+        async with here.session.post(here.gateway.url + CHAT, json=body) as got:
+            assert (got.status, got.headers.get("x-umg-waiting")) == (200, "true")
+            has_headers.set()
+            text = (await got.text()).replace(" ", "")
+    assert '"content":"other"' in text
+    assert '"model":"other"' in text
+
+
+async def test_a_stored_response_is_continued_with_its_conversation(tmp_path: Path) -> None:
+    async with world(tmp_path, two(succeed, DOWN), of_models("m", "other"), FALLBACK) as here:
+        first = await here.generate("/v1/responses")
+        second = await here.generate("/v1/responses", body={"previous_response_id": first.body["id"], "input": "More"})
+        assert (second.status, second.body["model"]) == (200, "other")
+        sent = here["other"].calls[0].body["messages"]
+    assert [(turn["role"], turn["content"]) for turn in sent] == [("user", "Hi"), ("assistant", "m"), ("user", "More")]
+    assert second.body["previous_response_id"] == first.body["id"]
+
+
+async def test_a_strict_call_is_not_answered_by_a_fallback_that_loses_a_field(tmp_path: Path) -> None:
+    more = {"m": "models: [m]\nprotocols: [chat]", "other": "models: [other]\nprotocols: [messages]"}
+    async with world(tmp_path, two(DOWN), more, FALLBACK) as here:
+        got = await here.generate(body={"seed": 1}, x_umg_strict="true")
+        assert (got.status, here.counts) == (502, {"m": 1, "other": 0})
+        assert "other: untranslatable seed" in got.route
+
+
+async def test_the_metrics_count_the_calls_of_fallbacks(tmp_path: Path) -> None:
+    async with world(tmp_path, two(DOWN), of_models("m", "other"), FALLBACK) as here:
+        async with aiohttp.ClientSession() as session, session.get(f"{here.gateway.url}/metrics") as got:
+            before = await got.text()
+        await here.generate()
+        async with aiohttp.ClientSession() as session, session.get(f"{here.gateway.url}/metrics") as got:
+            after = await got.text()
+    line = 'umg_fallbacks_total{cause="unavailable",fallback="other",model="m"} 1.0'
+    assert line not in before
+    assert line in after
