@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from umg_grpc.config import Channel, Config, parse
+from umg_grpc.config import Channel, Config, Fallbacks, parse
+from umg_grpc.config.fallbacks import CAUSES as FALLBACK_CAUSES
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.from_new_api import from_new_api
 from umg_grpc.config.importers.imported_config import ImportedConfig
@@ -47,6 +48,13 @@ class Case:
 
 
 OPENAI, AZURE = "https://api.openai.com/v1", "https://europe.openai.azure.com/openai/v1"
+
+
+def every(*names: str) -> Fallbacks:
+    """Return fallbacks for every cause."""
+    return Fallbacks(**dict.fromkeys(FALLBACK_CAUSES, names))
+
+
 CASES = [
     Case(
         "one model",
@@ -143,13 +151,8 @@ router_settings: {model_group_alias: {gpt-4: big, hidden: {model: small, hidden:
         [
             ("openai", OPENAI, [("big", "gpt-5"), ("small", "gpt-5-mini")]),
             ("anthropic", "https://api.anthropic.com/v1", [("other", "claude-opus-4-5")]),
-            ("openai-fallback", OPENAI, [("big", "gpt-5-mini")]),
-            ("anthropic-fallback", "https://api.anthropic.com/v1", [("big", "claude-opus-4-5")]),
         ],
-        (
-            "fallback of `big` to `gone`: no converted entry of model_list has this name",
-            "litellm_settings.context_window_fallbacks: a channel of a lower priority takes a call that is too long",
-        ),
+        ("fallback of `big` to `gone`: no converted entry of model_list has this name",),
     ),
     Case(
         "clouds",
@@ -234,7 +237,58 @@ def test_settings_with_a_counterpart_are_converted() -> None:
     _, config = converted(CASES[5].text)
     assert dict(config.aliases) == {"gpt-4": "big", "hidden": "small"}
     assert (config.breaker.failures, config.breaker.rest) == (3, 30)
-    assert [channel.priority for channel in config.channels] == [0, 0, 10, 11]
+    small, others = ("big",), ("small", "other")
+    assert config.fallbacks == {
+        "big": Fallbacks(content=others, unavailable=others, quota=others),
+        "small": Fallbacks(context=small),
+    }
+
+
+FALLBACKS = """
+model_list:
+  - {model_name: big, litellm_params: {model: openai/gpt-5}}
+  - {model_name: small, litellm_params: {model: openai/gpt-5-mini}}
+  - {model_name: "openai/*", litellm_params: {model: openai/*}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "lost"),
+    [
+        (
+            "router_settings: {fallbacks: [{big: [small, openai/gpt-4.1]}]}",
+            {"big": every("small", "openai/gpt-4.1")},
+            (),
+        ),
+        ("litellm_settings: {default_fallbacks: [small]}", {"*": every("small")}, ()),
+        (
+            "litellm_settings: {fallbacks: [{big: [small]}], content_policy_fallbacks: [{big: [openai/x]}]}",
+            {"big": Fallbacks(context=("small",), content=("openai/x",), unavailable=("small",), quota=("small",))},
+            (),
+        ),
+        (
+            "router_settings: {model_group_alias: {best: big}, fallbacks: [{best: [small, big]}]}",
+            {"big": every("small")},
+            ("fallback of `best` to `big`: a model is no fallback of its own",),
+        ),
+        (
+            "litellm_settings: {context_window_fallbacks: [{gone: [small]}, {big: [nobody]}]}",
+            {},
+            (
+                "litellm_settings.context_window_fallbacks.gone: fallback to `small`",
+                "litellm_settings.context_window_fallbacks.big: fallback to `nobody`",
+            ),
+        ),
+        ("litellm_settings: {fallbacks: big}", {}, ("litellm_settings.fallbacks: expected lists of models",)),
+    ],
+)
+def test_fallbacks_of_litellm_are_converted_by_cause(
+    settings: str, expected: dict[str, Fallbacks], lost: tuple[str, ...]
+) -> None:
+    made, config = converted(FALLBACKS + settings)
+    assert config.fallbacks == expected
+    for note in lost:
+        assert any(each.startswith(note) for each in made.lost), made.lost
 
 
 def test_prices_and_limits_of_a_model_are_converted() -> None:

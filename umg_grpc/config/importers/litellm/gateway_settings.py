@@ -1,14 +1,14 @@
 """Settings of LiteLLM's proxy and router that have a counterpart: fallbacks, retries, the breaker, Redis, aliases."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
-from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, compact, mapping, sequence
+from umg_grpc.config.importers.imported_config import ImportedConfig, compact, mapping
+from umg_grpc.config.importers.litellm.fallback_lists import add_fallbacks
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
 from umg_grpc.config.importers.source_config import SourceMapping
 
 SECTIONS = ("litellm_settings", "router_settings", "general_settings")
-FALLBACK_PRIORITY = 10
 
 
 def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping, str]:
@@ -24,11 +24,11 @@ def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], un
     `sections`: LiteLLM's sections `SECTIONS` by name.
     """
     settings, router = sections["litellm_settings"], sections["router_settings"]
-    _add_fallbacks(made, (router, settings))
     _add_retries(made, router, settings)
     _add_breaker(made, router, settings)
     _add_redis(made, sections, unconverted)
     _add_aliases(made, router)
+    add_fallbacks(made, {name: sections[name] for name in ("router_settings", "litellm_settings")})
     for name in SECTIONS:
         unconverted.add(name, sections[name].rest())
 
@@ -99,34 +99,3 @@ def _add_aliases(made: ImportedConfig, router: SourceMapping) -> None:
         }
         for name in (name for name, value in aliases.items() if mapping(value).get("hidden")):
             made.lose(f"router_settings.model_group_alias.{name}.hidden", "aliases are in the list of models")
-
-
-def _add_fallbacks(made: ImportedConfig, places: Iterable[SourceMapping]) -> None:
-    originals = list(made.channels)
-    for place in places:
-        pairs = [pair for pair in sequence(place.peek("fallbacks")) if isinstance(pair, dict)]
-        if pairs:
-            place.take("fallbacks")
-        for pair in map(mapping, pairs):
-            for name, others in pair.items():
-                _fall_back(made, originals, name, [str(other) for other in sequence(others)] or [str(others)])
-
-
-def _fall_back(made: ImportedConfig, originals: Iterable[ImportedChannel], name: str, others: list[str]) -> None:
-    """Add channels for the model `name` that serve it by its fallback models `others`, each with a lower priority than
-    the previous one.
-
-    `originals`: channels of the deployments.
-    """
-    sources = [(channel, model) for channel in originals for model in channel.models]
-    for position, other in enumerate(others):
-        found = [(channel, model.get("upstream", other)) for channel, model in sources if model["id"] == other]
-        if "*" in name:
-            made.lose(f"fallback of `{name}` to `{other}`", "a channel of a lower priority serves named models only")
-        elif not found:
-            made.lose(f"fallback of `{name}` to `{other}`", "no converted entry of model_list has this name")
-        for source, upstream in found if "*" not in name else ():
-            keys = {**source.keys, "priority": FALLBACK_PRIORITY + position}
-            same = next((each for each in made.channels if each.keys == keys and each.add(name, upstream)), None)
-            if same is None:
-                made.new_channel(f"{source.name}-fallback", keys).add(name, upstream)

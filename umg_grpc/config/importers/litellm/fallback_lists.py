@@ -1,0 +1,96 @@
+"""Fallbacks of LiteLLM's router: lists of models for each model, by the kind of the error."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from umg_grpc.base.wildcard_patterns import wildcard_match
+from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, sequence
+from umg_grpc.config.importers.source_config import SourceMapping
+
+GENERAL, CONTEXT, CONTENT = "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"
+DEFAULT = "default_fallbacks"
+ANY_MODEL = "*"
+OF_OTHERS = ("unavailable", "quota")
+"""Causes for which only the general lists of LiteLLM are."""
+Lists = dict[str, list[str]]
+"""Model -> its fallbacks, in order."""
+
+
+def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -> None:
+    """Add the fallbacks of LiteLLM's sections, of which an earlier one precedes, as `fallbacks` by cause.
+
+    The special lists replace the general ones for their kind of error as soon as one model has some, as in LiteLLM.
+    """
+    general = _lists(made, sections, GENERAL) or {}
+    for names in (_names(place, DEFAULT) for place in sections.values()):
+        if names:
+            general.setdefault(ANY_MODEL, _known(made, f"{DEFAULT} to", ANY_MODEL, names))
+    context, content = _lists(made, sections, CONTEXT), _lists(made, sections, CONTENT)
+    found = dict[str, object]()
+    for model in dict.fromkeys((*general, *(context or ()), *(content or ()))):
+        usual = general.get(model, [])
+        lists = {
+            "context": usual if context is None else context.get(model, []),
+            "content": usual if content is None else content.get(model, []),
+            **dict.fromkeys(OF_OTHERS, usual),
+        }
+        if any(lists.values()):
+            is_one = all(names == usual for names in lists.values())
+            found[model] = usual if is_one else {cause: names for cause, names in lists.items() if names}
+    if found:
+        made.sections["fallbacks"] = found
+
+
+def _lists(made: ImportedConfig, sections: Mapping[str, SourceMapping], key: str) -> Lists | None:
+    """Take the lists of a setting; None if no section has any."""
+    lists: Lists | None = None
+    for section, place in sections.items():
+        pairs = [pair for pair in sequence(place.peek(key)) if isinstance(pair, dict)]
+        if not pairs:
+            continue
+        place.take(key)
+        lists = {} if lists is None else lists
+        for model, others in _pairs(pairs):
+            label = f"fallback of `{model}` to" if key == GENERAL else f"{section}.{key}.{model}: fallback to"
+            named = _alias_of(made, model)
+            if named != ANY_MODEL and not _is_model(made, named):
+                made.lose(f"{label} `{', '.join(others)}`", f"no converted entry of model_list has the name `{model}`")
+            else:
+                lists.setdefault(named, _known(made, label, named, others))
+    return lists
+
+
+def _pairs(pairs: Iterable[object]) -> Iterator[tuple[str, list[str]]]:
+    for pair in map(mapping, pairs):
+        for model, others in pair.items():
+            yield str(model), [str(other) for other in sequence(others)] or [str(others)]
+
+
+def _names(place: SourceMapping, key: str) -> list[str]:
+    """Take a list of names; empty for another value."""
+    names = [name for name in sequence(place.peek(key)) if isinstance(name, str)]
+    if names:
+        place.take(key)
+    return names
+
+
+def _known(made: ImportedConfig, label: str, model: str, names: list[str]) -> list[str]:
+    """Return the names of models that the converted config has, each once, and list the others."""
+    known = list[str]()
+    for name in names:
+        if _alias_of(made, name) == model:
+            made.lose(f"{label} `{name}`", "a model is no fallback of its own")
+        elif "*" in name or not _is_model(made, _alias_of(made, name)):
+            made.lose(f"{label} `{name}`", "no converted entry of model_list has this name")
+        elif _alias_of(made, name) not in [_alias_of(made, each) for each in known]:
+            known.append(name)
+    return known
+
+
+def _alias_of(made: ImportedConfig, name: str) -> str:
+    """Return the model of an alias; any other name unchanged."""
+    return str(mapping(made.sections.get("aliases")).get(name, name))
+
+
+def _is_model(made: ImportedConfig, name: str) -> bool:
+    ids = {model["id"] for channel in made.channels for model in channel.models}
+    return name in ids or ("*" not in name and any(wildcard_match(each, name) is not None for each in ids))
