@@ -8,6 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
+from umg_grpc.wire.core.sse import one_line
 from umg_grpc.wire.ollama.errors import error_line
 from umg_grpc.wire.ollama.response import Members, end_of, head_of, timing_of
 from umg_grpc.wire.ollama.response_items import Item, ResponseItems
@@ -20,7 +21,8 @@ class StreamEncoder:
     """Encoder of canonical events as lines of JSON. One instance per stream.
 
     Tool calls and images are sent when they are complete. The last line has the reason of the end, the usage and the
-    durations. Lines have escapes for the line ends of Unicode, at which the client in Python splits them.
+    durations. No line has a line end inside: arguments of calls may be indented, and the client in Python splits lines
+    at the line ends of Unicode, which are written as escapes.
     """
 
     def __init__(self, members: Members, request: pb.GenerateRequest, elapsed: Elapsed | None = None) -> None:
@@ -74,4 +76,5 @@ class StreamEncoder:
     def _line(self, item: Item) -> bytes:
         if not self._first_output and self._elapsed is not None:
             self._first_output = self._elapsed()
-        return escaped(_encode({**self._head, **self._members((item,)), "done": False})) + b"\n"
+        line = _encode({**self._head, **self._members((item,)), "done": False})
+        return escaped(one_line(line)) + b"\n"

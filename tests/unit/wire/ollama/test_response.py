@@ -161,6 +161,12 @@ def test_a_stream_of_pieces_is_sent_as_it_comes_and_calls_when_they_are_complete
     assert encoder.retained_bytes == 0
 
 
+def test_indented_arguments_are_on_one_line() -> None:
+    [first, last] = lines(answer(call("c", "f", '{\n  "a": 1\r\n}')))
+    assert first["message"]["tool_calls"][0]["function"]["arguments"] == {"a": 1}  # type: ignore[index]
+    assert last["done"]
+
+
 def test_a_cut_call_is_sent_at_the_end() -> None:
     encoder = OLLAMA_CHAT.stream_encoder(REQUEST)
     encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(part_started=call("c", "f", ""))]))
