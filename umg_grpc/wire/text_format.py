@@ -203,6 +203,8 @@ class TextFace:
     """
     api_version: str = ""
     """Version of the vendor's API that its clients compare; "" for a format without a path for it."""
+    loses_call_ids: bool = False
+    """Whether clients send tool calls back without their ids, so that the decoder derives ids from their content."""
     timed: "Callable[[Elapsed], TextFace] | None" = None
     """Function that returns this format with encoders that state the durations of one call; None for a format whose
     responses state none.

@@ -23,6 +23,7 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.content_call_ids import ContentIds
 
 LIFETIME = timedelta(days=1)
 MEMORY_BYTES = 64 * 2**20
@@ -80,10 +81,13 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         """
         return await self._rows.flushed(seconds)
 
-    def remember(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
+    def remember(
+        self, owner: str, channel: str, parts: Iterable[pb.Part], content_ids: ContentIds | None = None
+    ) -> None:
         """Store the reasoning before each tool call with an id in a response, and the channel that made each reasoning
         state.
-        `parts`: the parts of the response. Cheap for a response without reasoning.
+        `parts`: the parts of the response. `content_ids`: ids by which the caller's client names the calls, if it loses
+        theirs. Cheap for a response without reasoning.
         """
         turn = pb.Message()
         for part in parts:
@@ -95,13 +99,15 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 _set_channel(turn.parts[-1], channel)
             elif part.HasField("tool_call") and part.tool_call.call_id:
                 digest = digest_of("call", part.tool_call.call_id)
+                lost = digest_of("call", content_ids.next(part.tool_call)) if content_ids is not None else ""
                 turn.message_id = turn.message_id or digest
                 if turn.parts or part.HasField("state"):
                     own = turn.parts.add()
                     if part.HasField("state"):
                         own.state.CopyFrom(part.state)
                         _set_channel(own, channel)
-                    self._remember(owner, digest, channel, turn.SerializeToString())
+                    for each in filter(None, (digest, lost)):
+                        self._remember(owner, each, channel, turn.SerializeToString())
                     del turn.parts[-1]
 
     async def restore(

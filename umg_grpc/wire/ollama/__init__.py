@@ -52,6 +52,7 @@ OLLAMA_CHAT = TextFace(
     stream_type=LINES,
     error_paths=("/api/",),
     api_version=API_VERSION,
+    loses_call_ids=True,
 )
 OLLAMA_GENERATE = replace(
     OLLAMA_CHAT,

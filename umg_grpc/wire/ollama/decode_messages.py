@@ -3,6 +3,7 @@
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.content_call_ids import ContentIds
 from umg_grpc.wire.core.json import echo, invalid, is_present, json_object
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url, sniff
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
@@ -27,6 +28,7 @@ class MessageDecoder:
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
         self._open = OpenCalls()
+        self._ids = ContentIds()
 
     def decode(self, messages: list[Message]) -> None:
         """Append the messages to the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the
@@ -54,10 +56,10 @@ class MessageDecoder:
             self._open = OpenCalls()
         for position, call in enumerate(calls):
             decoded, at = target.parts.add().tool_call, f"messages[{index}].tool_calls[{position}]"
-            # ids are made of the place, so that a longer conversation begins with the same bytes
-            decoded.call_id = call.id or f"call_{index}_{position}"
             decoded.name = call.function.name
             decoded.arguments_json = _arguments(call.function.arguments, f"{at}.function.arguments")
+            made = self._ids.next(decoded)
+            decoded.call_id = call.id or made
             self._open.add(decoded.name, decoded.call_id)
 
     def _decode_result(self, message: Message, target: pb.Message, at: str) -> None:

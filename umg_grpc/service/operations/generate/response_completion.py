@@ -21,6 +21,7 @@ from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.cache_lifetimes import selects_long_lifetime
+from umg_grpc.wire.core.content_call_ids import ContentIds
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_whole_response
@@ -253,7 +254,10 @@ class ResponseCompletion(msgspec.Struct, eq=False):
                 if self.stores_ids:
                     reasoning.own(owner, self._attempt.channel, candidate, response.response_id)
                 if self.stores_reasoning:
-                    reasoning.remember(owner, self._attempt.channel, candidate.message.parts)
+                    parts, face = candidate.message.parts, self.admitted.face
+                    loses = face is not None and face.loses_call_ids
+                    content_ids = ContentIds.after(self.admitted.full_request) if loses else None
+                    reasoning.remember(owner, self._attempt.channel, parts, content_ids)
             if self.stores_reasoning:
                 await reasoning.flushed()  # before the call that returns the tool results arrives, at any process
         if self.stores_response or self.thread is not None:
