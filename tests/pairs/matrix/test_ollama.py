@@ -125,7 +125,10 @@ async def test_every_case_passes_through_every_pair(
         turn = client.turn_of(got.answer, strips=strips)
         second = await world.call(path, upstream, replace(case.request, choice="auto"), stream=stream, previous=turn)
         assert second.status == 200, (second.lines, server.refusals[before:])
-        assert client.answer_of(second.answer).text == case.after, strips
+        after = case.after
+        if strips and upstream == "chat":  # its fake knows the reasoning by the ids of the calls alone
+            after = after.replace("thoughts came back", "thoughts are lost")
+        assert client.answer_of(second.answer).text == after, strips
     assert server.refusals[before:] == []
 
 
