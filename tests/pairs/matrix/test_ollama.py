@@ -126,7 +126,7 @@ async def test_every_case_passes_through_every_pair(
         second = await world.call(path, upstream, replace(case.request, choice="auto"), stream=stream, previous=turn)
         assert second.status == 200, (second.lines, server.refusals[before:])
         after = case.after
-        if strips and upstream == "chat":  # its fake knows the reasoning by the ids of the calls alone
+        if strips and upstream == "chat":  # its fake finds the reasoning by the ids of the calls alone
             after = after.replace("thoughts came back", "thoughts are lost")
         assert client.answer_of(second.answer).text == after, strips
     assert server.refusals[before:] == []

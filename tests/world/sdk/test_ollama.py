@@ -105,11 +105,11 @@ async def test_a_python_function_is_a_tool_and_its_result_is_read(
 ) -> None:
     messages: list[Any] = [turn("What is the weather? Call get_weather with Oslo.")]
     first = await client.call(gateway, "chat", model=SIMULATED, messages=messages, tools=[get_weather], stream=stream)
-    said = [part.message for part in (first if stream else [first])]
-    calls = [call for message in said for call in message.tool_calls or ()]
+    messages_of_model = [part.message for part in (first if stream else [first])]
+    calls = [call for message in messages_of_model for call in message.tool_calls or ()]
     assert [call.function.name for call in calls] == ["get_weather"]
     assert isinstance(calls[0].function.arguments, dict)
-    messages += [*(message for message in said if message.tool_calls)]
+    messages += [*(message for message in messages_of_model if message.tool_calls)]
     messages.append({"role": "tool", "tool_name": "get_weather", "content": get_weather("Oslo")})
     second = await client.call(gateway, "chat", model=SIMULATED, messages=messages, tools=[get_weather])
     assert "21 degrees in Oslo" in second.message.content
