@@ -13,15 +13,18 @@ import pytest_asyncio
 from tests.pairs.fidelity.alone import UNMEASURED
 from tests.pairs.fidelity.measure import Cell, Row, decoded, everything
 from tests.pairs.fidelity.page import PAGE, render
-from tests.pairs.fidelity.sample import FORMATS, Sample
+from tests.pairs.fidelity.sample import FORMATS, TARGETS, Sample, model_of
 from tests.pairs.table import LEAST
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all
+from tests.support.providers import converse_wire
+from tests.support.providers.scenarios import Answer, ScenarioRequest
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway
 from tests.unit.schema.test_fields import HOMES, VALUES, names
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
+from umg_grpc.wire import TEXT_UPSTREAMS
 
 TABLES = everything()
 ROWS = [row for rows in TABLES.values() for row in rows]
@@ -78,7 +81,7 @@ ANSWERS = {
         pb.GenerateRequest(model="m"),
     )
     for name in FORMATS
-}
+} | {"converse": json.dumps(converse_wire.whole(ScenarioRequest(model="m"), Answer(("x",)), {})).encode()}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -87,7 +90,9 @@ async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[R
     provider = RecordingProvider(lambda request: ANSWERS[request.path.split("/")[1]])
     async with AsyncExitStack() as stack:
         url = (await stack.enter_async_context(serve_provider(provider))).url
-        channels = [channel(each, each, f"{url}/{each}", f"to-{each}", "m") + takes_all(each) for each in FORMATS]
+        channels = [
+            channel(each, each, f"{url}/{each}", f"to-{each}", model_of(each)) + takes_all(each) for each in TARGETS
+        ]
         config = "channels:\n" + "".join(f"{each}    shared_objects: true\n" for each in channels)
         gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
@@ -123,7 +128,7 @@ async def test_fields_that_a_provider_does_not_get_are_reported_to_the_caller(
         assert (got.status, strict.status, captured.provider.bodies) == (400, 400, [])
         return
     request, _, notes = decoded(face, row.sample.bodies[face])
-    upstream = CODECS[target].encode_request(request, "m", False, notes=notes)
+    upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), False, notes=notes)
     report = upstream.report
     report.rename(CODECS[face].wire_path)
     assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())

@@ -15,14 +15,16 @@ from functools import cache
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from tests.pairs.fidelity import converse_bodies
 from tests.pairs.fidelity.alone import ALONE
 from tests.pairs.fidelity.conversation import CONVERSATION
 from tests.pairs.fidelity.options import OPTIONS
-from tests.pairs.fidelity.sample import FORMATS, Alone, Body, Sample
+from tests.pairs.fidelity.sample import TARGETS, Alone, Body, Sample, model_of
 from tests.pairs.table import LEAST
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.text_format import FaceRequest
 
 REFUSALS = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
@@ -66,14 +68,14 @@ class Row:
 def rows(samples: Iterable[Sample]) -> Iterator[Row]:
     """Yield the measured row of each sample."""
     for sample in samples:
-        pairs = [(face, target) for face in sample.bodies for target in FORMATS]
+        pairs = [(face, target) for face in sample.bodies for target in TARGETS]
         yield Row(sample, {pair: measure(sample, *pair) for pair in pairs})
 
 
 def alone() -> Iterator[Row]:
     """Yield the measured rows of the fields without a canonical field."""
     for field in ALONE:
-        yield Row(field, {(field.face, target): measure_alone(field, target) for target in FORMATS})
+        yield Row(field, {(field.face, target): measure_alone(field, target) for target in TARGETS})
 
 
 @cache  # thousands of measurements, which the page and the tests of two directories read
@@ -95,6 +97,8 @@ def understood(target: str, body: bytes) -> pb.GenerateRequest:
     """Return the canonical form of a provider's body. Files are added: chat providers take them, the chat face does
     not.
     """
+    if target == "converse":
+        return converse_bodies.decode(body, judged=False)
     whole, files = json.loads(body), list[pb.Part]()
     if target == "chat":
         for message in whole["messages"]:
@@ -124,7 +128,7 @@ def measure(sample: Sample, face: str, target: str) -> Cell:
     if value in (None, "", [], {}):
         raise ValueError(f"{sample.row} of {face}: its body does not set {sample.path}")
     try:
-        upstream = CODECS[target].encode_request(request, "m", stream, notes=notes)
+        upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), stream, notes=notes)
     except UmgError as error:
         return _refused(error)
     try:
@@ -154,7 +158,7 @@ def measure_alone(field: Alone, target: str) -> Cell:
     """Measure a field that has no canonical field."""
     request, _, notes = decoded(field.face, field.body)
     try:
-        upstream = CODECS[target].encode_request(request, "m", False, notes=notes)
+        upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), False, notes=notes)
     except UmgError as error:
         return _refused(error)
     if target == field.face:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.pairs.fidelity.measure import Cell, Row, everything
-from tests.pairs.fidelity.sample import FORMATS, Sample
+from tests.pairs.fidelity.sample import TARGETS, Sample
 
 PAGE = Path(__file__).parents[3] / "docs" / "fidelity.md"
 
@@ -66,7 +66,10 @@ def render() -> str:
 
 
 def _table(title: str, rows: list[Row]) -> str:
-    head = ["| Field | Faces | to chat | to responses | to messages | to native |", "|---|---|---|---|---|---|"]
+    head = [
+        "| Field | Faces | to chat | to responses | to messages | to native | to converse |",
+        "|---|---|---|---|---|---|---|",
+    ]
     lines = [f"## {title}", "", *head, *map(_line, rows), ""]
     why = dict.fromkeys(f"{row.sample.row}: {row.sample.ignored}" for row in rows if _is_silent(row))
     if why:
@@ -80,7 +83,7 @@ def _is_silent(row: Row) -> bool:
 
 def _line(row: Row) -> str:
     faces = list(row.sample.bodies) if isinstance(row.sample, Sample) else [row.sample.face]
-    cells = [_cell(row.cells, faces, target) for target in FORMATS]
+    cells = [_cell(row.cells, faces, target) for target in TARGETS]
     return f"| {' | '.join([row.sample.row, ', '.join(faces), *cells])} |"
 
 

@@ -4,12 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import STRICT_PROVIDERS, TEXT_FACES
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Body: TypeAlias = "dict[str, Json]"
 
 FORMATS = tuple(TEXT_FACES)
+TARGETS = STRICT_PROVIDERS
+"""Formats of providers."""
+MODELS = {"converse": "anthropic.m"}
+"""Format of providers whose requests depend on the maker of the model -> a model; `m` for others."""
+
+
+ALIKE = ("converse", "messages")
+"""Format of providers, and a format that expresses nearly everything in the same way."""
+
+
+def model_of(target: str) -> str:
+    """Return the provider's id of the model in requests for a target."""
+    return MODELS.get(target, "m")
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,9 @@ def sample(row: str, path: str, covers: str = "", *, also: str = "", **options: 
     """Return a sample with the bodies of the faces in `options`. `covers` is by default the path below GenerateRequest."""
     bodies = {name: options.pop(name) for name in FORMATS if name in options}
     names = (covers or f"GenerateRequest.{path}", *also.split())
+    for stated in (options.get("elsewhere"), options.get("instead")):
+        if isinstance(stated, dict) and ALIKE[1] in stated:
+            stated.setdefault(ALIKE[0], stated[ALIKE[1]])
     return Sample(row, path, names, bodies, **options)  # type: ignore[arg-type]
 
 

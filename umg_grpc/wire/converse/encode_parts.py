@@ -48,7 +48,7 @@ class PartEncoder:
         Raise UmgError(UNTRANSLATABLE) for media. `at`: canonical path of the part. `own_id`: id for a tool call without
         one.
         """
-        if part.HasField("state") and not part.HasField("reasoning"):
+        if part.HasField("state") and not (part.HasField("reasoning") and part.state.format in {SIGNED, REDACTED}):
             self._report.drop("state")
         match part.WhichOneof("kind"):
             case _ if part.thought:

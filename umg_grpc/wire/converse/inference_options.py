@@ -20,7 +20,7 @@ from umg_grpc.wire.messages.reasoning_options import Plan, disable_if_rejected, 
 from umg_grpc.wire.model_quirks import REASONING_AMOUNTS, output_limit, rejected_sampling, supports_reasoning
 
 SERVICE_TIERS = ("priority", "default", "flex", "reserved")
-USUAL_TIERS = frozenset({"", "auto", "standard", "standard_only"})
+USUAL_TIERS = frozenset({"auto", "standard", "standard_only"})
 """Tiers of other formats for which the member is left out."""
 MAX_LABELS, MAX_LABEL_CHARACTERS = 16, 256
 _LABEL = re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}")
@@ -172,7 +172,9 @@ def _encode_labels(request: pb.GenerateRequest, report: Report) -> JsonObject:
     fields: JsonObject = {}
     if request.service_tier in SERVICE_TIERS:
         fields["serviceTier"] = {"type": request.service_tier}
-    elif request.service_tier not in USUAL_TIERS:
+    elif request.service_tier in USUAL_TIERS:
+        report.omit("service_tier")
+    elif request.service_tier:
         report.drop("service_tier")
     labels = {name: value for name, value in sorted(request.metadata.items()) if _is_label(name) and _is_label(value)}
     sent = dict(list(labels.items())[:MAX_LABELS])

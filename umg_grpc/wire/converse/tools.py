@@ -34,6 +34,8 @@ def encode_tools(
     tools = [] if is_off and not in_history else _encode_each(request, names, report, quirks)
     if is_off and tools:
         report.drop("tool_choice", "auto")
+    elif is_off and request.tools:
+        report.perform("tool_choice")
     if in_history and not tools:
         report.drop("tools", "one that is not to be called")
         unused = {"name": UNUSED_TOOL, "description": "Never call this tool.", "inputSchema": {"json": NO_ARGUMENTS}}

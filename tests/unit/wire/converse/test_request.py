@@ -93,6 +93,7 @@ CASES = [
         id="no tool may be called, without calls in the conversation",
         body={"tools": [TOOL], "tool_choice": {"type": "none"}},
         expected={"toolConfig": None},
+        dropped="tool_choice=by the gateway",
     ),
     Case(
         id="no tool may be called, with calls in the conversation",
@@ -258,7 +259,7 @@ def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
         upstream = CONVERSE.encode_request(request, model, False)
         content = json.loads(upstream.body)["messages"][1]["content"]
         assert [block["reasoningContent"] for block in content[:-1]] == expected
-        assert upstream.report.times == {"reasoning": 5 - len(expected)}
+        assert upstream.report.times == {"reasoning": 5 - len(expected), "state": 1}
 
 
 @pytest.mark.parametrize(
