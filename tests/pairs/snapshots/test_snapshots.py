@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pairs.table import TEXT_FACES, TEXT_PROVIDERS
+from tests.pairs.table import STRICT_PROVIDERS, TEXT_FACES, TEXT_PROVIDERS
 from tests.support.snapshots import Snapshots
 from tests.unit.wire.streams import decoded, encoded
 from tests.unit.wire.test_golden import HERE as INPUTS
@@ -20,7 +20,7 @@ from tests.unit.wire.test_golden import pretty
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
 
 HERE = Path(__file__).parent
 
@@ -54,7 +54,7 @@ class Case:
         codec = FORMATS[self.format]
         request, stream, notes = codec.decode_request(self.read("request.json"), {})
         try:
-            upstream = FORMATS[target].encode_request(request, "theirs", stream, NO_QUIRKS, notes)
+            upstream = TEXT_UPSTREAMS[target].encode_request(request, "theirs", stream, NO_QUIRKS, notes)
         except UmgError as error:
             return f"{error.name}: {error.message}\n"
         upstream.report.rename(codec.wire_path)
@@ -72,7 +72,7 @@ class Case:
 
     def made(self) -> Iterator[tuple[str, str]]:
         """Yield (file, content) for all targets but the format itself, whose results the golden files have."""
-        for target in TEXT_PROVIDERS:
+        for target in STRICT_PROVIDERS:
             if target != self.format:
                 yield f"request.{target}.json", self.for_provider(target)
         for face in TEXT_FACES:

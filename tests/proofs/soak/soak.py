@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.pairs.table import Kind, protocols_of
 from tests.proofs.soak.callers import Callers, CallResult, Outcome, callers
 from tests.proofs.soak.gateway import KEY, Figures, gateway
 from tests.proofs.soak.load import MakeCall, Tally, closed, steady
@@ -19,7 +18,6 @@ from tests.proofs.soak.questions import QUESTIONS, Question, nonce
 from tests.proofs.soak.report import Report, Verdict, mebibytes, milliseconds
 from tests.support.providers.faulty import FAULTS, Fault, Strikes, struck
 
-TEXT_PROTOCOLS = protocols_of(Kind.TEXT)
 EJECTED = "ejected"
 """Model whose faulty channel has an open circuit breaker after each fault, so that few of its calls meet one."""
 LANES = {
