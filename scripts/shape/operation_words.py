@@ -91,11 +91,13 @@ OPERATION_WORDS = (
         operation="embedding",
         word=re.compile("embed(?!ded)", re.IGNORECASE),
         rooms=(
+            "umg_grpc/wire/bedrock_embeddings.py",
             "umg_grpc/wire/embedding_formats.py",
             "umg_grpc/wire/embeddings",
             "umg_grpc/wire/native_embeddings",
             "umg_grpc/wire/ollama_embeddings",
             "umg_grpc/wire/shared_embedding_checks.py",
+            "umg_grpc/wire/vertex_embeddings.py",
             "umg_grpc/service/operations/unary/embedding_pipeline.py",
             "umg_grpc/tokens/decoding.py",
             "umg_grpc/upstream/http/embedding_batches.py",

@@ -16,6 +16,8 @@ PAGES = ("docs/contributing.md", "tests/world/README.md", "tests/proofs/README.m
 PAGE = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 TABLES = {
+    "EMBEDDING_UPSTREAMS": ("umg_grpc/wire/embedding_formats.py",),
+    "RERANK_UPSTREAMS": ("umg_grpc/wire/rerank/__init__.py",),
     "EMBEDDING_FORMATS": ("umg_grpc/wire/embedding_formats.py",),
     "EMBEDDING_FACES": ("umg_grpc/wire/embedding_formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),

@@ -27,11 +27,11 @@ from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, spli
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS, EMBEDDING_UPSTREAMS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire.rerank import RERANK_FORMATS, RERANK_UPSTREAMS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_sandbox import simulated_faults
 
@@ -70,6 +70,18 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         headers[unary.protocol] = unary.key_header
         request = unary.decode_request(json.dumps(BODIES[face]).encode(), {}).canonical
         paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
+    vectors, ranking = (
+        pb.EmbedRequest(inputs=[{"text": "Hi"}]),
+        pb.RerankRequest(query="Hi", documents=[{"text": "Hi"}]),
+    )
+    for name in ("vertex_embeddings", "bedrock_embeddings"):
+        codec = EMBEDDING_UPSTREAMS[name]
+        headers[name], paths[name] = codec.key_header, [codec.encode_request(vectors, "{id}").path]
+    paths["vertex_embeddings"].append(
+        EMBEDDING_UPSTREAMS["vertex_embeddings"].encode_request(vectors, "gemini-embedding-2").path
+    )
+    invoked = RERANK_UPSTREAMS["bedrock_rerank"]
+    headers[invoked.name], paths[invoked.name] = invoked.key_header, [invoked.encode_request(ranking, "{id}").path]
     for name, images in IMAGE_PROTOCOLS.items():
         headers[name], paths[name] = images.key_header, list(image_paths(images))
     for name, protocol in VIDEO_PROTOCOLS.items():
@@ -148,10 +160,11 @@ async def test_every_configurable_quirk_is_in_its_table() -> None:
 
 async def test_the_batch_sizes_are_those_of_the_page() -> None:
     documented = re.search(
-        r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section(PAGE, "Configuration").split())
+        r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+), `vertex_embeddings` (\d+), `bedrock_embeddings` (\d+)",
+        " ".join(section(PAGE, "Configuration").split()),
     )
     assert documented is not None
-    assert {int(size) for size in documented.groups()} == {codec.max_items for codec in EMBEDDING_FORMATS.values()}
+    assert {int(size) for size in documented.groups()} == {codec.max_items for codec in EMBEDDING_UPSTREAMS.values()}
 
 
 async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(call: ApiClient) -> None:

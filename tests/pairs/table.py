@@ -80,9 +80,12 @@ PROVIDERS = (
     Provider("converse", Kind.TEXT, "converse", "converse:Converse", root=""),
     Provider("embeddings", Kind.EMBEDDING, "embeddings", "embeddings:Embeddings"),
     Provider("native_embeddings", Kind.EMBEDDING, "native_embeddings", "native_embeddings:NativeEmbeddings"),
+    Provider("vertex_embeddings", Kind.EMBEDDING, "vertex_embeddings", "vertex_embeddings:VertexEmbeddings"),
+    Provider("bedrock_embeddings", Kind.EMBEDDING, "bedrock_embeddings", "bedrock_vectors:BedrockEmbeddings"),
     Provider("rerank v1", Kind.RERANKING, "rerank", "rerank:RerankV1"),
     Provider("rerank v2", Kind.RERANKING, "rerank", "rerank:RerankV2"),
     Provider("jina", Kind.RERANKING, "rerank", "rerank:Jina"),
+    Provider("bedrock_rerank", Kind.RERANKING, "bedrock_rerank", "bedrock_vectors:BedrockRerank"),
     Provider("images", Kind.IMAGE, "images", "images.openai:OpenaiImages"),
     Provider("umg_images", Kind.IMAGE, "umg_images"),
     Provider("native_images", Kind.IMAGE, "native_images", "images.native:NativeImages"),
@@ -107,6 +110,12 @@ def names_of(kind: Kind) -> tuple[str, ...]:
 def protocols_of(*kinds: Kind) -> tuple[str, ...]:
     """Return the protocols of the providers of some kinds."""
     return tuple(dict.fromkeys(row.protocol for row in PROVIDERS if row.kind in kinds))
+
+
+def protocol_of(name: str) -> str:
+    """Return the protocol of a provider."""
+    [protocol] = (row.protocol for row in PROVIDERS if row.name == name)
+    return protocol
 
 
 def strict_fake(name: str) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
-from umg_grpc.wire.provider_protocols import MODEL_PATH, ProviderProtocol
+from umg_grpc.wire.provider_protocols import INVOKE_PATH, MODEL_PATH, ProviderProtocol
 
 EMBEDDING = UnaryOperation(
     value=pb.MODEL_OPERATION_EMBED,
@@ -25,6 +25,8 @@ EMBEDDING = UnaryOperation(
         "native_embeddings": ProviderProtocol(
             key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True
         ),
+        "vertex_embeddings": ProviderProtocol(call_path=MODEL_PATH, has_input_limit=True),
+        "bedrock_embeddings": ProviderProtocol(call_path=INVOKE_PATH, has_input_limit=True),
     },
     listed_as=("embed", "embedding", "embeddings", "embedContent", "TextEmbedding", "EMBEDDING_MODEL"),
     id_part="embed",
@@ -45,4 +47,5 @@ EMBEDDING = UnaryOperation(
     summary="Embed texts",
     body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.embedding_formats:EMBEDDING_FACES",
+    upstreams="umg_grpc.wire.embedding_formats:EMBEDDING_UPSTREAMS",
 )

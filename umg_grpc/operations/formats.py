@@ -10,7 +10,7 @@ from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.text_format import TextFace, TextUpstream
-from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 
@@ -33,7 +33,7 @@ def codec_of(name: str) -> AnyFormat | None:
     return IMAGE_FORMATS.get(name)
 
 
-def upstream_of(name: str) -> TextUpstream | UnaryFormat[Any, Any] | ImageProtocol | None:
+def upstream_of(name: str) -> TextUpstream | UnaryProviderFormat[Any, Any] | ImageProtocol | None:
     """Return the format of providers with this name; None for an unknown name and for videos."""
     if name in TEXT_UPSTREAMS:
         return TEXT_UPSTREAMS[name]

@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+    from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
 
 ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
 RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
@@ -98,6 +98,8 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     """Location of the types of its HTTP bodies by wire format as `module:name`, for the OpenAPI document."""
     codecs: str
     """Location of its callers' wire formats by name as `module:name`, for `pkgutil.resolve_name`."""
+    upstreams: str = ""
+    """Location of its providers' wire formats by name; "" if callers have each of them, too."""
 
     @cached_property
     def faces(self) -> "Mapping[str, UnaryFace[RequestT_co, ResponseT_co]]":
@@ -106,8 +108,9 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
         return faces
 
     @cached_property
-    def formats(self) -> "Mapping[str, UnaryFormat[RequestT_co, ResponseT_co]]":
-        """Wire formats of callers and providers by name, loaded at the first use."""
-        from umg_grpc.wire.unary_format import UnaryFormat  # a row imports no codec
-
-        return {name: face for name, face in self.faces.items() if isinstance(face, UnaryFormat)}
+    def formats(self) -> "Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]]":
+        """Wire formats of providers by name, loaded at the first use."""
+        formats: Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]] = resolve_name(
+            self.upstreams or self.codecs
+        )
+        return formats

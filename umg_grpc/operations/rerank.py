@@ -7,7 +7,7 @@ from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
-from umg_grpc.wire.provider_protocols import ProviderProtocol
+from umg_grpc.wire.provider_protocols import INVOKE_PATH, ProviderProtocol
 
 DOCUMENTS_OF_A_SEARCH = 100
 """Number of documents that a provider charges as one search unit."""
@@ -30,7 +30,10 @@ RERANKING = UnaryOperation(
     service="RerankService",
     methods=("Rerank",),
     protocols={
-        "rerank": ProviderProtocol(other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST)
+        "rerank": ProviderProtocol(
+            other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST
+        ),
+        "bedrock_rerank": ProviderProtocol(call_path=INVOKE_PATH),
     },
     listed_as=("rerank", "reranker", "reranking"),
     id_part="rerank",
@@ -47,4 +50,5 @@ RERANKING = UnaryOperation(
     summary="Rank documents by a query",
     body_types="umg_grpc.wire.rerank.documented_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.rerank:RERANK_FORMATS",
+    upstreams="umg_grpc.wire.rerank:RERANK_UPSTREAMS",
 )

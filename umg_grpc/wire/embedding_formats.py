@@ -1,10 +1,12 @@
 """Tables of the embedding formats, with one row for each."""
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.bedrock_embeddings import BEDROCK_EMBEDDINGS
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
-from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat, UnaryProviderFormat
+from umg_grpc.wire.vertex_embeddings import VERTEX_EMBEDDINGS
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     EMBEDDINGS.name: EMBEDDINGS,
@@ -18,3 +20,9 @@ EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {
     OLLAMA_EMBEDDINGS.name: OLLAMA_EMBEDDINGS,
 }
 """Formats of callers by name: also of the formats without providers."""
+EMBEDDING_UPSTREAMS: dict[str, UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
+    **EMBEDDING_FORMATS,
+    VERTEX_EMBEDDINGS.name: VERTEX_EMBEDDINGS,
+    BEDROCK_EMBEDDINGS.name: BEDROCK_EMBEDDINGS,
+}
+"""Formats of providers by name: also of the formats without callers."""

@@ -10,6 +10,8 @@ from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPEN
 
 MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")
 """End of a URL of a call that names its model in the path."""
+INVOKE_PATH = re.compile(r"/model(?:/[^/]+(?:/invoke)?)?$")
+"""End of a URL of a call of InvokeModel, which names its model in the path."""
 
 
 @dataclass(frozen=True, kw_only=True)

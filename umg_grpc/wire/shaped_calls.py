@@ -13,7 +13,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import TextUpstream, UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryProviderFormat
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -38,7 +38,9 @@ def text_format_at(base_url: str, text_format: TextUpstream) -> TextUpstream:
     return replace(text_format, encode_request=encode_request)
 
 
-def unary_format_at(base_url: str, unary_format: UnaryFormat[Request, Response]) -> UnaryFormat[Request, Response]:
+def unary_format_at(
+    base_url: str, unary_format: UnaryProviderFormat[Request, Response]
+) -> UnaryProviderFormat[Request, Response]:
     """Return a format of one request and one response with the calls that the provider at `base_url` accepts."""
     shape, encode = call_shape(unary_format.protocol, base_url), unary_format.encode_request
     if shape is None:

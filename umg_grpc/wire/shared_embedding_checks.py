@@ -16,6 +16,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.embedding_vectors import ELEMENT_BYTES, are_whole, shorten
 from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.text_format import BIG_BYTES
 
@@ -33,6 +34,27 @@ Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge
 def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
     """Return the members of a JSON body that are not null, for providers that reject null for an absent member."""
     return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
+
+
+def common_length(request: pb.EmbedRequest) -> int:
+    """Return the vector length that the request requires for all inputs; 0 if it leaves the length to the model.
+    Raise UmgError(UNTRANSLATABLE) if it requires several lengths.
+    """
+    lengths = [item.dimensions or request.dimensions for item in request.inputs]
+    if len(set(lengths)) > 1:
+        index = next(index for index, length in enumerate(lengths) if length != lengths[0])
+        problem = "this model's provider makes vectors of one length in one call; ask for the others in another"
+        raise untranslatable(f"inputs[{index}].dimensions", problem)
+    return lengths[0]
+
+
+def texts_of(request: pb.EmbedRequest) -> list[str]:
+    """Return the texts of all inputs. Raise UmgError(UNTRANSLATABLE) for token ids."""
+    for index, item in enumerate(request.inputs):
+        if not item.text:
+            problem = "this model's provider accepts no tokens; send the text itself"
+            raise untranslatable(f"inputs[{index}].tokens", problem)
+    return [item.text for item in request.inputs]
 
 
 # --- the response
@@ -72,13 +94,14 @@ def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
     """Set the token counts of a response in place. If the provider sent only one of `prompt` and `total`, it is used
     for both; without either, the usage stays unset. Invalid counts are treated as absent.
     """
-    prompt_count, total_count = _valid_count(prompt), _valid_count(total)
+    prompt_count, total_count = valid_count(prompt), valid_count(total)
     if prompt_count is not None or total_count is not None:
         response.usage.input_tokens = (prompt_count if prompt_count is not None else total_count) or 0
         response.usage.total_tokens = (total_count if total_count is not None else prompt_count) or 0
 
 
-def _valid_count(tokens: Count) -> int | None:
+def valid_count(tokens: Count) -> int | None:
+    """Return a provider's token count; None for an invalid one."""
     number = as_number(tokens)
     if number is None or not 0 <= number <= MAX_JSON_INTEGER or number != int(number):
         return None

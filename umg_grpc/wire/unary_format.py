@@ -89,11 +89,15 @@ class UnaryFace(Generic[Request, Response]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryFormat(UnaryFace[Request, Response], Generic[Request, Response]):
-    """Format of callers and of providers: also the functions that encode requests to providers, and decode their
-    responses.
+class UnaryProviderFormat(Generic[Request, Response]):
+    """Format of the providers of an operation with one request and one response: the functions that encode requests to
+    them, and decode their responses.
     """
 
+    name: str
+    """Name of the format."""
+    protocol: str
+    """Name of the protocol in a channel's `protocols`."""
     encode_request: UnaryRequestEncoder[Request]
     """(request, the provider's model id, facts about the caller's body) -> HTTP request."""
     decode_response: Callable[[bytes, Request, bool], Response]
@@ -105,8 +109,8 @@ class UnaryFormat(UnaryFace[Request, Response], Generic[Request, Response]):
     """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
     further attempts.
     """
-    objects: ObjectRules
-    """Rules that find the members of a body which name objects in the provider's account."""
+    read_headers: Callable[[Response, Mapping[str, str]], None] | None = None
+    """Function that adds the facts in the headers of a response to it, in place; None for a format without any."""
     key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
     """
@@ -118,11 +122,23 @@ class UnaryFormat(UnaryFace[Request, Response], Generic[Request, Response]):
     """End of the base URL of a provider that speaks this version of the protocol; "" for the usual version."""
     max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
+    max_items_of: Callable[[str, str], int] | None = None
+    """(the provider's model id, the caller's) -> limit of the inputs that a channel cannot raise; None for a format
+    whose models have the same limit.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryFormat(UnaryFace[Request, Response], UnaryProviderFormat[Request, Response], Generic[Request, Response]):
+    """Format of callers and of providers: a body passes unchanged from one to the other."""
+
+    objects: ObjectRules
+    """Rules that find the members of a body which name objects in the provider's account."""
 
 
 def codecs_of(
-    formats: Mapping[str, UnaryFormat[Request, Response]], protocols: Sequence[str], base_url: str
-) -> list[UnaryFormat[Request, Response]]:
+    formats: Mapping[str, UnaryProviderFormat[Request, Response]], protocols: Sequence[str], base_url: str
+) -> list[UnaryProviderFormat[Request, Response]]:
     """Return the formats in which a provider with these protocols is called, in the order of its protocols. Of a
     protocol with several versions, its base URL names one.
     """

@@ -45,6 +45,8 @@ def config(upstream: Upstream, protocol: str, way: str, table: list[Case], short
 
     def channel(name: str, order: str, priority: int, models: Iterable[str]) -> str:
         timeout = short if order.startswith(WAITED_FOR) else LONG
+        if protocol == "bedrock_rerank":  # the provider recognizes its format by the id
+            models = (f"{{id: {model}, upstream: {model}-rerank}}" for model in models)
         return CHANNEL.format(
             name=name,
             protocol=protocol,

@@ -131,7 +131,7 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
     all faces: faults that differ only in their body are tested once.
     """
     other = _other(fault, upstream)
-    own = Question(HTTP, upstream)
+    own = Question(HTTP, FACES.get(upstream, upstream))
     face = upstream if upstream in TEXT_FACES else TEXT_FORMATS[0]
     if upstream in IMAGE_FORMATS:
         kind = IMAGE_QUESTIONS.get(upstream, IMAGE)
@@ -140,7 +140,9 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
         ]
         yield from (each for each in selected if strikes(fault, upstream, streamed=each.stream) is not None)
         return
-    if upstream == "rerank":
+    if upstream in FACES:
+        selected = [own]
+    elif upstream == "rerank":
         selected = [own, Question(GRPC, RERANK)]
     elif upstream not in TEXT_FORMATS:
         selected = [own, Question(HTTP, other), Question(GRPC, EMBED)]
@@ -155,6 +157,8 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
             yield question
 
 
+FACES = {"vertex_embeddings": "embeddings", "bedrock_embeddings": "embeddings", "bedrock_rerank": "rerank"}
+"""Format that providers alone have -> the face of its question."""
 IMAGE_QUESTIONS = {"umg_images": IMAGE_BYTES, "ark_images": IMAGE_GROUP}
 """Format of a provider -> its question, from which the provider recognizes its format."""
 

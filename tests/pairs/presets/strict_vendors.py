@@ -104,7 +104,10 @@ BODIES: Mapping[str, Json] = {
     },
     "embeddings": EMBEDDING,
     "native_embeddings": {"embedding": {"values": [0.5, 0.25]}},
+    "vertex_embeddings": {"predictions": [{"embeddings": {"values": [0.5, 0.25]}}]},
+    "bedrock_embeddings": {"embeddings": {"float": [[0.5, 0.25]]}},
     "rerank": RANKING,
+    "bedrock_rerank": RANKING,
 }
 """Protocol -> response; calls of others are refused for their prompt once all the rest is right."""
 REFUSED_PROMPT: Json = {"error": {"message": "the prompt is refused", "type": "invalid_request_error"}}

@@ -23,6 +23,8 @@ from tests.support.providers.short_responses import MESSAGE
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.core.added_turns import marked
+from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
+from umg_grpc.wire.rerank import RERANK_UPSTREAMS
 
 CLAUDE_CODE = Path(__file__).parents[2] / "unit" / "wire" / "messages" / "claude_code" / "request.json"
 """Request that Claude Code sent."""
@@ -57,9 +59,9 @@ def call(protocol: str, model: str) -> tuple[str, Mapping[str, Any]]:
             return f"/v1beta/models/{model}:generateContent", {"contents": [CONTENT]}
         case "native_embeddings":
             return f"/v1beta/models/{model}:embedContent", {"content": {"parts": [{"text": "Hi"}]}}
-        case "embeddings":
+        case "embeddings" | "vertex_embeddings" | "bedrock_embeddings":
             return "/v1/embeddings", {"model": model, "input": "Hi"}
-        case "rerank":
+        case "rerank" | "bedrock_rerank":
             return "/v1/rerank", {"model": model, "query": "Hi", "documents": ["Hello"]}
         case _ if protocol in VIDEOS:
             return "/v1/video/generations", {"model": model, "prompt": "a cat"}
@@ -152,7 +154,7 @@ async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> N
                 answers |= await call_all(made, batch)
     assert vendors.mistakes == []
     assert vendors.accepted == {(row.preset, protocol) for row in documented().values() for protocol in row.calls}
-    texts = {*TEXT_UPSTREAMS, "embeddings", "native_embeddings", "rerank"}
+    texts = {*TEXT_UPSTREAMS, *EMBEDDING_UPSTREAMS, *RERANK_UPSTREAMS}
     assert {key for key, (status, _) in answers.items() if status != 200 and key[1] in texts} == set()
 
 

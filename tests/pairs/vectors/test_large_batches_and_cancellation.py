@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pairs.table import EMBEDDING_PROVIDERS, RERANK_PROVIDERS
+from tests.pairs.table import EMBEDDING_PROVIDERS, RERANK_PROVIDERS, protocol_of
 from tests.support.callers.vector_callers import Embed, Rerank, channel, vector_caller
 from tests.support.providers.vector_providers import provider
 from tests.support.providers.vectors import score, vector
@@ -31,7 +31,9 @@ async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: st
 async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path: Path) -> None:
     documents = TEXTS[:1000]
     async with provider(kind) as server:
-        async with vector_caller(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
+        async with vector_caller(
+            name, "channels:\n" + channel("main", protocol_of(kind), server.base_url), tmp_path
+        ) as made:
             request = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
             result = await made.rerank(request)
         best = sorted(range(1000), key=lambda at: -score(request.query, documents[at]))[:10]
@@ -43,8 +45,7 @@ async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path:
 @pytest.mark.parametrize("kind", [*EMBEDDING_PROVIDERS, *RERANK_PROVIDERS])
 async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp_path: Path) -> None:
     async with provider(kind) as server:
-        protocol = kind if kind in EMBEDDING_PROVIDERS else "rerank"
-        config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
+        config = "channels:\n" + channel("main", protocol_of(kind), server.base_url, "{id: m, upstream: silent}")
         async with vector_caller(name, config, tmp_path) as made:
             for left in range(30):  # the shortest time counts: other processes may delay this one
                 coroutine = made.embed(Embed()) if kind in EMBEDDING_PROVIDERS else made.rerank(Rerank())

@@ -33,6 +33,14 @@ MODELS = {
         *("marked", "texts"),
         *STUBBORN,
     ),
+    "vertex_embeddings": (*(each for each in BROKEN if each not in NUMBERED), *UNCOUNTED, "marked", "texts", *STUBBORN),
+    "bedrock_embeddings": (
+        *(each for each in BROKEN if each not in NUMBERED),
+        *UNCOUNTED,
+        "marked",
+        "texts",
+        *STUBBORN,
+    ),
 }
 TWO_TRANSPORTS = ("http, in process", "grpc")
 TEXTS = tuple(f"text number {number}" for number in range(5))

@@ -44,8 +44,11 @@ async def gateway(
 def sent(received: ReceivedRequest) -> list[str]:
     """Return the texts of one request to a provider."""
     body = received.json
-    items = body["input"] if "input" in body else [item["content"]["parts"][0]["text"] for item in body["requests"]]
-    return list(items)
+    if "instances" in body:
+        return [item["content"] for item in body["instances"]]
+    if "requests" in body:
+        return [item["content"]["parts"][0]["text"] for item in body["requests"]]
+    return list(body["input"] if "input" in body else body["texts"])
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING_PROVIDERS)

@@ -103,7 +103,9 @@ class Provider(FakeProvider):
                     return self._error(500, "one part fell over")
                 await self._wait()
         mark = b"\xef\xbb\xbf" if parsed.model == "marked" else b""
-        return web.Response(body=mark + self._body(parsed), content_type="application/json")
+        made = getattr(self.format, "headers", None)  # a few providers state the usage there
+        headers = made(parsed) if made is not None else None
+        return web.Response(body=mark + self._body(parsed), content_type="application/json", headers=headers)
 
     async def _wait(self) -> None:
         """Wait until the test opens the gate, and count the request while it waits."""

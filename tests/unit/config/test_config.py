@@ -43,9 +43,9 @@ from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire.rerank import RERANK_UPSTREAMS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WHOLE = """\
@@ -727,17 +727,17 @@ MISTAKES = [
     Mistake(
         "inputs at once of a provider that embeds nothing",
         CHANNEL + "  max_inputs: 96",
-        ("6: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+        ("6: channels[0].max_inputs: expected only with one of embeddings, native_embed",),
     ),
     Mistake(
         "inputs at once of a provider that only ranks",
         CHANNEL.replace("[chat]", "[rerank]") + "  max_inputs: 96",
-        ("6: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+        ("6: channels[0].max_inputs: expected only with one of embeddings, native_embed",),
     ),
     Mistake(
         "inputs at once of a model on this machine",
         "channels:\n- name: a\n  protocols: [local]\n  models: [m]\n  max_inputs: 96",
-        ("5: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+        ("5: channels[0].max_inputs: expected only with one of embeddings, native_embed",),
     ),
     Mistake(
         "no inputs at once",
@@ -1242,7 +1242,7 @@ def test_a_key_travels_in_the_header_of_its_format() -> None:
 
 def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
-    unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
+    unary = [*EMBEDDING_UPSTREAMS.values(), *RERANK_UPSTREAMS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
     headers |= {
         (name, codec.key_header) for name, codec in (TEXT_UPSTREAMS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()

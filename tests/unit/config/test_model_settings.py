@@ -284,7 +284,7 @@ MISTAKES = [
     Mistake(
         "an operation that no channel of the model speaks",
         "capabilities: {operations: [embed, rerank]}",
-        ".capabilities.operations[1]: expected what a channel of the model can do; `rerank` takes a channel with rerank",
+        ".capabilities.operations[1]: expected what a channel of the model can do; `rerank` takes a channel with rerank or bedrock_rerank",
     ),
     Mistake(
         "another way to reason",

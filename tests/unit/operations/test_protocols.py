@@ -7,9 +7,9 @@ from umg_grpc.operations.protocols import has_input_limit
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire.rerank import RERANK_UPSTREAMS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 
@@ -17,12 +17,12 @@ def test_the_names_are_those_of_the_codecs() -> None:
     assert [(name, codec.name) for name, codec in TEXT_UPSTREAMS.items()] == [
         (name, name) for name in GENERATION.protocols
     ]
-    assert list(dict.fromkeys(row.protocol for row in EMBEDDING_FORMATS.values())) == list(EMBEDDING.protocols)
-    assert list(dict.fromkeys(row.protocol for row in RERANK_FORMATS.values())) == list(RERANKING.protocols)
+    assert list(dict.fromkeys(row.protocol for row in EMBEDDING_UPSTREAMS.values())) == list(EMBEDDING.protocols)
+    assert list(dict.fromkeys(row.protocol for row in RERANK_UPSTREAMS.values())) == list(RERANKING.protocols)
     assert list(IMAGE_PROTOCOLS) == list(IMAGE_GENERATION.protocols)
     assert list(VIDEO_PROTOCOLS) == list(VIDEO_CREATION.protocols)
 
 
 def test_a_protocol_has_an_input_limit_if_its_codec_has_one() -> None:
-    for codec in [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]:
+    for codec in [*EMBEDDING_UPSTREAMS.values(), *RERANK_UPSTREAMS.values()]:
         assert has_input_limit(codec.protocol) is (codec.max_items is not None)

@@ -15,7 +15,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.video import VIDEO_FACES
 
 PAGE = Path(__file__).parents[3] / "docs" / "fields.md"
-FACES = (*(name for row in UNARY.values() for name in row.formats), "images", *VIDEO_FACES)
+FACES = (*(name for row in UNARY.values() for name in row.faces if name in row.formats), "images", *VIDEO_FACES)
 """Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,

@@ -15,7 +15,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import other_length, own_length
 from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryProviderFormat
 
 MAX_CONCURRENT_PARTS = 4
 """Maximum requests in flight for one batch of inputs that is split into several."""
@@ -31,7 +31,7 @@ class HttpEmbedding:
     def __init__(
         self,
         channel: HttpChannel,
-        formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
+        formats: Sequence[UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse]],
         *,
         max_items: int | None = None,
         dialects: tuple[MemberDialect, ...] = (),
@@ -55,6 +55,8 @@ class HttpEmbedding:
         """
         codec = self._unary.codec_of(request)
         max_inputs = self._max_items or codec.max_items or len(request.inputs)
+        if codec.max_items_of is not None:
+            max_inputs = min(max_inputs, codec.max_items_of(model, request.model))
         if len(request.inputs) <= max_inputs:
             return self._unary.prepare(request, model, notes)
         if codec.name == request.source.format:

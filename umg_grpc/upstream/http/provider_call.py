@@ -63,6 +63,9 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         """Return the decoded response of a provider. Raise UmgError for a body that cannot be decoded."""
         return self.format.decode_response(body, self.request, self.passes)
 
+    def read_headers(self, response: Response, headers: Mapping[str, str]) -> None:
+        """Add the facts in the headers of a response to it, in place. Usual formats have none there."""
+
     def prepare_send(self) -> None:
         """Call the function that changes the body, if there is one."""
         if (change := self.before_send) is not None:
@@ -82,6 +85,7 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
                 response = decoded_body(body, self.decode)
             else:
                 response = await asyncio.to_thread(decoded_body, body, self.decode)
+            self.read_headers(response, headers)
         except UmgError as error:
             channel.record_failure(error, endpoint, encoded.path, status, headers)
             raise

@@ -1,6 +1,6 @@
 """Embeddings and rerankings by a provider over HTTP: combines the provider's codec and the HTTP client."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from umg_grpc.knowledge.member_dialects import MemberDialect, dialect_of
@@ -9,11 +9,22 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryProviderFormat
 from umg_grpc.wire.vendor_members import fit_members
 
 Request = TypeVar("Request", bound=HasSource)
 Response = TypeVar("Response")
+
+
+class HttpUnaryCall(HttpCall[Request, Response]):
+    """Call of an operation with one request and one response that is ready to be sent."""
+
+    format: UnaryProviderFormat[Request, Response]
+
+    def read_headers(self, response: Response, headers: Mapping[str, str]) -> None:
+        """Add the facts in the headers of a response to it, in place."""
+        if self.format.read_headers is not None:
+            self.format.read_headers(response, headers)
 
 
 class HttpUnary(Generic[Request, Response]):
@@ -24,7 +35,7 @@ class HttpUnary(Generic[Request, Response]):
     def __init__(
         self,
         channel: HttpChannel,
-        formats: Sequence[UnaryFormat[Request, Response]],
+        formats: Sequence[UnaryProviderFormat[Request, Response]],
         max_bytes: int = MAX_RESPONSE_BYTES,
         dialects: tuple[MemberDialect, ...] = (),
     ) -> None:
@@ -40,7 +51,7 @@ class HttpUnary(Generic[Request, Response]):
     def is_slow(self, size: int) -> bool:
         return size >= BIG_BYTES
 
-    def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
+    def codec_of(self, request: Request) -> UnaryProviderFormat[Request, Response]:
         """Return the wire format in which a request is sent: the caller's own if the provider accepts it, otherwise
         the preferred one.
         """
@@ -53,10 +64,10 @@ class HttpUnary(Generic[Request, Response]):
         codec = self.codec_of(request)
         encoded = self.encode(codec, request, model, notes)
         passes = codec.name == request.source.format
-        return HttpCall(self._channel, codec, request, encoded, passes, self._max_bytes)
+        return HttpUnaryCall(self._channel, codec, request, encoded, passes, self._max_bytes)
 
     def encode(
-        self, codec: UnaryFormat[Request, Response], request: Request, model: str, notes: RequestNotes
+        self, codec: UnaryProviderFormat[Request, Response], request: Request, model: str, notes: RequestNotes
     ) -> UpstreamRequest:
         """Encode the request in a wire format, with the members that the provider accepts."""
         encoded = codec.encode_request(request, model, notes)

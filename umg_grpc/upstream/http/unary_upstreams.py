@@ -10,13 +10,13 @@ from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryProviderFormat
 
 
 def unary_upstream(
     operation: UnaryOperation[Any, Any],
     channel: HttpChannel,
-    formats: Sequence[UnaryFormat[Any, Any]],
+    formats: Sequence[UnaryProviderFormat[Any, Any]],
     max_items: int | None,
     dialects: tuple[MemberDialect, ...],
 ) -> UnaryUpstream[Any, Any]:

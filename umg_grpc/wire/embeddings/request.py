@@ -14,7 +14,7 @@ from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody, KnownEmbeddingsBody
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.shared_embedding_checks import without_nulls
+from umg_grpc.wire.shared_embedding_checks import common_length, without_nulls
 from umg_grpc.wire.text_format import UpstreamRequest
 
 NAME = "embeddings"
@@ -108,7 +108,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
         return UpstreamRequest(PATH, _rebuild(request, model), {}, report)
     notes.report_uncarried(report)
     fields: JsonObject = {"model": model, "input": _encode_inputs(request), "encoding_format": "base64"}
-    if dimensions := _dimensions(request):
+    if dimensions := common_length(request):
         fields["dimensions"] = dimensions
     if request.HasField("user"):
         fields["user"] = request.user
@@ -142,15 +142,3 @@ def _encode_inputs(request: pb.EmbedRequest) -> list[str] | list[list[int]]:
     index = next(index for index, text in enumerate(texts) if bool(text) != bool(texts[0]))
     problem = "this model's provider accepts texts or tokens in one call; send the others in another"
     raise untranslatable(f"inputs[{index}]", problem)
-
-
-def _dimensions(request: pb.EmbedRequest) -> int:
-    """Return the vector length that the request requires for all inputs; 0 if it leaves the length to the model.
-    Raise UmgError(UNTRANSLATABLE) if it requires several lengths.
-    """
-    lengths = [item.dimensions or request.dimensions for item in request.inputs]
-    if len(set(lengths)) > 1:
-        index = next(index for index, length in enumerate(lengths) if length != lengths[0])
-        problem = "this model's provider makes vectors of one length in one call; ask for the others in another"
-        raise untranslatable(f"inputs[{index}].dimensions", problem)
-    return lengths[0]

@@ -8,13 +8,14 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.rerank.bedrock import BEDROCK_RERANK
 from umg_grpc.wire.rerank.document_text import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
 from umg_grpc.wire.rerank.request import V1, V2, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat, UnaryProviderFormat
 
-__all__ = ["RERANK", "RERANK_FORMATS", "RERANK_V2", "ranked_texts"]
+__all__ = ["RERANK", "RERANK_FORMATS", "RERANK_UPSTREAMS", "RERANK_V2", "ranked_texts"]
 
 RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     name=V1.name,
@@ -46,3 +47,9 @@ RERANK_FORMATS: dict[str, UnaryFormat[pb.RerankRequest, pb.RerankResponse]] = {
     RERANK.name: RERANK,
     RERANK_V2.name: RERANK_V2,
 }
+"""Formats of callers and providers by name."""
+RERANK_UPSTREAMS: dict[str, UnaryProviderFormat[pb.RerankRequest, pb.RerankResponse]] = {
+    **RERANK_FORMATS,
+    BEDROCK_RERANK.name: BEDROCK_RERANK,
+}
+"""Formats of providers by name: also of the formats without callers."""

@@ -42,8 +42,11 @@ PATHS = {
     ":embedContent": "native_embeddings",
     ":batchEmbedContents": "native_embeddings",
     "/rerank": "rerank",
+    ":predict": "vertex_embeddings",
+    "rerank/invoke": "bedrock_rerank",
+    "/invoke": "bedrock_embeddings",
 }
-"""End of a path -> the format of its requests."""
+"""End of a path -> the format of its requests; the first that matches. Models that rank at Bedrock end so here."""
 
 
 def words(nonce: str) -> tuple[str, ...]:
@@ -115,8 +118,7 @@ def reply(path: str, body: bytes) -> Reply | None:
         in_path = path.endswith((":streamGenerateContent", "/converse-stream"))
         streamed = in_path if name in IN_PATHS else request.get("stream") is True
         return _text_reply(name, nonce, request, path, streamed)
-    made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](request)
-    return _unstreamed(name, nonce, made)
+    return _unstreamed(name, nonce, VECTORS[name](request))
 
 
 def _image_reply(name: str, nonce: str, request: Json) -> Reply:
@@ -226,6 +228,26 @@ def _rerank(request: Json) -> Json:
     return {"id": "07734bd2-2473-4f07-94e1-0d9f0e6843cf", "results": ranked, "meta": meta}
 
 
+def _vertex_embeddings(request: Json) -> Json:
+    texts = [each["content"] for each in request["instances"]]
+    counted = [{"values": numbers(vector(each)), "statistics": {"token_count": tokens(each)}} for each in texts]
+    return {"predictions": [{"embeddings": each} for each in counted]}
+
+
+def _bedrock_embeddings(request: Json) -> Json:
+    return {"id": "1", "embeddings": {"float": [numbers(vector(each)) for each in request["texts"]]}}
+
+
+VECTORS: dict[str, Callable[[Json], Json]] = {
+    "embeddings": _embeddings,
+    "native_embeddings": _native_embeddings,
+    "vertex_embeddings": _vertex_embeddings,
+    "bedrock_embeddings": _bedrock_embeddings,
+    "rerank": _rerank,
+    "bedrock_rerank": _rerank,
+}
+
+
 # --- errors
 
 
@@ -242,6 +264,9 @@ ERRORS: dict[str, Callable[[int, str], Json]] = {
     "embeddings": _openai_error,
     "native_embeddings": native_wire.error,
     "rerank": lambda status, message: {"id": "r-1", "message": message},
+    "vertex_embeddings": native_wire.error,
+    "bedrock_embeddings": lambda status, message: {"message": message},
+    "bedrock_rerank": lambda status, message: {"message": message},
     "images": _openai_error,
     "umg_images": image_answers.umg_error,
     "native_images": native_wire.error,

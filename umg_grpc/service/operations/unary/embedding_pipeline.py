@@ -16,7 +16,7 @@ from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import untranslatable
-from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 
 SMALL_BYTES = 16 * 2**10
 """Maximum bytes of a request whose token ids are decoded in the event loop, in about a millisecond; larger ones in a
@@ -84,7 +84,7 @@ class _TokenAdapter:
         """
         spoken = [name for name in protocols if name in EMBEDDING.protocols]
         own = self._request.source.format
-        return any(EMBEDDING_FORMATS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
+        return any(EMBEDDING_UPSTREAMS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
 
 
 def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:

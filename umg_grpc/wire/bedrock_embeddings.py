@@ -1,0 +1,177 @@
+"""Protocol of embeddings by InvokeModel of Amazon Bedrock: requests to the models of Amazon and Cohere, which have
+bodies of their own, and their responses. Callers have no format of it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.knowledge.vector_models import VectorModel, max_inputs_of, vector_model
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.bedrock_invocation import input_tokens, invoke_path
+from umg_grpc.wire.core.embedding_vectors import from_numbers
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.lenient_numbers import Count
+from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.errors import provider_errors
+from umg_grpc.wire.errors.provider_errors import no_response, unreadable
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.shared_embedding_checks import (
+    TOO_LONG,
+    common_length,
+    fill_usage,
+    fill_vectors,
+    texts_of,
+)
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.unary_format import UnaryProviderFormat
+
+NAME = "bedrock_embeddings"
+MAX_INPUTS = 96
+DOCUMENT, INDEX = "search_document", "GENERIC_INDEX"
+"""Purposes of vectors where the caller states none, since these members are required."""
+
+
+# --- canonical -> provider
+
+
+def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
+    """Encode an embedding request as a call of InvokeModel, in the body of the model. `notes`: facts about the caller's
+    body. Raise UmgError(UNTRANSLATABLE) for tokens, and for a length that the model does not have.
+    """
+    report, row = Report(), vector_model(NAME, model, request.model)
+    notes.report_uncarried(report)
+    if request.user:
+        report.drop("user")
+    for index, item in enumerate(request.inputs):
+        if item.title:
+            report.drop(f"inputs[{index}].title")
+    length = common_length(request)
+    if length and not row.length:
+        problem = "this model makes vectors of one length only; leave it out or choose another model"
+        raise untranslatable("dimensions", problem)
+    sizes: JsonObject = {row.length: length} if length else {}
+    body = BODIES[row.shape](texts_of(request), sizes, _task(request, row, report))
+    return UpstreamRequest(invoke_path(model), msgspec.json.encode(body), {}, report)
+
+
+def _task(request: pb.EmbedRequest, row: VectorModel, report: Report) -> str:
+    """Return the purpose of the vectors as the model names it; "" if the caller states none, or one without a name
+    there, which `report` gets.
+    """
+    stated = {item.task_type or request.task_type for item in request.inputs}
+    found = row.tasks.get(next(iter(stated)), "") if len(stated) == 1 else ""
+    if found:
+        return found
+    if request.task_type:
+        report.drop("task_type")
+    for index, item in enumerate(request.inputs):
+        if item.task_type:
+            report.drop(f"inputs[{index}].task_type")
+    return ""
+
+
+def _titan_text(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
+    return {"inputText": texts[0], **sizes}
+
+
+def _titan_image(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
+    return {"inputText": texts[0], **({"embeddingConfig": sizes} if sizes else {})}
+
+
+def _nova(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
+    text = {"truncationMode": "NONE", "value": texts[0]}
+    parameters: JsonObject = {"embeddingPurpose": task or INDEX, **sizes, "text": text}
+    return {"taskType": "SINGLE_EMBEDDING", "singleEmbeddingParams": parameters}
+
+
+def _cohere(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
+    return {"texts": texts, "input_type": task or DOCUMENT, "embedding_types": ["float"], **sizes}
+
+
+BODIES: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] = {
+    "titan_text": _titan_text,
+    "titan_image": _titan_image,
+    "nova": _nova,
+    "cohere": _cohere,
+}
+"""Shape of a model's body -> (texts, member with the length, purpose) -> body."""
+
+
+# --- provider -> canonical
+
+
+class ProviderResponse(Struct, rename={"tokens": "inputTextTokenCount"}):
+    """Body of a response: one vector (Titan), or several in one of three forms (Cohere, Nova)."""
+
+    embedding: Raw = ABSENT
+    embeddings: Raw = ABSENT
+    tokens: Count = None
+
+
+class ByType(Struct):
+    """Vectors by the type of their numbers (Cohere)."""
+
+    float: list[Raw]
+
+
+class Typed(Struct):
+    """Vector with the kind of its input beside it (Nova)."""
+
+    embedding: Raw
+
+
+_RESPONSE = msgspec.json.Decoder(ProviderResponse)
+_BY_TYPE = msgspec.json.Decoder(ByType)
+_LIST = msgspec.json.Decoder(list[Raw])
+_TYPED = msgspec.json.Decoder(Typed)
+
+
+def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
+    """Decode a response of any model. `pass_`: without effect, as no caller has the format. Raise
+    UmgError(UPSTREAM_FAILED) as the other formats do.
+    """
+    try:
+        answer = decode(_RESPONSE, body)
+        vectors = _vectors(answer)
+        if vectors is None:
+            raise no_response(body, too_long=TOO_LONG)
+        response = pb.EmbedResponse(model=request.model)
+        fill_usage(response, answer.tokens, None)
+        fill_vectors(response, [from_numbers(vector) for vector in vectors], request)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return response
+
+
+def _vectors(answer: ProviderResponse) -> list[Raw] | None:
+    if answer.embedding:
+        return [answer.embedding]
+    if not answer.embeddings:
+        return None
+    if bytes(answer.embeddings).startswith(b"{"):
+        return _BY_TYPE.decode(answer.embeddings).float
+    listed = _LIST.decode(answer.embeddings)
+    return [_TYPED.decode(each).embedding if bytes(each).startswith(b"{") else each for each in listed]
+
+
+def read_headers(response: pb.EmbedResponse, headers: Mapping[str, str]) -> None:
+    """Set the usage of a response whose body states none by its headers."""
+    if not response.HasField("usage"):
+        fill_usage(response, input_tokens(headers), None)
+
+
+BEDROCK_EMBEDDINGS: UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryProviderFormat(
+    name=NAME,
+    protocol=NAME,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=partial(provider_errors.decode_error, too_long=TOO_LONG),
+    read_headers=read_headers,
+    provider_name="aws.bedrock",
+    max_items=MAX_INPUTS,
+    max_items_of=partial(max_inputs_of, NAME),
+)

@@ -1,0 +1,18 @@
+"""InvokeModel of Amazon Bedrock: its path, and the header of its responses that states the usage."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+INPUT_TOKENS = "x-amzn-bedrock-input-token-count"
+"""Header of a response with the tokens of the input (cohere 7.3.1, `map_token_counts`)."""
+
+
+def invoke_path(model: str) -> str:
+    """Return the path of a call, with the id of the model escaped but for colons (anthropic 2.14.0, lib/bedrock)."""
+    return f"/model/{quote(model, safe=':')}/invoke"
+
+
+def input_tokens(headers: Mapping[str, str]) -> int | None:
+    """Return the tokens of the input by the headers of a response; None if they state none."""
+    stated = headers.get(INPUT_TOKENS, "")
+    return int(stated) if stated.isdecimal() and len(stated) < len("9" * 16) else None

@@ -1,0 +1,56 @@
+"""Protocol of rankings by InvokeModel of Amazon Bedrock: requests to the models of Amazon and Cohere."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from umg_grpc.knowledge.vector_models import vector_model
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.bedrock_invocation import input_tokens, invoke_path
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.rerank.document_text import ranked_texts
+from umg_grpc.wire.rerank.errors import decode_error
+from umg_grpc.wire.rerank.request import OPTIONS
+from umg_grpc.wire.rerank.response import decode_response
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.unary_format import UnaryProviderFormat
+
+NAME = "bedrock_rerank"
+VERSIONS = {"cohere": 2}
+"""Shape of a model's body -> version of the API that it has to state."""
+
+
+def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
+    """Encode a rerank request as a call of InvokeModel. `notes`: facts about the caller's body. Raise
+    UmgError(INVALID_FIELD) for a document that cannot be ranked.
+    """
+    report, shape = Report(), vector_model(NAME, model, request.model).shape
+    notes.report_uncarried(report)
+    body: JsonObject = {"query": request.query, "documents": ranked_texts(request)}
+    if request.top_n:
+        body["top_n"] = min(request.top_n, len(request.documents))
+    if shape in VERSIONS:
+        body["api_version"] = VERSIONS[shape]
+    for name in OPTIONS:
+        if name != "top_n" and getattr(request, name):
+            report.drop(name)
+    return UpstreamRequest(invoke_path(model), msgspec.json.encode(body), {}, report)
+
+
+def read_headers(response: pb.RerankResponse, headers: Mapping[str, str]) -> None:
+    """Set the usage of a response whose body states none by its headers."""
+    if not response.usage.total_tokens and (tokens := input_tokens(headers)):
+        response.usage.total_tokens = tokens
+
+
+BEDROCK_RERANK: UnaryProviderFormat[pb.RerankRequest, pb.RerankResponse] = UnaryProviderFormat(
+    name=NAME,
+    protocol=NAME,
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    read_headers=read_headers,
+    provider_name="aws.bedrock",
+)
