@@ -61,6 +61,7 @@ def _config(port: int, folder: Path, *, needs_credentials: bool) -> dict[str, ob
     manager = _typed(
         "filters.network.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="proxy",
+        http_protocol_options={"accept_http_10": True},  # in which the standard library of Python opens tunnels
         access_log=[
             {"name": "log", "typed_config": _typed("access_loggers.stream.v3.StdoutAccessLog", log_format=line)}
         ],

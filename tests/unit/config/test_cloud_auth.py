@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.service_accounts import key_file
+from umg_grpc.cli.commands import app
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, ConfigError, GoogleAuth, parse
 from umg_grpc.knowledge.cloud_credentials import rejects_credential, token_scope
-from umg_grpc.process.channel_file_checks import check_files
+from umg_grpc.process.channel_file_checks import check_files, installed_clouds
 from umg_grpc.process.exposure_checks import unencrypted_host
 
 AWS = "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"
@@ -170,3 +172,19 @@ def test_the_file_of_a_service_account_needs_no_library(tmp_path: Path, monkeypa
     for more in ("impersonate: a@b.example", "quota_project: p"):
         with pytest.raises(OSError, match="pip install"):
             check_files(channel(f"{{kind: google, file: {tmp_path}/c.json, {more}}}"))
+
+
+def test_check_names_the_channel_whose_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    file = tmp_path / "umg.yaml"
+    file.write_text(f"channels: [{{provider: bedrock, base_url: '{AWS}'}}]")
+    result = CliRunner().invoke(app, ["check", str(file)], env={"AWS_PROFILE": "p", "AWS_BEARER_TOKEN_BEDROCK": ""})
+    assert result.exit_code == 2
+    command = "pip install 'unified-model-gateway[aws]'"
+    expected = f"channel bedrock: auth {{kind: aws}} needs a package that is not installed: {command}"
+    assert result.output == f"{file}: {expected}\n"
+
+
+def test_providers_of_a_cloud_without_its_library_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    assert installed_clouds() == ("aws", "google")
