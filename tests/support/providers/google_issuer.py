@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from urllib.parse import parse_qs
 
 from aiohttp import web
@@ -15,7 +16,6 @@ from tests.support.service_accounts import PEM, PUBLIC_KEY
 
 EMAIL, SCOPE = "umg@p.example", "https://www.googleapis.com/auth/cloud-platform"
 REFRESH_TOKEN, SUBJECT_TOKEN = "refresh-token", "token-of-another-issuer"
-IMPERSONATED = "other@p.example"
 AUDIENCE = "https://oauth2.googleapis.com/token"  # of all assertions, also for another token server
 METADATA = "/computeMetadata/v1/"
 
@@ -46,6 +46,13 @@ class GoogleIssuer(FakeProvider):
                 if form["subject_token"] != SUBJECT_TOKEN or form["scope"] != SCOPE:
                     raise RefusedError("a wrong identity")
                 return self._token("workload", issued_token_type="urn:ietf:params:oauth:token-type:access_token")
+            case "/impersonation" if time.time() < self.expiries.get(received.headers["authorization"], 0):
+                assert received.json["scope"] == [SCOPE]
+                expiry = datetime.fromtimestamp(time.time() + self.seconds, UTC)
+                self.reads.append("impersonation")
+                self.expiries[f"Bearer ya29.{len(self.reads)}"] = expiry.timestamp()
+                found = {"accessToken": f"ya29.{len(self.reads)}", "expireTime": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
+                return web.json_response(found)
             case "/":
                 return web.Response(headers={"Metadata-Flavor": "Google"})
             case path if path.startswith(METADATA):

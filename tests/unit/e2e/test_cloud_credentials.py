@@ -3,6 +3,7 @@ read once.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -216,6 +217,31 @@ async def test_a_reload_keeps_the_credentials_of_channels_with_the_same_auth(
         )
         await call(made, session)
     assert issuer.reads == ["AssumeRole umg-bedrock", "AssumeRole umg-bedrock tenant-7"]
+
+
+@dataclass(kw_only=True)
+class SilentIssuer(AwsIssuer):
+    """Issuer that does not answer."""
+
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        self.called.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_gateway_ends_while_an_issuer_does_not_answer(user: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    issuer = SilentIssuer()
+    async with serve_provider(issuer), aiohttp.ClientSession() as session, asyncio.timeout(60):
+        async with gateway(config(issuer), issuer, user, tmp_path / "data") as made:
+            waiting = asyncio.create_task(call(made, session))
+            await issuer.called.wait()
+            waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        [thread] = [each for each in threading.enumerate() if each.name == "credentials bedrock"]
+        assert thread.daemon  # the process does not wait for it, either
 
 
 def signer_of(made: Running) -> RefreshedSigner:

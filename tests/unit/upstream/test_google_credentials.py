@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import google.auth.iam
 import google.oauth2.credentials
 import pytest
 from google.auth.compute_engine import _metadata
@@ -115,6 +116,15 @@ async def test_the_projects_header_of_a_channel_is_sent_in_place_of_that_of_the_
         by = signer(GoogleAuth(file=str(tmp_path / "user.json")))
         sent = await by.headers(Outgoing(issuer.url, {"x-goog-user-project": "own"}, b"", PATIENT))
         assert [*sent] == ["Authorization"]
+
+
+async def test_another_account_is_impersonated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve_provider(GoogleIssuer()) as issuer, Client.opened() as client:
+        monkeypatch.setattr(google.auth.iam, "_IAM_ENDPOINT", f"{issuer.url}/impersonation")
+        (tmp_path / "account.json").write_text(account_file(issuer.url))
+        by = signer(GoogleAuth(file=str(tmp_path / "account.json"), impersonate="other@p.example"))
+        assert await called(issuer, by, client) == (200, None), issuer.refusals
+        assert [each.split()[0] for each in issuer.reads] == ["account", "impersonation"]
 
 
 async def test_a_replaced_file_is_read_after_a_failure(tmp_path: Path) -> None:
