@@ -65,10 +65,12 @@ async def _report_libraries() -> bool:
         async for name, output in failed_lines(installed_libraries(), Path(directory)):
             sys.stdout.write(f"{name}: {output or 'answered'}\n")
             found = found or bool(output)
-    with tempfile.TemporaryDirectory() as directory:
-        failure = await open_webui.failed_run(Path(directory))
-    sys.stdout.write(f"{open_webui.NAME}: {failure or 'answered'}\n")
-    return found or bool(failure)
+    for section in open_webui.CONNECTIONS:
+        with tempfile.TemporaryDirectory() as directory:
+            failure = await open_webui.failed_run(section, Path(directory))
+        sys.stdout.write(f"{open_webui.NAME}, {section}: {failure or 'answered'}\n")
+        found = found or bool(failure)
+    return found
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -22,12 +23,15 @@ from tests.world.sdk.runner import UV, installer, packages
 
 NAME = "Open WebUI"
 MODEL = "famC-sonnet-4-5"
+CONNECTIONS = {NAME: MODEL, "Clients of Ollama": f"{MODEL}:latest"}
+"""Section of the page with the settings of a connection -> name of the model in its list."""
 START_SECONDS = 300
 WITHOUT_TORCH = "torch ; sys_platform == 'never'\n"
 """Requirement that replaces all others of torch: 5 GB that only embeddings in the process itself need."""
 ALONE = {
     "WEBUI_AUTH": "False",  # its own accounts
     "ENABLE_OLLAMA_API": "False",
+    "ENABLE_OPENAI_API": "False",
     "RAG_EMBEDDING_ENGINE": "openai",  # loads no model
     "HF_HUB_OFFLINE": "1",
     "OFFLINE_MODE": "True",
@@ -48,14 +52,16 @@ def _install(target: Path) -> None:
     installer([UV, "pip", "install", "--python", str(target / "bin" / "python"), *options, f"open-webui=={OPEN_WEBUI}"])
 
 
-async def failed_run(directory: Path) -> str:
-    """Run the lines of the page. Return "" or the failure."""
+async def failed_run(section: str, directory: Path) -> str:
+    """Run the lines of a section of the page. Return "" or the failure."""
     async with running(SANDBOX, directory / "gateway") as gateway:
-        text = documented(NAME, gateway.url).replace(KEY, gateway.key)
+        text = documented(section, gateway.url).replace(KEY, gateway.key)
         *exports, command = text.splitlines()
-        settings = dict(line.removeprefix("export ").split("=", 1) for line in exports)
+        settings = dict(shlex.split(line.removeprefix("export "))[0].split("=", 1) for line in exports)
+        if "OPENAI_API_KEY" in settings:
+            settings["ENABLE_OPENAI_API"] = "True"
         async with _served(command.split()[1:], settings, directory) as url:
-            return await _failed_calls(url)
+            return await _failed_calls(url, CONNECTIONS[section])
 
 
 @asynccontextmanager
@@ -96,17 +102,17 @@ async def _until_healthy(url: str, process: asyncio.subprocess.Process, log: Pat
     raise RuntimeError(f"{NAME} ended with {process.returncode}: {await asyncio.to_thread(log.read_text)}")
 
 
-async def _failed_calls(url: str) -> str:
+async def _failed_calls(url: str, model: str) -> str:
     """Call the server as its pages do. Return "" or the failure."""
     async with aiohttp.ClientSession(url) as session:
         async with session.post("/api/v1/auths/signin", json={"email": "", "password": ""}) as answer:
             session.headers["authorization"] = f"Bearer {(await answer.json())['token']}"
         async with session.get("/api/models") as answer:
-            models = [model["id"] for model in (await answer.json())["data"]]
-        if MODEL not in models:
+            models = [each["id"] for each in (await answer.json())["data"]]
+        if model not in models:
             return f"it lists {models}"
         question = {"role": "user", "content": "Say hello in one sentence."}
-        body = {"model": MODEL, "stream": True, "messages": [question]}
+        body = {"model": model, "stream": True, "messages": [question]}
         async with session.post("/api/chat/completions", json=body) as answer:
             lines = (await answer.text()).splitlines()
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
