@@ -125,7 +125,7 @@ REFUSED = [
     Unconverted("Nova at Bedrock", {"model": "bedrock/cohere.rerank-v3-5:0"}, "Bedrock serves rankings by InvokeModel, which is not served"),
     Unconverted("Claude at Vertex AI", {"model": "vertex_ai/claude-opus-4-5"}, "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"),
     Unconverted("a tuned model at Vertex AI", {"model": "vertex_ai/gemini/4965075652664360960"}, "endpoints of an account at Vertex AI have an address of their own, which is not called"),
-    Unconverted("a profile at Bedrock", {"model": "bedrock/arn:aws:bedrock:us-east-1:1:application-inference-profile/x"}, "an ARN does not show the maker of its model: of Claude, OpenAI or xAI, write the id of the model"),
+    Unconverted("a profile at Bedrock", {"model": "bedrock/arn:aws:bedrock:us-east-1:1:application-inference-profile/x"}, "an ARN does not show the maker of its model: write the id of the model, or the ARN in a channel of `bedrock-converse`"),
     Unconverted("no id of Bedrock", {"model": "bedrock/gpt-oss-120b"}, "no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id"),
     Unconverted("Meta's former API", {"model": "meta_llama/Llama-4-Scout"}, "Meta has shut the Llama API down on 2026-07-06"),
     Unconverted("Lambda's former API", {"model": "lambda_ai/x"}, "Lambda has shut its Inference API down on 2025-09-25"),

@@ -1,12 +1,14 @@
 """Credentials in the query, by a signature of AWS, and of a program, at providers that verify them."""
 
+import json
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+import pytest
 from aiohttp import ClientSession, web
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -103,6 +105,40 @@ async def test_a_request_is_signed_as_the_library_of_aws_signs_it(tmp_path: Path
     ):
         assert (await call(made))[0] == 200
         assert SECRET not in str(provider.received)
+
+
+class AwsConverse(Aws):
+    """Provider of Converse, which verifies the path as it was sent."""
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if (problem := self.problem(replace(received, path=request.raw_path))) is not None:
+            return web.json_response({"message": problem}, status=403)
+        message = {"role": "assistant", "content": [{"text": "Hello"}]}
+        usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+        return web.json_response({"output": {"message": message}, "stopReason": "end_turn", "usage": usage})
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        ("us.amazon.nova-pro-v1:0", "/model/us.amazon.nova-pro-v1:0/converse"),
+        (
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.amazon.nova-pro-v1:0",
+            "/model/arn:aws:bedrock:us-east-1:123456789012:inference-profile%2Fus.amazon.nova-pro-v1:0/converse",
+        ),
+    ],
+)
+async def test_the_id_of_a_model_and_an_arn_are_signed_as_they_are_sent(tmp_path: Path, model: str, path: str) -> None:
+    async with serve_provider(AwsConverse(name="bedrock", scripts=[])) as provider:
+        channel = (
+            f"channels:\n- name: a\n  protocols: [converse]\n  base_url: {provider.url}\n"
+            f"  models: [{{id: m, upstream: '{model}'}}]\n  api_key: AKIDEXAMPLE:{SECRET}:session\n"
+            "  auth: {kind: access_key, scheme: aws, region: eu-central-1, service: bedrock}\n"
+        )
+        async with running(channel, tmp_path) as made:
+            status, body = await call(made)
+    assert (status, json.loads(body)["choices"][0]["message"]["content"]) == (200, "Hello")
+    assert provider.received[0].path == unquote(path)
 
 
 async def test_the_program_is_run_again_once_for_a_token_that_is_rejected(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProx
         "vertex-anthropic": _vertex_anthropic,
         "bedrock": _bedrock,
         "bedrock-anthropic": partial(_bedrock, name="bedrock-anthropic"),
+        "bedrock-converse": partial(_bedrock, name="bedrock-converse"),
     }
 )
 """Provider -> address by the variables that the vendor's own clients read."""

@@ -11,9 +11,14 @@ PHRASES: Mapping[str, str] = {
     "": "texts or embeddings",
 }
 """Kind of a model -> plural noun of its results; "" for a pattern of models, which may be of any usual kind."""
-CONVERSE = "Bedrock serves other models only by Converse and InvokeModel, which are not served"
+CONVERSE = (
+    "Bedrock serves it by no API of texts: of models of other makers, list the ids in a channel of `bedrock-converse`"
+)
 VERTEX_MAKERS = "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"
-PROFILE = "an ARN does not show the maker of its model: of Claude, OpenAI or xAI, write the id of the model"
+PROFILE = (
+    "an ARN does not show the maker of its model: write the id of the model, or the ARN in a channel of "
+    "`bedrock-converse`"
+)
 NO_BEDROCK_ID = "no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id"
 
 

@@ -157,7 +157,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
     pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
     auth = _aws_auth(params) if not pair and not params.has("api_key") else None
     found = []
-    for preset in (PROVIDERS["bedrock-anthropic"], PROVIDERS["bedrock"]):
+    for preset in (PROVIDERS[name] for name in ("bedrock-anthropic", "bedrock", "bedrock-converse")):
         url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.address(region)
         keys: dict[str, object] = {"provider": preset.name, "base_url": url}
         if pair:
