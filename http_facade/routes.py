@@ -211,6 +211,7 @@ ROUTES = (
     Route("GET", "/v1/responses/{response_id}/input_items", Shape.LIST_INPUT_ITEMS, "responses"),
     Route("POST", "/v1/messages", Shape.GENERATE, "messages"),
     Route("POST", "/v1/messages/count_tokens", Shape.COUNT_TOKENS, "messages", errors="count_tokens"),
+    Route("POST", "/v2/chat", Shape.GENERATE, "cohere"),
     # the action follows the last colon: a model id may contain colons and slashes
     *(
         Route("POST", f"{root}/models/{{model:.+}}:{action}", shape, face, stream=stream)
@@ -293,6 +294,7 @@ UNSERVED = (
     Unserved("/v1/audio", "audio"),
     Unserved("/v1/batches", "batches"),
     Unserved("/v1/chat/completions", "stored chat completions"),
+    Unserved("/v1/chat", "first version of Cohere's chat"),
     Unserved("/v1/complete", "text completions"),
     Unserved("/v1/completions", "text completions"),
     Unserved("/v1/containers", "containers"),

@@ -8,7 +8,11 @@ from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_h
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.text_format import TextFace, TextFormat, TextUpstream
 
-FACES_ALONE: tuple[str, ...] = ("umg_grpc.wire.ollama:OLLAMA_CHAT", "umg_grpc.wire.ollama:OLLAMA_GENERATE")
+FACES_ALONE: tuple[str, ...] = (
+    "umg_grpc.wire.ollama:OLLAMA_CHAT",
+    "umg_grpc.wire.ollama:OLLAMA_GENERATE",
+    "umg_grpc.wire.cohere:COHERE",
+)
 """Locations of the formats that callers alone have, as `module:name`."""
 TEXT_UPSTREAMS: dict[str, TextUpstream] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
 """Formats of providers by name."""

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire import cohere_errors
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
 from umg_grpc.wire.rerank.bedrock import BEDROCK_RERANK
 from umg_grpc.wire.rerank.document_text import ranked_texts
-from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
+from umg_grpc.wire.rerank.errors import decode_error
 from umg_grpc.wire.rerank.request import V1, V2, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
 from umg_grpc.wire.unary_format import UnaryFormat, UnaryProviderFormat
@@ -37,7 +38,7 @@ RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     name=V2.name,
     decode_request=partial(decode_request, V2.name),
     encode_response=encode_response_v2,
-    encode_error=encode_error_v2,
+    encode_error=cohere_errors.encode_error,
     encode_request=partial(encode_request, V2),
     error_paths=("/v2/",),
     has_shapes=False,

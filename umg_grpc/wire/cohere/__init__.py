@@ -1,0 +1,24 @@
+"""Cohere's chat (`POST /v2/chat`) as a format of callers. The gateway calls no provider in it: the vendor also has the
+chat completions format.
+"""
+
+from umg_grpc.wire.cohere.error_field_paths import wire_path
+from umg_grpc.wire.cohere.request import FIELDS, NAME, decode_request
+from umg_grpc.wire.cohere.response import can_express, encode_response
+from umg_grpc.wire.cohere.stream_encoder import StreamEncoder
+from umg_grpc.wire.cohere_errors import encode_error
+from umg_grpc.wire.text_format import TextFace
+
+COHERE = TextFace(
+    name=NAME,
+    source_headers=(),
+    decode_request=decode_request,
+    encode_response=encode_response,
+    can_express=can_express,
+    stream_encoder=StreamEncoder,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    heartbeat=b": keep-alive\n\n",
+    unknown_fields=FIELDS.nested_unknown,
+    error_paths=("/v2/chat",),
+)

@@ -1,0 +1,86 @@
+"""Documents of Cohere's chat: the member `documents` of a request, decoded to parts of its last user message, and the
+sources of citations that name them.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.cohere.schema import Document
+from umg_grpc.wire.core.json import MEMBERS, JsonObject, decode_or_none, invalid, json_object, parse
+
+TITLE, TEXT = "title", "text"
+_NAMED = msgspec.json.Decoder(str)
+
+
+def decode_documents(documents: Sequence[Raw], request: pb.GenerateRequest, *, citable: bool) -> None:
+    """Insert the documents as text files before the parts of the last user message, which they belong to. `citable`:
+    whether the model may cite them.
+
+    A document without an id gets the vendor's one, `doc:` and its number (docs.cohere.com, Documents and Citations).
+    Raise UmgError(INVALID_FIELD) for a document of another type, and for a conversation without a user message.
+    """
+    users = [message for message in request.messages if message.role == pb.ROLE_USER]
+    if not users:
+        raise invalid("documents", "no message of role `user` reads them; add one to `messages`")
+    parts = [_decode_document(raw, f"documents[{index}]", f"doc:{index}") for index, raw in enumerate(documents)]
+    for part in parts:
+        part.media.citable = citable
+    parts.extend(users[-1].parts)
+    users[-1].ClearField("parts")
+    users[-1].parts.extend(parts)
+
+
+def _decode_document(raw: Raw, at: str, number: str) -> pb.Part:
+    media = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, mime_type="text/plain", media_id=number, title=number)
+    if bytes(raw).startswith(b'"'):
+        media.data = parse(str, raw, at).encode()
+        return pb.Part(media=media)
+    document = parse(Document, raw, at)
+    media.media_id = document.id or number
+    text = json_object(document.data, f"{at}.data")
+    members = MEMBERS.decode(text)
+    media.title = decode_or_none(_NAMED, members.get(TITLE, Raw())) or media.media_id
+    # a document that has only a text is sent as this text, so that positions in it are those of the caller's text
+    alone = decode_or_none(_NAMED, members[TEXT]) if members.keys() <= {TEXT, TITLE} and TEXT in members else None
+    media.data = (alone or text).encode()
+    return pb.Part(media=media)
+
+
+def documents_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
+    """Return the documents of a request in the order by which citations number them."""
+    return [
+        part.media
+        for message in request.messages
+        for part in message.parts
+        if part.HasField("media") and part.media.kind == pb.MEDIA_KIND_DOCUMENT
+    ]
+
+
+def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> JsonObject | None:
+    """Return the source of a citation: a document of the request, or a page of a web search as a document whose id is
+    its address. None for a source of another format.
+    """
+    match citation.WhichOneof("source"):
+        case "web":
+            address = citation.web.url
+            return {
+                "type": "document",
+                "id": address,
+                "document": {"id": address, "title": citation.title, "url": address},
+            }
+        case "document":
+            index = citation.document.document_index
+            if not 0 <= index < len(documents):
+                return None
+            media = documents[index]
+            members: JsonObject = {
+                "id": media.media_id,
+                TITLE: media.title,
+                TEXT: media.data.decode("utf-8", "replace"),
+            }
+            return {"type": "document", "id": media.media_id, "document": members}
+        case _:
+            return None

@@ -1,0 +1,191 @@
+"""Complete responses of Cohere's `POST /v2/chat`, encoded for a caller, and the parts that streams have in common with
+them.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.cohere.documents import documents_of, encode_source
+from umg_grpc.wire.core.json import JsonObject
+
+FINISH_NAMES: "dict[pb.FinishReason.ValueType, str]" = {
+    pb.FINISH_REASON_STOP: "COMPLETE",
+    pb.FINISH_REASON_STOP_SEQUENCE: "STOP_SEQUENCE",
+    pb.FINISH_REASON_LENGTH: "MAX_TOKENS",
+    pb.FINISH_REASON_CONTEXT_FULL: "MAX_TOKENS",
+    pb.FINISH_REASON_TOOL_CALLS: "TOOL_CALL",
+    pb.FINISH_REASON_PAUSE: "COMPLETE",
+    pb.FINISH_REASON_COMPACTION: "COMPLETE",
+    pb.FINISH_REASON_CONTENT_FILTER: "ERROR",
+    pb.FINISH_REASON_REFUSAL: "ERROR",
+    pb.FINISH_REASON_RECITATION: "ERROR",
+    pb.FINISH_REASON_MALFORMED_CALL: "ERROR",
+    pb.FINISH_REASON_OTHER: "ERROR",
+}
+"""Canonical reason -> word (cohere 7.3.1, ChatFinishReason). The API has none for a refusal and for filtered text."""
+COMPLETED = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_TOOL_CALLS})
+REASONING_SEPARATOR = "\n\n"
+TEXT, THINKING = "text", "thinking"
+CITED = {TEXT: "TEXT_CONTENT", THINKING: "THINKING_CONTENT"}
+"""Type of a content block -> type of the citations in it."""
+
+
+def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
+    """Return the JSON body for a caller. `request`: the caller's, whose documents the citations name."""
+    blocked = pb.Candidate(finish_reason=pb.FINISH_REASON_CONTENT_FILTER)
+    candidate = response.candidates[0] if response.candidates else blocked
+    encoder = _Message(response.response_id, documents_of(request))
+    for part in candidate.message.parts:
+        encoder.add(part)
+    message, has_refusal = encoder.encode(), any(part.HasField("refusal") for part in candidate.message.parts)
+    body: JsonObject = {
+        "id": response.response_id,
+        "finish_reason": finish_name(candidate.finish_reason, calls=bool(encoder.calls), refused=has_refusal),
+        "message": message,
+    }
+    if response.HasField("usage"):
+        body["usage"] = encode_usage(response.usage)
+    if encoder.logprobs:
+        body["logprobs"] = encoder.logprobs
+    return msgspec.json.encode(body)
+
+
+def can_express(part: pb.Part) -> bool:
+    """Return whether a response can contain a part. True for a web search of the provider, which the response contains
+    as the sources of its citations.
+    """
+    match part.WhichOneof("kind"):
+        case "server_tool_call":
+            return part.server_tool_call.name == "web_search"
+        case "server_tool_result":
+            return part.server_tool_result.name == "web_search"
+        case "text" | "refusal" | "reasoning" | "tool_call" | "tool_result" | None:
+            return True
+        case "media" | "opaque" | "compaction":
+            return False
+        case unhandled:
+            assert_never(unhandled)
+
+
+class _Message:
+    """Message of a complete response: its parts, joined to as few content blocks as possible, since clients read the
+    first text.
+    """
+
+    def __init__(self, response_id: str, documents: Sequence[pb.MediaPart]) -> None:
+        self.calls = list[JsonObject]()
+        self.logprobs = list[JsonObject]()
+        self._response_id = response_id
+        self._documents = documents
+        self._blocks = list[tuple[str, str]]()  # type, text
+        self._citations = list[JsonObject]()
+
+    def add(self, part: pb.Part) -> None:
+        """Add a part of the response."""
+        match part.WhichOneof("kind"):
+            case "text":
+                block, start = self._append(TEXT, part.text.text)
+                for citation in part.text.citations:
+                    cited = encode_citation(citation, self._documents, block, part.text.text, start)
+                    self._citations += [] if cited is None else [cited]
+                self.logprobs += map(encode_logprob, part.text.logprobs)
+            case "refusal":
+                self._append(TEXT, part.refusal.text)
+                self.logprobs += map(encode_logprob, part.refusal.logprobs)
+            case "reasoning":
+                texts = part.reasoning.texts if any(part.reasoning.texts) else part.reasoning.summaries
+                for text in filter(None, texts):
+                    is_more = bool(self._blocks) and self._blocks[-1][0] == THINKING
+                    self._append(THINKING, REASONING_SEPARATOR + text if is_more else text)
+            case "tool_call":
+                called = encode_call(part.tool_call, self._response_id, len(self.calls))
+                function = {"name": part.tool_call.name, "arguments": arguments_of(part.tool_call) or "{}"}
+                self.calls.append(called | {"function": function})
+            case _:
+                pass  # content that `can_express` rejects, and searches of the provider
+
+    def encode(self) -> JsonObject:
+        """Return the member `message`. A response without content and calls has an empty text, which clients read."""
+        blocks = [(kind, text) for kind, text in self._blocks if text]
+        message: JsonObject = {"role": "assistant"}
+        if blocks or not self.calls:
+            message["content"] = [{"type": kind, kind: text} for kind, text in blocks or [(TEXT, "")]]
+        if self.calls:
+            message["tool_calls"] = self.calls
+        if self._citations:
+            message["citations"] = self._citations
+        return message
+
+    def _append(self, kind: str, text: str) -> tuple[int, int]:
+        """Append a text to the last block, or to a new one if that has another type. Return (index of the block, offset
+        of the text in it).
+        """
+        if not self._blocks or self._blocks[-1][0] != kind:
+            if not text:
+                return max(0, len(self._blocks) - 1), 0
+            self._blocks.append((kind, ""))
+        before = self._blocks[-1][1]
+        self._blocks[-1] = kind, before + text
+        return len(self._blocks) - 1, len(before)
+
+
+def finish_name(reason: "pb.FinishReason.ValueType", *, calls: bool, refused: bool) -> str:
+    """Return the finish reason. `calls`: whether the response has tool calls; `refused`: whether it has the text of a
+    refusal, with which it is complete.
+    """
+    if calls and reason in COMPLETED:
+        return FINISH_NAMES[pb.FINISH_REASON_TOOL_CALLS]
+    if refused and reason == pb.FINISH_REASON_REFUSAL:
+        return FINISH_NAMES[pb.FINISH_REASON_STOP]
+    return FINISH_NAMES.get(reason, FINISH_NAMES[pb.FINISH_REASON_STOP])
+
+
+def encode_usage(usage: pb.Usage) -> JsonObject:
+    """Return the member `usage`."""
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {"billed_units": tokens, "tokens": tokens, "cached_tokens": usage.cache_read_tokens}
+
+
+def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
+    """Return a tool call with empty arguments, as a stream begins it. `index`: position among the calls, for the id of
+    a call without one.
+    """
+    call_id = call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+
+
+def arguments_of(call: pb.ToolCall) -> str:
+    """Return the arguments of a call; of a call with free text, an object that contains it."""
+    if call.HasField("text"):
+        return msgspec.json.encode({"input": call.text}).decode()
+    return call.arguments_json
+
+
+def encode_citation(
+    citation: pb.Citation, documents: Sequence[pb.MediaPart], block: int, text: str, start: int
+) -> JsonObject | None:
+    """Return a citation; None for one whose source the format cannot express.
+
+    `block`: index of the content block; `text`: text of the part that the citation belongs to, which begins at the
+    offset `start` in the block. A citation without offsets covers the part.
+    """
+    if (source := encode_source(citation, documents)) is None:
+        return None
+    begin = citation.start_index if citation.HasField("start_index") else 0
+    end = citation.end_index if citation.HasField("end_index") else len(text)
+    return {
+        "start": start + begin,
+        "end": start + end,
+        "text": text[begin:end],
+        "sources": [source],
+        "content_index": block,
+        "type": CITED[TEXT],
+    }
+
+
+def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
+    """Return the log probability of a token, whose number in the provider's vocabulary is not known."""
+    return {"text": entry.token, "token_ids": [], "logprobs": [entry.logprob]}
