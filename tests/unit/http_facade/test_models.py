@@ -22,7 +22,7 @@ MODELS = tuple(
 )
 ROOTS = ("/v1", "/v1beta")
 VERSION = {"anthropic-version": "2026-10-21"}
-VARY = "Authorization, x-api-key, x-vendorg-api-key, x-goog-api-key, anthropic-version"
+VARY = "Authorization, api-key, x-api-key, x-vendorg-api-key, x-goog-api-key, anthropic-version"
 
 
 def model_body(name: str) -> dict[str, object]:
