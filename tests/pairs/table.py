@@ -72,6 +72,8 @@ FACES = (
     Face("rerank", Kind.RERANKING, "rerank"),
     Face("rerank_v2", Kind.RERANKING, "rerank_v2"),
 )
+FACES_ALONE = (Face("cohere", Kind.TEXT, "cohere", clients.COHERE, {"model": "m", "messages": [TURN]}),)
+"""Faces of text whose format no provider has, so that tests read their answers by an own function."""
 PROVIDERS = (
     Provider("chat", Kind.TEXT, "chat", "chat:Chat"),
     Provider("responses", Kind.TEXT, "responses", "responses:Responses"),

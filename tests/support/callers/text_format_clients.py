@@ -4,7 +4,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.support.callers import chat_http_client, messages_http_client, native_http_client, responses_http_client
+from tests.support.callers import (
+    chat_http_client,
+    cohere_http_client,
+    messages_http_client,
+    native_http_client,
+    responses_http_client,
+)
 from tests.support.callers.requests import Json, Request, Turn
 
 
@@ -61,6 +67,15 @@ MESSAGES = TextClient(
     messages_http_client.turn_of,
     {"stream": True},
     ({"type", "error", "request_id"}, {"type", "message"}),
+)
+COHERE = TextClient(
+    lambda *_: "/v2/chat",
+    bearer,
+    cohere_http_client.encode_request,
+    cohere_http_client.aggregate,
+    cohere_http_client.turn_of,
+    {"stream": True},
+    ({"message", "error"}, {"message", "type", "param", "code"}),
 )
 NATIVE = TextClient(
     native_http_client.path,

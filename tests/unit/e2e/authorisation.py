@@ -49,6 +49,7 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "chat": (TEXT, {"model": TEXT, "messages": HI}),
     "responses": (TEXT, {"model": TEXT, "input": "Hi"}),
     "messages": (MESSAGES, {"model": MESSAGES, "messages": HI, "max_tokens": 9}),
+    "cohere": (TEXT, {"model": TEXT, "messages": HI}),
     "native": (NATIVE, {"contents": [CONTENT]}),
     "native_embedding": (NATIVE_EMBEDDING, {"content": CONTENT}),
     "native_embeddings": (NATIVE_EMBEDDING, {"requests": [{"content": CONTENT}]}),

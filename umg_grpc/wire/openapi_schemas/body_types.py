@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Raw, Struct, defstruct
 
 from umg_grpc.wire.chat.schema import ChatRequest
+from umg_grpc.wire.cohere.schema import ChatRequest as CohereRequest
 from umg_grpc.wire.core.json import NonEmpty, Whole
 from umg_grpc.wire.images.multipart_requests import FORM_FIELDS
 from umg_grpc.wire.images.schema import ImageBody
@@ -186,6 +187,7 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "native": BodyTypes(GenerateBody, text.NativeAnswer, text.NativeAnswer),
         "ollama_chat": BodyTypes(ollama.ChatBody, text.OllamaChat, text.OllamaChat),
         "ollama_generate": BodyTypes(ollama.GenerateBody, text.OllamaGenerated, text.OllamaGenerated),
+        "cohere": BodyTypes(CohereRequest, text.CohereAnswer, text.CohereEvent),
         "images": BodyTypes(ImageBody, media.DocumentedImages | media.Images, media.ImageEvent),
         "image_edits": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
         "image_variations": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),

@@ -153,6 +153,7 @@ ERROR_TYPES: Mapping[str, object] = MappingProxyType(
         "image_edits": ImageError,
         "image_variations": ImageError,
         "rerank_v2": RerankError,
+        "cohere": RerankError,
         "video_d": ErrorD,
         "video_e_v1": EnvelopedError,
         "video_e_3": EnvelopedError,

@@ -158,6 +158,52 @@ class MessagesTokens(Struct, kw_only=True):
     input_tokens: Count
 
 
+# --- Cohere
+
+
+class CohereTokens(Struct, kw_only=True):
+    """Tokens of a call in Cohere's format."""
+
+    input_tokens: Count
+    output_tokens: Count
+
+
+class CohereUsage(Struct, kw_only=True):
+    """Token usage of a call in Cohere's format."""
+
+    billed_units: CohereTokens
+    tokens: CohereTokens
+    cached_tokens: Count
+
+
+class CohereMessage(Struct, kw_only=True):
+    """Message of an answer in Cohere's format."""
+
+    role: Literal["assistant"]
+    content: list[Raw] | None = None
+    tool_calls: list[Raw] | None = None
+    citations: list[Raw] | None = None
+
+
+class CohereAnswer(Struct, kw_only=True):
+    """Answer of `POST /v2/chat`."""
+
+    id: str
+    finish_reason: Literal["COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "TIMEOUT"]
+    message: CohereMessage
+    usage: CohereUsage | None = None
+    logprobs: list[Raw] | None = None
+
+
+class CohereEvent(Struct, kw_only=True):
+    """Event of a stream of Cohere's format."""
+
+    type: str
+    id: str | None = None
+    index: Count | None = None
+    delta: Raw = ABSENT
+
+
 # --- native
 
 
