@@ -158,10 +158,10 @@ def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
 
 
 def arguments_of(call: pb.ToolCall) -> str:
-    """Return the arguments of a call; of a call with free text, an object that contains it."""
-    if call.HasField("text"):
-        return msgspec.json.encode({"input": call.text}).decode()
-    return call.arguments_json
+    """Return the arguments of a call; those of a tool with free text, which callers of this format cannot declare, are
+    its text.
+    """
+    return call.arguments_json or call.text
 
 
 def encode_citation(

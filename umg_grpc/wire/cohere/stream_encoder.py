@@ -133,7 +133,7 @@ class StreamEncoder:
             case "reasoning_delta":
                 yield from self._reasoning((part, event.text_index), event.reasoning_delta)
             case "summary_delta":
-                if self._thought is None or self._thought[1] < 0:  # the reasoning itself is preferred to its summaries
+                if self._thought is None or self._thought[0] != part or self._thought[1] < 0:  # texts are preferred
                     yield from self._reasoning((part, -1 - event.summary_delta.summary_index), event.summary_delta.text)
             case "arguments_delta":
                 yield from self._call_event(event)
