@@ -81,6 +81,7 @@ class StreamEncoder:
         self._blocks = self._calls = self._citations = 0
         self._block: _Block | None = None
         self._texts: dict[int, _Text] = {}  # by their parts
+        self._early: dict[int, list[pb.Citation]] = {}  # part -> citations that came before its text
         self._thought: tuple[int, int] | None = None  # (part, text) of the last reasoning; summaries are -1, -2, ...
         self._call: _Call | None = None
         self._waiting = OrderedDict[int, list[pb.GenerateEvent]]()  # part -> events of a call that waits
@@ -212,6 +213,7 @@ class StreamEncoder:
         known = self._texts.get(part)
         if known is None or known.block != block.index:  # of a text that was interrupted, the later piece is cited
             known = self._texts[part] = _Text(block.index, block.length)
+            block.citations += [(citation, part) for citation in self._early.pop(part, ())]
         known.pieces.append(text)
         self.retained_bytes += len(text)
         block.length += len(text)
@@ -240,8 +242,10 @@ class StreamEncoder:
 
     def _citation(self, citation: pb.Citation, part: int) -> Iterator[bytes]:
         """Yield the events of a citation; keep it while its block is open, since its text may continue."""
-        if (known := self._texts.get(part)) is None:
-            return  # a citation of a text that this format does not have
+        if (known := self._texts.get(part)) is None:  # of a text that has not begun
+            self._early.setdefault(part, []).append(citation)
+            self.retained_bytes += EVENT_BYTES + citation.ByteSize()
+            return
         if self._block is not None and self._block.index == known.block:
             self._block.citations.append((citation, part))
             self.retained_bytes += EVENT_BYTES + citation.ByteSize()

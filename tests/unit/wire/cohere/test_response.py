@@ -189,6 +189,18 @@ def test_calls_whose_events_alternate_are_sent_one_after_another() -> None:
         assert functions == [{"name": name, "arguments": f'{{"x":{at}}}'} for at, name in enumerate("abc")]
 
 
+def test_a_citation_may_come_before_its_text() -> None:
+    order = [
+        event(0, part_started=text("")),
+        event(0, citation=OF_B),
+        event(0, text_delta="ab"),
+        event(0, part_ended=pb.PartEnded()),
+        event(1, citation=OF_B),
+    ]
+    found = aggregate(events_of(frames([pb.StreamGenerateResponse(events=order)])))
+    assert found["message"]["citations"] == [cited(0, 2, "ab", DOCUMENT_B)]
+
+
 def test_a_thousand_calls_that_wait_need_no_deep_stack() -> None:
     order = [event(0, part_started=call("first", ""))]
     order += [event(part, part_started=call("more", '{"x":1}', f"c{part}")) for part in range(1, 1001)]
