@@ -259,7 +259,7 @@ class StreamEncoder:
     # --- calls
 
     def _call_event(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Yield the frames of an event of a call, and of those that wait for its end; nothing for another part."""
+        """Yield the frames of an event of a call, and of the calls that wait for its end; nothing for another part."""
         part, kind = event.part_index, event.WhichOneof("kind")
         if part in self._waiting or (kind == "part_started" and self._call is not None):
             self._waiting.setdefault(part, []).append(event)

@@ -1,4 +1,4 @@
-"""Requests of Cohere's chat, and those that are rejected by the path of the field."""
+"""Requests of Cohere's chat, and rejections of malformed ones by the path of the field."""
 
 import json
 from dataclasses import dataclass, field

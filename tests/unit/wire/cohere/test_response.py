@@ -1,4 +1,4 @@
-"""Responses of Cohere's chat: whole and streamed ones say the same, and the SDK's own types accept both."""
+"""Responses of Cohere's chat: whole and streamed ones have the same content, and the SDK's own types accept both."""
 
 import json
 from collections.abc import Sequence
