@@ -23,15 +23,14 @@ def decode_messages(messages: Sequence[schema.ChatMessage], request: pb.Generate
     """
     for index, message in enumerate(messages):
         at, target = f"messages[{index}]", request.messages.add(role=ROLES[message.role])
-        match message.role:
-            case "assistant":
-                _decode_assistant(message, target, at)
-            case "tool":
-                _decode_result(message, target, at)
-            case _:
-                if message.content is None:
-                    raise missing(f"{at}.content")
-                _decode_content(message.content, target, f"{at}.content", PARTS[message.role])
+        if message.role == "assistant":
+            _decode_assistant(message, target, at)
+        elif message.role == "tool":
+            _decode_result(message, target, at)
+        elif message.content is None:
+            raise missing(f"{at}.content")
+        else:
+            _decode_content(message.content, target, f"{at}.content", PARTS[message.role])
 
 
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) -> None:

@@ -63,24 +63,14 @@ def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> J
     """Return the source of a citation: a document of the request, or a page of a web search as a document whose id is
     its address. None for a source of another format.
     """
-    match citation.WhichOneof("source"):
-        case "web":
-            address = citation.web.url
-            return {
-                "type": "document",
-                "id": address,
-                "document": {"id": address, "title": citation.title, "url": address},
-            }
-        case "document":
-            index = citation.document.document_index
-            if not 0 <= index < len(documents):
-                return None
-            media = documents[index]
-            members: JsonObject = {
-                "id": media.media_id,
-                TITLE: media.title,
-                TEXT: media.data.decode("utf-8", "replace"),
-            }
-            return {"type": "document", "id": media.media_id, "document": members}
-        case _:
-            return None
+    if citation.HasField("web"):
+        address = citation.web.url
+        page: JsonObject = {"id": address, TITLE: citation.title, "url": address}
+        return {"type": "document", "id": address, "document": page}
+    index = citation.document.document_index
+    if not citation.HasField("document") or not 0 <= index < len(documents):
+        return None
+    media = documents[index]
+    text = media.data.decode("utf-8", "replace")
+    document: JsonObject = {"id": media.media_id, TITLE: media.title, TEXT: text}
+    return {"type": "document", "id": media.media_id, "document": document}

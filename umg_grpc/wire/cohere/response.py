@@ -104,8 +104,10 @@ class _Message:
                 called = encode_call(part.tool_call, self._response_id, len(self.calls))
                 function = {"name": part.tool_call.name, "arguments": arguments_of(part.tool_call) or "{}"}
                 self.calls.append(called | {"function": function})
-            case _:
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # content that `can_express` rejects, and searches of the provider
+            case unhandled:
+                assert_never(unhandled)
 
     def encode(self) -> JsonObject:
         """Return the member `message`. A response without content and calls has an empty text, which clients read."""

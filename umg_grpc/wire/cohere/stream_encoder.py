@@ -181,8 +181,10 @@ class StreamEncoder:
                     yield from self._reasoning((part, number), text)
             case "tool_call":
                 yield from self._call_event(event)
-            case _:
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | "compaction" | None:
                 pass  # a provider's own tool, or content that `can_express` rejects
+            case unhandled:
+                assert_never(unhandled)
 
     # --- content
 
@@ -315,14 +317,13 @@ class StreamEncoder:
         return self._call is not None and not self._call.is_complete()
 
     def _waited(self, part: int, event: pb.GenerateEvent) -> Iterator[bytes]:
-        match event.WhichOneof("kind"):
-            case "part_started":
-                yield from self._end_call()  # the one before is complete
-                yield from self._start_call(part, event.part_started.tool_call)
-            case "arguments_delta":
-                yield from self._arguments(event.arguments_delta)
-            case _:
-                yield from self._end_call()
+        if event.HasField("part_started"):
+            yield from self._end_call()  # the one before is complete
+            yield from self._start_call(part, event.part_started.tool_call)
+        elif event.HasField("arguments_delta"):
+            yield from self._arguments(event.arguments_delta)
+        else:
+            yield from self._end_call()
 
 
 def _frame(kind: str, members: JsonObject) -> bytes:
