@@ -94,6 +94,7 @@ OPERATION_WORDS = (
             "umg_grpc/wire/bedrock_embeddings.py",
             "umg_grpc/wire/embedding_formats.py",
             "umg_grpc/wire/embeddings",
+            "umg_grpc/wire/cohere_embeddings",
             "umg_grpc/wire/native_embeddings",
             "umg_grpc/wire/ollama_embeddings",
             "umg_grpc/wire/shared_embedding_checks.py",

@@ -42,6 +42,7 @@ EMBEDDING = UnaryOperation(
         "/v1/embeddings": "embeddings",
         "/api/embed": "ollama_embed",
         "/api/embeddings": "ollama_embeddings",
+        "/v2/embed": "cohere_embed",
     },
     tag="Embeddings and reranking",
     summary="Embed texts",

@@ -2,6 +2,7 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.bedrock_embeddings import BEDROCK_EMBEDDINGS
+from umg_grpc.wire.cohere_embeddings import COHERE_EMBED
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
@@ -18,6 +19,7 @@ EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {
     **EMBEDDING_FORMATS,
     OLLAMA_EMBED.name: OLLAMA_EMBED,
     OLLAMA_EMBEDDINGS.name: OLLAMA_EMBEDDINGS,
+    COHERE_EMBED.name: COHERE_EMBED,
 }
 """Formats of callers by name: also of the formats without providers."""
 EMBEDDING_UPSTREAMS: dict[str, UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse]] = {

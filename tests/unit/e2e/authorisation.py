@@ -60,6 +60,7 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "ollama_embeddings": (EMBEDDING, {"model": EMBEDDING, "prompt": "Hi"}),
     "ollama_models": (TEXT, {"model": TEXT}),
     "ollama_running": (TEXT, {}),
+    "cohere_embed": (EMBEDDING, {"model": EMBEDDING, "texts": ["Hi"], "input_type": "search_query"}),
     "rerank": (RERANK, RANKED),
     "rerank_v2": (RERANK, RANKED),
     "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),

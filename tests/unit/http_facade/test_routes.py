@@ -86,7 +86,7 @@ MISSES = [
     Miss(id="a known API with a trailing slash", path="/v1/batches/", message="the batches API"),
     Miss(id="a native call that is not served", path="/v1/models/m:asyncBatchEmbedContent", message="the asynchronous embeddings API"),
     Miss(id="a native call that is not served, at the other root", path="/v1beta/models/m:asyncBatchEmbedContent", message="native API"),
-    Miss(id="a version of an API whose first is served", path="/v2/embed", message="the second version's API"),
+    Miss(id="a version of an API whose first is served", path="/v2/models", message="the second version's API"),
     Miss(id="an action that no model has", path="/v1beta/models/a/b:c:nope", message="a model has no action `nope` here; it has generateContent, streamGenerateContent, countTokens, embedContent, batchEmbedContents"),
     Miss(id="an action that no model has, at the other root", path="/v1/models/m:predict", message="no action `predict`"),
     Miss(id="an action of no model", path="/v1beta/models/:generateContent", message="no model is named before `:generateContent`; call /v1beta/models/{model}:generateContent"),

@@ -58,7 +58,7 @@ def slices(body: bytes) -> Iterator[bytes]:
         yield body[start : start + SLICE_BYTES]
 
 
-def json_with_numbers(document: JsonObject | list[object]) -> bytes:
+def json_with_numbers(document: JsonObject | Sequence[object]) -> bytes:
     """Encode a document in which vectors are arrays of `elements`, each as a JSON array of the shortest numbers that
     give the same float32. Encoding several vectors at once is twice as fast as one by one.
     """

@@ -154,6 +154,7 @@ ERROR_TYPES: Mapping[str, object] = MappingProxyType(
         "image_variations": ImageError,
         "rerank_v2": RerankError,
         "cohere": RerankError,
+        "cohere_embed": RerankError,
         "video_d": ErrorD,
         "video_e_v1": EnvelopedError,
         "video_e_3": EnvelopedError,

@@ -35,6 +35,17 @@ class Embeddings(Struct, kw_only=True):
     usage: EmbeddingUsage
 
 
+class CohereEmbeddings(Struct, kw_only=True):
+    """Answer of `POST /v2/embed`."""
+
+    id: str
+    response_type: Literal["embeddings_by_type"]
+    embeddings: dict[str, list[list[float] | str]]
+    """Type of vectors -> vectors, one for each input."""
+    texts: list[str]
+    meta: dict[str, Raw]
+
+
 class Vector(Struct, kw_only=True):
     """Vector of one input."""
 

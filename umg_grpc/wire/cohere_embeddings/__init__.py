@@ -1,0 +1,19 @@
+"""Cohere's embeddings (`POST /v2/embed`) as a format of callers. No provider is called in it: the vendor has the
+embeddings format, too.
+"""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.cohere_embeddings.request import NAME, decode_request, wire_path
+from umg_grpc.wire.cohere_embeddings.response import encode_pieces, encode_response
+from umg_grpc.wire.cohere_errors import encode_error
+from umg_grpc.wire.unary_format import UnaryFace
+
+COHERE_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
+    name=NAME,
+    source_headers=(),
+    decode_request=decode_request,
+    encode_response=encode_response,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    encode_pieces=encode_pieces,
+)

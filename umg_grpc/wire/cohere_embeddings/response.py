@@ -1,0 +1,95 @@
+"""Responses of Cohere's `POST /v2/embed`, encoded for a caller."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.cohere_embeddings.schema import EmbeddingType, Types
+from umg_grpc.wire.core.embedding_vectors import PIECE_BYTES, elements, json_with_numbers
+from umg_grpc.wire.unary_format import ClientShape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEFAULT: tuple[EmbeddingType, ...] = ("float",)
+SIGNED_OFFSET = 128
+_TYPES = msgspec.json.Decoder(Types)
+
+
+def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
+    """Return the JSON body for a caller, with the types of vectors that its request selects."""
+    return b"".join(encode_pieces(response, request, shape))
+
+
+def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
+    """Yield the JSON body in pieces, of which each is encoded when it is requested. The id is a digest of the request,
+    as embeddings have no other.
+    """
+    digest = hashlib.blake2b(request.source.body or request.SerializeToString(deterministic=True), digest_size=16)
+    yield b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
+    vectors = [embedding.values for embedding in response.embeddings]
+    for position, kind in enumerate(_types(request)):
+        yield b'%b"%b":[' % (b"," if position else b"", kind.encode())
+        yield from _arrays(vectors, ENCODERS[kind])
+        yield b"]"
+    tokens = {"input_tokens": response.usage.input_tokens}
+    rest = {
+        "texts": [item.text for item in request.inputs],
+        "meta": {"api_version": {"version": "2"}, "billed_units": tokens, "tokens": tokens},
+    }
+    yield b"}," + msgspec.json.encode(rest)[1:]
+
+
+def _types(request: pb.EmbedRequest) -> Sequence[EmbeddingType]:
+    """Return the selected types, each once."""
+    types: Sequence[EmbeddingType] | None = None
+    with suppress(ValueError, RecursionError):  # a caller without this face sends no body of it
+        types = _TYPES.decode(request.source.body).embedding_types
+    return tuple(dict.fromkeys(types or DEFAULT))
+
+
+def _arrays(vectors: Sequence[bytes], encode: Callable[[Sequence[bytes]], bytes]) -> Iterator[bytes]:
+    """Yield the elements of a JSON array of vectors in pieces of about `PIECE_BYTES` of packed vectors."""
+    batch, size, comma = list[bytes](), 0, b""
+    for vector in vectors:
+        if size >= PIECE_BYTES:
+            yield comma + encode(batch)[1:-1]
+            batch, size, comma = [], 0, b","
+        batch.append(vector)
+        size += len(vector)
+    yield comma + encode(batch)[1:-1]
+
+
+def _floats(vectors: Sequence[bytes]) -> bytes:
+    return json_with_numbers([elements(vector) for vector in vectors])
+
+
+def _bits(vectors: Sequence[bytes]) -> bytes:
+    return json_with_numbers([_packed(vector) for vector in vectors])
+
+
+def _signed_bits(vectors: Sequence[bytes]) -> bytes:
+    return json_with_numbers([_packed(vector).astype("int16") - SIGNED_OFFSET for vector in vectors])
+
+
+def _packed(vector: bytes) -> "NDArray[np.uint8]":
+    """Return a bit for each number of a packed vector, set if it is positive, eight to a byte, the first one highest
+    (txt.cohere.com/int8-binary-embeddings; vLLM, `entrypoints/pooling/embed/protocol.py`).
+    """
+    import numpy as np  # not at the top: it costs 15 MB, and not every process embeds
+
+    return np.packbits(elements(vector) > 0)
+
+
+ENCODERS: Mapping[EmbeddingType, Callable[[Sequence[bytes]], bytes]] = {
+    "float": _floats,
+    "base64": msgspec.json.encode,
+    "ubinary": _bits,
+    "binary": _signed_bits,
+}
+"""Type of vectors -> function that encodes packed vectors as a JSON array."""
