@@ -102,6 +102,7 @@ class Unserved:
     prefix: str
     api: str  # its name in error messages
     method: str = "*"  # its only method, if the gateway serves other methods of the path; `*` is any
+    is_alone: bool = False  # whether paths below are of other APIs
 
 
 NATIVE_ROOTS = ("/v1beta", "/v1")  # both are called by clients (text document, Versioning; newer SDKs call /v1)
@@ -294,7 +295,7 @@ UNSERVED = (
     Unserved("/v1/audio", "audio"),
     Unserved("/v1/batches", "batches"),
     Unserved("/v1/chat/completions", "stored chat completions"),
-    Unserved("/v1/chat", "first version of Cohere's chat"),
+    Unserved("/v1/chat", "first version of Cohere's chat", is_alone=True),
     Unserved("/v1/complete", "text completions"),
     Unserved("/v1/completions", "text completions"),
     Unserved("/v1/containers", "containers"),
@@ -391,7 +392,8 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
-        belongs = path.startswith(f"{row.prefix}/") or (path == row.prefix and path not in served)
+        is_below = not row.is_alone and path.startswith(f"{row.prefix}/")
+        belongs = is_below or (path == row.prefix and path not in served)
         if belongs and row.method in ({method} if matched else {"*", method}):
             return row
     return None
