@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import FACES_ALONE, TEXT_PROVIDERS, every_upstream
+from tests.pairs.table import FACES_ALONE, STRICT_PROVIDERS, every_strict_provider
 from tests.support import gateways
 from tests.support.callers.cohere_http_client import answer_of
 from tests.support.callers.format_free_answers import Answer
@@ -22,6 +22,8 @@ from tests.support.scenario_cases import CASES, ONLY, Case
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+MODELS = {"converse": "anthropic.m"}
+"""Provider -> id of its model, which a cloud derives the maker from."""
 [FACE] = (face for face in FACES_ALONE if face.name == "cohere")
 assert FACE.client is not None
 CLIENT = FACE.client
@@ -88,9 +90,10 @@ class World:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
     async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in TEXT_PROVIDERS}
+        providers = {name: await stack.enter_async_context(provider(name)) for name in STRICT_PROVIDERS}
         channels = [
-            channel(name, name, server.base_url, f"via-{name}", "m").replace(gateways.KEY, KEY) + SEARCHES_AND_REASONS
+            channel(name, name, server.base_url, f"via-{name}", MODELS.get(name, "m")).replace(gateways.KEY, KEY)
+            + SEARCHES_AND_REASONS
             for name, server in providers.items()
         ]
         data = tmp_path_factory.mktemp("cohere")
@@ -112,7 +115,7 @@ streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole",
 
 
 @streamed_or_not
-@every_upstream
+@every_strict_provider
 @pytest.mark.parametrize("case", SAYABLE, ids=lambda case: case.id)
 async def test_every_case_passes_through_every_pair(world: World, case: Case, upstream: str, stream: bool) -> None:
     server = world.providers[upstream]
@@ -133,7 +136,7 @@ async def test_every_case_passes_through_every_pair(world: World, case: Case, up
 
 
 @streamed_or_not
-@every_upstream
+@every_strict_provider
 @pytest.mark.parametrize("status", REFUSALS)
 async def test_a_refusal_before_the_first_byte_has_the_faces_own_error_body(
     world: World, status: int, upstream: str, stream: bool
@@ -145,7 +148,7 @@ async def test_a_refusal_before_the_first_byte_has_the_faces_own_error_body(
     assert got.retry_after == ("7" if status == 429 else None)
 
 
-@every_upstream
+@every_strict_provider
 @pytest.mark.parametrize("scenario", ["error-mid", "error-event", "cut", "ends-early"])
 async def test_a_stream_that_breaks_is_no_short_answer(world: World, scenario: str, upstream: str) -> None:
     got = await world.call(upstream, Request(f"scenario: {scenario}"), stream=True, whole=False)
