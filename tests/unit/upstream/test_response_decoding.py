@@ -18,9 +18,9 @@ from tests.support.gateways import channel, running
 from tests.support.serving import serving
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
+from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
+from umg_grpc.wire.rerank import RERANK_UPSTREAMS
 
 CHAT, EMBED, RERANK = "/v1/chat/completions", "/v1/embeddings", "/v1/rerank"
 FAULTS = [TypeError("secret"), RecursionError("secret"), OverflowError("secret"), MemoryError("secret")]
@@ -120,7 +120,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
 
         return decoded
 
-    for formats, name in ((FORMATS, "chat"), (EMBEDDING_FORMATS, "embeddings"), (RERANK_FORMATS, "rerank")):
+    for formats, name in ((TEXT_UPSTREAMS, "chat"), (EMBEDDING_UPSTREAMS, "embeddings"), (RERANK_UPSTREAMS, "rerank")):
         codec = formats[name]
         changes = {"decode_response": broken(codec.decode_response), "decode_error": broken(codec.decode_error)}
         if name == "chat":
