@@ -14,6 +14,7 @@ from tests.unit.e2e import test_telemetry as telemetry
 from tests.unit.store import test_blob_store as storage
 from tests.unit.upstream import test_caller_url_fetch as urls
 from tests.unit.upstream import test_command_tokens as tokens
+from tests.unit.upstream import test_issuer_connections as issuers
 from umg_grpc.base.proxy_rules import ALL, CGI, HTTP, HTTPS, NONE
 from umg_grpc.process.channel_file_checks import AUTHORITY_FILE, AUTHORITY_FOLDERS
 
@@ -23,6 +24,7 @@ BEHIND_THE_PROXY = networks.test_calls_of_providers_go_through_the_proxy_of_the_
 ROWS: dict[str, Callable[..., object]] = {
     "calls of providers": BEHIND_THE_PROXY,
     "token servers": BEHIND_THE_PROXY,
+    "issuers of": issuers.test_the_proxy_of_a_channel_is_used_for_issuers_with_tls,
     "files of providers at other hosts": networks.test_files_elsewhere_go_through_the_proxy_that_the_config_names,
     "URLs that callers name": urls.test_a_proxy_of_the_rules_serves_all_places_but_this_machine_and_those_without_one,
     "`blobs.url`": storage.test_storage_on_this_machine_has_no_proxy,
