@@ -268,3 +268,51 @@ async def test_the_metrics_count_the_calls_of_fallbacks(tmp_path: Path) -> None:
     line = 'umg_fallbacks_total{cause="unavailable",fallback="other",model="m"} 1.0'
     assert line not in before
     assert line in after
+
+
+REFUSED_CHAT = {"index": 0, "message": {"role": "assistant", "content": None}, "finish_reason": "content_filter"}
+
+
+async def refuse_in_answer(request: web.Request, provider: Scripted) -> web.StreamResponse:
+    """Script of an answer with status 200 that the filter of the provider refused."""
+    head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
+    if not provider.calls[-1].body.get("stream"):
+        return web.json_response(head | {"choices": [REFUSED_CHAT], "usage": usage})
+    response = await start_stream(request)
+    await response.write(chunk({"role": "assistant", "content": ""}) + chunk({}, "content_filter"))
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+PER_TOKEN = "models: {m: {price: {input: 10}}, other: {price: {input: 1000, output: 1000}}}\n"
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_refusal_in_an_answer_calls_a_fallback_and_is_charged(tmp_path: Path, path: str, stream: bool) -> None:
+    rest = f"{ONE_ATTEMPT}{PER_TOKEN}fallbacks: {{m: {{content: [other]}}}}\n"
+    async with world(tmp_path, two(refuse_in_answer), of_models("m", "other"), rest) as here:
+        body = {"model": "m", "messages": TURN, "max_tokens": 50, "stream": stream}
+        async with here.session.post(here.gateway.url + path, json=body) as got:
+            text, headers = await got.text(), got.headers
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 1}), text
+        reason = "m: content_blocked"
+        assert headers["x-umg-route"] == f"fallback=other; cause=content; channel=other; attempts=2; reason={reason}"
+        assert '"model":"other"' in text.replace(" ", "")
+        record = await record_of(here, headers["x-request-id"])
+    if not stream:
+        assert record.micro_credits == 3 * 10 + 3 * 1000 + 4 * 1000
+    else:
+        assert record.estimated  # neither of the streams states its usage
+        assert record.micro_credits > 1000
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_refusal_in_an_answer_stays_without_a_fallback_that_the_key_may_use(
+    tmp_path: Path, stream: bool
+) -> None:
+    async with world(tmp_path, two(refuse_in_answer), of_models("m", "other"), FALLBACK) as here:
+        got = await here.generate(stream=stream, **await key_of(here, model_patterns=["m"]))
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 0})
+        assert "content_filter" in (got.text if stream else got.body["choices"][0]["finish_reason"])

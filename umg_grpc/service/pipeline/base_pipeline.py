@@ -129,9 +129,9 @@ class Pipeline(ABC, Generic[AdmittedT]):
 
     # --- fallbacks
 
-    def _has_fallback(self, fallbacks: ModelFallbacks[Any], call: Call) -> bool:
-        """Return whether the key may use a model that is called if no channel of the current one can be tried."""
-        for name in fallbacks.names_if_unavailable:
+    def _has_fallback(self, fallbacks: ModelFallbacks[Any], call: Call, cause: str) -> bool:
+        """Return whether the key may use a model that is called if the current one fails by a cause."""
+        for name in fallbacks.names_for(cause):
             with suppress(UmgError):
                 if not self._access.resolve(call.known_caller, name).is_unpriced:
                     return True

@@ -69,12 +69,12 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
     _attempts: int = 0  # of the call before the current fallback
     _prices: Prices | None = None  # by which the last attempts are charged
 
-    @property
-    def names_if_unavailable(self) -> Sequence[str]:
-        """Models that are called if no channel of the current one can be tried, because of open circuit breakers."""
+    def names_for(self, cause: str) -> Sequence[str]:
+        """Return the models that are called if the current one fails by a cause."""
         if self._errors or self.model.fallbacks is None:
             return self._names
-        return self.model.fallbacks.unavailable
+        names: Sequence[str] = getattr(self.model.fallbacks, cause)
+        return names
 
     def next_request(self, call: Call, error: UmgError) -> RequestT:
         """Return the request for the next model. Raise the error of the requested model if none is left. `error`: that

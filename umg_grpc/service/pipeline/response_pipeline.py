@@ -241,7 +241,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         plan = plan_attempts(targets, encoder, context.shared)
         attempts = FailoverLoop(call, model, admitted.request.model, plan, context.observers, access.caller.show_route)
         if admitted.fallbacks is not None:
-            attempts.has_fallback = self._has_fallback(admitted.fallbacks, call)
+            attempts.has_fallback = self._has_fallback(admitted.fallbacks, call, "unavailable")
         return attempts
 
     @abstractmethod

@@ -21,6 +21,7 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
+from umg_grpc.service.operations.generate.refused_content import is_refusal, refused_content, refusing
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
 from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
@@ -229,11 +230,19 @@ class GenerationPipeline(
     def _complete(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
     ) -> Awaitable[None] | None:
+        if admitted.fallbacks is not None and is_refusal(response) and self._may_replace_refusal(admitted):
+            raise refused_content(admitted, response.usage if response.HasField("usage") else None)
         completion = ResponseCompletion(admitted, attempt, self._memory)
         admitted.settle = completion.store_whole
         if attempt.summary is not None or attempt.compaction is not None:
             return self._complete_compacted(attempt, completion, response)
         return completion.complete_whole(response)
+
+    def _may_replace_refusal(self, admitted: GenerationCall) -> bool:
+        """Return whether another model is called in place of one that refuses the content."""
+        if (fallbacks := admitted.fallbacks) is None or admitted.request.HasField("compaction"):
+            return False
+        return self._has_fallback(fallbacks, admitted.call, "content")
 
     async def _complete_compacted(
         self, attempt: GenerationAttempt, completion: ResponseCompletion, response: pb.GenerateResponse
@@ -273,7 +282,10 @@ class GenerationPipeline(
         return entry.streamed(make) if entry is not None else None
 
     def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
-        return partial(is_without_output, FORMATS.get(admitted.request.source.format))
+        check = partial(is_without_output, FORMATS.get(admitted.request.source.format))
+        if admitted.fallbacks is None or not self._may_replace_refusal(admitted):
+            return check
+        return refusing(check, admitted)
 
     def _streamed(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
