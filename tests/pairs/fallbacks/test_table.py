@@ -9,7 +9,7 @@ import pytest
 from tests.pairs.faults.gateway import CHANNEL, CONFIG, LONG
 from tests.pairs.faults.table import IMAGE_QUESTIONS
 from tests.proofs.soak.callers import Callers, CallResult, Outcome, callers
-from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, RERANK, Question
+from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, RERANK, TEXT, Question
 from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.image_answers import IMAGE_FORMATS, STREAMED_FORMATS
 from tests.support.providers.faulty.right_answers import FORMATS, TEXT_FORMATS
@@ -64,7 +64,7 @@ def questions(protocol: str) -> Iterator[Question]:
             yield Question(GRPC, IMAGE_QUESTIONS.get(protocol, IMAGE), stream)
     elif protocol in TEXT_FORMATS:
         for stream in (False, True):
-            yield from (Question(HTTP, face, stream) for face in TEXT_FORMATS)
+            yield from (Question(HTTP, face, stream) for face in TEXT)
             yield Question(GRPC, GENERATE, stream)
     elif protocol == "rerank":
         yield from (Question(HTTP, "rerank"), Question(GRPC, RERANK))
