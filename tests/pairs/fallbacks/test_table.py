@@ -8,6 +8,7 @@ import pytest
 
 from tests.pairs.faults.gateway import CHANNEL, CONFIG, LONG
 from tests.pairs.faults.table import IMAGE_QUESTIONS
+from tests.pairs.table import Kind, protocols_of
 from tests.proofs.soak.callers import Callers, CallResult, Outcome, callers
 from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, RERANK, TEXT, Question
 from tests.support.gateways import KEY, running
@@ -66,7 +67,7 @@ def questions(protocol: str) -> Iterator[Question]:
         for stream in (False, True):
             yield from (Question(HTTP, face, stream) for face in TEXT)
             yield Question(GRPC, GENERATE, stream)
-    elif protocol == "rerank":
+    elif protocol in protocols_of(Kind.RERANKING):
         yield from (Question(HTTP, "rerank"), Question(GRPC, RERANK))
     else:
         yield from (*(Question(HTTP, face) for face in ("embeddings", "native_embeddings")), Question(GRPC, EMBED))
@@ -88,6 +89,8 @@ def config(upstream: Upstream, protocol: str, table: list[Cell]) -> str:
 
     def channel(order: str, spoken: str, models: list[str]) -> str:
         named = {"name": order, "protocol": spoken, "url": upstream.url(order), "priority": 0, "timeout": LONG}
+        if spoken == "bedrock_rerank":  # the provider recognizes its format by the id
+            models = [f"{{id: {model}, upstream: {model}-rerank}}" for model in models]
         return CHANNEL.format(**named, models=", ".join(models))
 
     faults = dict.fromkeys(cell.fault for cell in table)
