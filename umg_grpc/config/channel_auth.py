@@ -35,7 +35,9 @@ AWS_KEY = re.compile(r"[^:]+:[^:]+(?::[^:]+)?")
 AWS_HOST = re.compile(
     r"(?:[a-z0-9-]+\.)*?(?P<service>[a-z][a-z0-9-]*)\.(?P<region>[a-z]{2,}(?:-[a-z]+)+-[0-9]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
-AWS_SIGNED_NAMES: Mapping[str, str] = {"bedrock-runtime": "bedrock", "bedrock-runtime-fips": "bedrock"}
+AWS_SIGNED_NAMES: Mapping[str, str] = dict.fromkeys(
+    ("bedrock-runtime", "bedrock-runtime-fips", "bedrock-agent-runtime", "bedrock-agent-runtime-fips"), "bedrock"
+)
 """Service in a host -> its name in signatures, where they differ."""
 VOLCENGINE_SCOPE = ("cn-north-1", "cv")
 FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from tests.support.service_accounts import key_file
 from umg_grpc.cli.commands import app
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, ConfigError, GoogleAuth, parse
+from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.knowledge.cloud_credentials import rejects_credential, token_scope
 from umg_grpc.process.channel_file_checks import check_files, installed_clouds
 from umg_grpc.process.exposure_checks import unencrypted_host
@@ -188,3 +189,9 @@ def test_check_names_the_channel_whose_library_is_missing(tmp_path: Path, monkey
 def test_providers_of_a_cloud_without_its_library_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     assert installed_clouds() == ("aws", "google")
+
+
+@pytest.mark.parametrize("service", ["bedrock-runtime", "bedrock-runtime-fips", "bedrock-agent-runtime"])
+def test_services_of_bedrock_have_one_name_in_signatures(service: str) -> None:
+    host = f"https://{service}.us-gov-west-1.amazonaws.com"
+    assert signature_scope(AwsAuth(), host) == ("us-gov-west-1", "bedrock")

@@ -88,6 +88,7 @@ def test_the_address_of_ollama_is_read_as_its_own_clients_do(host: str, expected
                 "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
                 "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1",
                 "https://bedrock-runtime.us-east-1.amazonaws.com",
+                "https://bedrock-runtime.us-east-1.amazonaws.com",
             ],
         ),
     ],
@@ -152,13 +153,13 @@ class CloudCase:
         CloudCase(
             "a profile of AWS",
             {"AWS_PROFILE": "p", "AWS_REGION": "us-west-2"},
-            ["bedrock", "bedrock-anthropic", "bedrock-converse"],
+            ["bedrock", "bedrock-anthropic", "bedrock-converse", "bedrock-vectors"],
             AwsAuth(),
         ),
         CloudCase(
             "keys of AWS",
             {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-west-2"},
-            ["bedrock", "bedrock-anthropic", "bedrock-converse"],
+            ["bedrock", "bedrock-anthropic", "bedrock-converse", "bedrock-vectors"],
             AwsAuth(),
         ),
         CloudCase(

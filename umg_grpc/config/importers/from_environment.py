@@ -137,8 +137,7 @@ ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProx
         "vertex": _vertex,
         "vertex-anthropic": _vertex_anthropic,
         "bedrock": _bedrock,
-        "bedrock-anthropic": partial(_bedrock, name="bedrock-anthropic"),
-        "bedrock-converse": partial(_bedrock, name="bedrock-converse"),
+        **{name: partial(_bedrock, name=name) for name in ("bedrock-anthropic", "bedrock-converse", "bedrock-vectors")},
     }
 )
 """Provider -> address by the variables that the vendor's own clients read."""
