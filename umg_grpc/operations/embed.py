@@ -25,8 +25,8 @@ EMBEDDING = UnaryOperation(
         "native_embeddings": ProviderProtocol(
             key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True
         ),
-        "vertex_embeddings": ProviderProtocol(call_path=MODEL_PATH, has_input_limit=True),
-        "bedrock_embeddings": ProviderProtocol(call_path=INVOKE_PATH, has_input_limit=True),
+        "vertex_embeddings": ProviderProtocol(call_path=MODEL_PATH, has_input_limit=True, has_callers=False),
+        "bedrock_embeddings": ProviderProtocol(call_path=INVOKE_PATH, has_input_limit=True, has_callers=False),
     },
     listed_as=("embed", "embedding", "embeddings", "embedContent", "TextEmbedding", "EMBEDDING_MODEL"),
     id_part="embed",

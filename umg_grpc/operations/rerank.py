@@ -33,7 +33,7 @@ RERANKING = UnaryOperation(
         "rerank": ProviderProtocol(
             other_names=("reranker",), call_path=re.compile(r"/rerank$"), model_list=OPENAI_LIST
         ),
-        "bedrock_rerank": ProviderProtocol(call_path=INVOKE_PATH),
+        "bedrock_rerank": ProviderProtocol(call_path=INVOKE_PATH, has_callers=False),
     },
     listed_as=("rerank", "reranker", "reranking"),
     id_part="rerank",

@@ -3,13 +3,14 @@
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_GENERATION
-from umg_grpc.operations.protocols import has_input_limit
+from umg_grpc.operations.protocols import has_callers, has_input_limit
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK_UPSTREAMS
+from umg_grpc.wire.unary_format import UnaryFormat
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 
@@ -21,6 +22,11 @@ def test_the_names_are_those_of_the_codecs() -> None:
     assert list(dict.fromkeys(row.protocol for row in RERANK_UPSTREAMS.values())) == list(RERANKING.protocols)
     assert list(IMAGE_PROTOCOLS) == list(IMAGE_GENERATION.protocols)
     assert list(VIDEO_PROTOCOLS) == list(VIDEO_CREATION.protocols)
+
+
+def test_a_protocol_has_callers_if_its_codec_reads_their_bodies() -> None:
+    for codec in [*EMBEDDING_UPSTREAMS.values(), *RERANK_UPSTREAMS.values()]:
+        assert has_callers(codec.protocol) is isinstance(codec, UnaryFormat)
 
 
 def test_a_protocol_has_an_input_limit_if_its_codec_has_one() -> None:
