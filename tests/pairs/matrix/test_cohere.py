@@ -23,7 +23,7 @@ from tests.support.scenario_cases import CASES, ONLY, Case
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODELS = {"converse": "anthropic.m"}
-"""Provider -> id of its model, which a cloud derives the maker from."""
+"""Provider -> id of its model, from which a cloud derives the maker."""
 [FACE] = (face for face in FACES_ALONE if face.name == "cohere")
 assert FACE.client is not None
 CLIENT = FACE.client
