@@ -43,6 +43,7 @@ TABLES = {
     "SERVED": ("tests/unit/service/test_operations.py",),
     "FACES": ("tests/pairs/table.py",),
     "PROVIDERS": ("tests/pairs/table.py",),
+    "STRICT_PROVIDERS": ("tests/pairs/table.py",),
     "FAULTS": ("tests/support/providers/faulty/faults.py",),
     "PROGRAMS": ("tests/world/agents/programs.py",),
     "GROWTHS": ("tests/proofs/linear/events.py",),
