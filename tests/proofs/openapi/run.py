@@ -62,7 +62,8 @@ def prepared(document: Document, models: Mapping[str, str]) -> Document:
     document = copy.deepcopy(document)
     for name, schema in document["components"]["schemas"].items():
         model = schema.get("properties", {}).get("model", {})
-        if model.get("type") == "string" and not ANSWERS.fullmatch(name):
+        is_answer = ANSWERS.fullmatch(name) or name.endswith("OllamaModel")
+        if model.get("type") == "string" and not is_answer:
             model["enum"] = _named(models, name)
     for path, operations in document["paths"].items():
         for operation in operations.values():
