@@ -84,6 +84,17 @@ ALERTS = [
         "look for `upstream_key` in the log, and replace the key or raise its limit",
     ),
     Alert(
+        "UmgCredentialsFail",
+        'increase(umg_credential_reads_total{outcome="failed"}[10m]) > 0 unless ignoring (outcome)'
+        ' (increase(umg_credential_reads_total{outcome="refreshed"}[10m]) > 0'
+        ' or (umg_credential_reads_total{outcome="refreshed"}'
+        ' unless umg_credential_reads_total{outcome="refreshed"} offset 10m))',
+        "5m",
+        TICKET,
+        "the credentials of a cloud cannot be renewed: the channel fails once the valid ones expire",
+        "the line `the credentials of a channel could not be renewed` of the log has the cause",
+    ),
+    Alert(
         "UmgModelListFails",
         "umg_model_list_success == 0",
         "15m",

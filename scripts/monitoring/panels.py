@@ -154,6 +154,17 @@ PANELS = [
     Panel("Channels", "Paused keys", "short", (("max by (channel) (umg_channel_keys_resting)", "{{channel}}"),)),
     Panel(
         "Channels",
+        "Reads of a cloud's credentials",
+        "short",
+        (
+            (
+                "sum by (channel, outcome) (increase(umg_credential_reads_total[$__rate_interval]))",
+                "{{channel}} {{outcome}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Channels",
         "Model lists",
         "short",
         (

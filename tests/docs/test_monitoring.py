@@ -47,6 +47,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
     made.count_egress("fetched")
+    made.count_credential_read("main", "refreshed")
     made.count_lost_records(1, "full")
     made.count_blob_bytes("stored", 1)
     videos = TaskMetrics(made)
@@ -112,6 +113,7 @@ EXAMPLES = {
     "UmgChannelDown": Example({'umg_attempts_total{channel="a",model="m",outcome="down"}': "_x5 1x60"}, 8),
     "UmgChannelResting": Example({'umg_channel_state{channel="a",model="m"}': "0 1x20", 'umg_channel_state{channel="b",model="m"}': "0x20"}, 10),
     "UmgKeyPaused": Example({'umg_channel_keys_resting{channel="a"}': "1x30"}, 20),
+    "UmgCredentialsFail": Example({'umg_credential_reads_total{channel="a",outcome="failed"}': "_x5 1+2x30", 'umg_credential_reads_total{channel="a",outcome="refreshed"}': "7x40"}, 15),
     "UmgModelListFails": Example({'umg_model_list_success{channel="a"}': "1 0x30"}, 20),
     "UmgDatabaseDown": Example({"umg_database_up": "1 0x10"}, 5),
     "UmgClockWrong": Example({"umg_clock_skew_seconds": "-3x10"}, 5),
@@ -139,6 +141,8 @@ QUIET = {
     'umg_refused_total{reason="full"}': "5x240",
     'umg_channel_state{channel="a",model="m"}': "0x240",
     'umg_channel_keys_resting{channel="a"}': "0x240",
+    'umg_credential_reads_total{channel="a",outcome="failed"}': "_x20 1 9x219",
+    'umg_credential_reads_total{channel="a",outcome="refreshed"}': "_x24 1x216",
     'umg_writes_waiting{store="reasoning",instance="a",job="umg"}': "0 5 0 7 0x240",
     'umg_writes_waiting{store="usage",instance="a",job="umg"}': "0 9 9 0x240",
     'umg_usage_records_lost_total{reason="disk"}': "3x240",
