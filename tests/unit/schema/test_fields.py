@@ -15,8 +15,8 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.video import VIDEO_FACES
 
 PAGE = Path(__file__).parents[3] / "docs" / "fields.md"
-OF_CALLERS_ALONE = ("Member of a request", "Member of a response or an event")
-"""Kinds of the tables of formats that callers alone have, which tests of their own compare with the formats."""
+OF_ONE_SIDE = ("Member of a request", "Member of a response or an event")
+"""Kinds of the tables of formats that callers or providers alone have, which tests of their own compare with the formats."""
 FACES = (*(name for row in UNARY.values() for name in row.faces if name in row.formats), "images", *VIDEO_FACES)
 """Formats with a single request and a single answer."""
 ROOTS = (
@@ -201,6 +201,6 @@ CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request", "Im
 
 
 def test_every_table_is_of_a_known_kind() -> None:
-    assert {row.kind for row in ROWS} == {"Canonical home", "Canonical value", "Format", *OF_CALLERS_ALONE}
+    assert {row.kind for row in ROWS} == {"Canonical home", "Canonical value", "Format", *OF_ONE_SIDE}
     assert {row.cells[0] for row in BY_FORMAT} == {*FORMATS, *FACES} - VIDEO_FACES.keys()
     assert {wire for row in HOMES + VALUES for wire in row.of_formats} == {*FORMATS, *FACES}
