@@ -1,5 +1,6 @@
 """Complete chat responses: encoded for a caller, and decoded from a provider's body."""
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -188,7 +189,7 @@ class ProviderResponse(Head, kw_only=True):
 
 class Ending(Struct):
     """Choice of a passed-through response: its index, finish reason, error and usage, which the gateway decodes, and
-    its message, of which only tool calls are decoded.
+    its message, of which only tool calls and a refusal are decoded.
     """
 
     index: Index | None = None
@@ -204,7 +205,16 @@ class PassedResponse(Head, kw_only=True):
     choices: list[Ending] | None = None
 
 
+class RefusingMessage(Struct):
+    """Message of a passed-through choice, of which only the refusal text is decoded."""
+
+    refusal: object = None
+
+
 FINISH_REASON = attrgetter("finish_reason")
+REFUSED = re.compile(rb'"refusal"\s*:\s*"(?!")')
+"""Refusal text in a body: the cheapest check, since nearly no response has one."""
+REFUSING = msgspec.json.Decoder(RefusingMessage | None)
 RESPONSE = msgspec.json.Decoder(ProviderResponse)
 PASSED = msgspec.json.Decoder(PassedResponse)
 
@@ -241,7 +251,9 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
     """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
     choices = answer.choices or []
     if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body and not has_list(body):  # nearly every one
-        decode_finish(choices[0].finish_reason, response.candidates.add(index=choices[0].index or 0))
+        candidate = response.candidates.add(index=choices[0].index or 0)
+        decode_finish(choices[0].finish_reason, candidate)
+        _note_refusal(choices[0], body, candidate)
     else:
         try:
             body, choices, reasons = _repaired(answer, body, request)
@@ -250,11 +262,22 @@ def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
         for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
             candidate = response.candidates.add(index=position if ending.index is None else ending.index)
             decode_finish(reason, candidate)
+            _note_refusal(ending, body, candidate)
     usage = answer.usage
     if usage and response.HasField("usage") and (totals := missing_totals(usage, response.usage)):
         body = with_totals(body, totals)
     response.source.format = "chat"
     response.source.body = replace_model_id(body, answer.model, request.model)
+
+
+def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
+    """Set the finish reason REFUSAL for a choice with a refusal text, which providers end with `stop`. `body`: the
+    whole response.
+    """
+    if candidate.finish_reason == pb.FINISH_REASON_STOP and REFUSED.search(body) is not None:
+        message = decode(REFUSING, bytes(choice.message))
+        if message is not None and message.refusal:
+            candidate.finish_reason = pb.FINISH_REASON_REFUSAL
 
 
 def _is_odd(choice: Ending) -> bool:

@@ -131,6 +131,22 @@ def test_a_passed_through_answer_has_the_fields_that_the_service_needs() -> None
     assert CHAT.decode_response(body, same, True).source.body == body
 
 
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "decoded"])
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"content": None, "refusal": "I cannot"}, pb.FINISH_REASON_REFUSAL),
+        ({"content": "Hi", "refusal": None}, pb.FINISH_REASON_STOP),
+        ({"content": "Hi", "refusal": ""}, pb.FINISH_REASON_STOP),
+        ({"content": '{"refusal": "x"}', "annotations": [{"refusal": "x"}]}, pb.FINISH_REASON_STOP),
+    ],
+    ids=["a refusal", "none", "an empty one", "the word elsewhere"],
+)
+def test_a_refusal_text_is_the_finish_reason(message: object, reason: int, pass_: bool) -> None:
+    [candidate] = CHAT.decode_response(choice(message), REQUEST, pass_).candidates
+    assert candidate.finish_reason == reason
+
+
 def test_reasoning_that_only_the_total_counts_is_output() -> None:
     usage = CHAT.decode_response(
         choice({}, usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 105}), REQUEST, False
