@@ -308,6 +308,32 @@ async def test_a_refusal_in_an_answer_calls_a_fallback_and_is_charged(tmp_path: 
         assert record.micro_credits > 1000
 
 
+async def refuse_in_words(request: web.Request, provider: Scripted) -> web.StreamResponse:
+    """Script of an answer in which the model itself refuses, which ends with `stop`."""
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+async def test_a_refusal_in_words_calls_a_fallback_for_callers_of_every_format(tmp_path: Path, path: str) -> None:
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
+    async with world(tmp_path, two(refuse_in_words), of_models("m", "other"), rest) as here:
+        body = {"model": "m", "messages": TURN, "max_tokens": 50}
+        async with here.session.post(here.gateway.url + path, json=body) as got:
+            assert (await got.json())["model"] == "other"
+        assert here.counts == {"m": 1, "other": 1}
+
+
+async def test_a_request_above_the_limit_of_a_minute_calls_the_fallback_for_a_large_context(tmp_path: Path) -> None:
+    large = status(429, {"code": "rate_limit_exceeded", "message": "Request too large for m on tokens per min (TPM)"})
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{context: [other]}}}}\n"
+    async with world(tmp_path, two(large), of_models("m", "other"), rest) as here:
+        got = await here.generate()
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 1})
+        assert got.route.startswith("fallback=other; cause=context; "), got.route
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_refusal_in_an_answer_stays_without_a_fallback_that_the_key_may_use(
     tmp_path: Path, stream: bool

@@ -45,6 +45,8 @@ def cause_of(error: UmgError) -> str:
     """
     if error.reason in TOO_LONG and error.failure in (Failure.CONTEXT, None):
         return "context"
+    if error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED and error.failure is Failure.CONTEXT:
+        return "context"  # the request alone exceeds the tokens of a minute
     if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED:
         return "content"
     if error.failure not in UNAVAILABLE:

@@ -7,7 +7,7 @@ from umg_grpc.service.operations.generate.text_request_encoder import Generation
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.v1 import pb
 
-REFUSALS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL})
+REFUSALS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
 Check = Callable[[pb.StreamGenerateResponse], bool]
 
 
