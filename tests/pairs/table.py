@@ -65,6 +65,9 @@ FACES = (
     Face(
         "native", Kind.TEXT, "native", clients.NATIVE, {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}
     ),
+    Face("ollama_chat", Kind.TEXT, "ollama_chat", clients.OLLAMA_CHAT, {"model": "m", "messages": [TURN]}),
+    Face("ollama_generate", Kind.TEXT, "ollama_generate", clients.OLLAMA_GENERATE, {"model": "m", "prompt": QUESTION}),
+    Face("cohere", Kind.TEXT, "cohere", clients.COHERE, {"model": "m", "messages": [TURN]}),
     Face("embeddings", Kind.EMBEDDING, "embeddings"),
     Face("embeddings, base64", Kind.EMBEDDING, "embeddings"),
     Face("native_embedding", Kind.EMBEDDING, "native_embedding"),
@@ -72,8 +75,6 @@ FACES = (
     Face("rerank", Kind.RERANKING, "rerank"),
     Face("rerank_v2", Kind.RERANKING, "rerank_v2"),
 )
-FACES_ALONE = (Face("cohere", Kind.TEXT, "cohere", clients.COHERE, {"model": "m", "messages": [TURN]}),)
-"""Faces of text whose format no provider has, so that tests read their answers by an own function."""
 PROVIDERS = (
     Provider("chat", Kind.TEXT, "chat", "chat:Chat"),
     Provider("responses", Kind.TEXT, "responses", "responses:Responses"),
@@ -129,7 +130,12 @@ def strict_fake(name: str) -> Callable[..., Any]:
 
 LEAST: dict[str, Json] = {row.name: row.body for row in FACES if row.body is not None}
 """Face of text -> its smallest body."""
-TEXT_FACES = {row.name: row.client for row in FACES if row.client is not None}
+TEXT_CLIENTS = {row.name: row.client for row in FACES if row.client is not None}
+"""All faces of text."""
+TEXT_FACES = {name: client for name, client in TEXT_CLIENTS.items() if name in protocols_of(Kind.TEXT)}
+"""Faces of text whose format providers have, too, so that the product decodes their answers. Tests read those of the
+others by a function of their own.
+"""
 EMBEDDING_FACES = tuple(row.name for row in FACES if row.kind is Kind.EMBEDDING)
 RERANK_FACES = tuple(row.name for row in FACES if row.kind is Kind.RERANKING)
 STRICT_PROVIDERS = names_of(Kind.TEXT)

@@ -14,12 +14,12 @@ from umg_grpc.operations.generate import GENERATION
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES as TEXT_FACES_OF_PRODUCT
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
 ROOM = Path(__file__).parent
-FACE_TABLES = {Kind.TEXT: FORMATS, Kind.EMBEDDING: EMBEDDING_FORMATS, Kind.RERANKING: RERANK_FORMATS}
+FACE_TABLES = {Kind.TEXT: TEXT_FACES_OF_PRODUCT, Kind.EMBEDDING: EMBEDDING_FORMATS, Kind.RERANKING: RERANK_FORMATS}
 PROTOCOLS = {
     Kind.TEXT: GENERATION.protocols,
     Kind.EMBEDDING: EMBEDDING.protocols,

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import TEXT_CLIENTS, TEXT_FACES
 from tests.proofs.soak.callers import CallResult, Outcome
 from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE, IMAGE_BYTES, IMAGE_GROUP, RERANK, Question
 from tests.support.providers.faulty import right_answers
@@ -164,10 +164,10 @@ IMAGE_QUESTIONS = {"umg_images": IMAGE_BYTES, "ark_images": IMAGE_GROUP}
 
 
 def _other(fault: Fault, upstream: str) -> str:
-    """Return another format, not the same for all faults."""
-    formats = tuple(TEXT_FACES) if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
+    """Return another format, not the same for all faults, nor for all providers."""
+    formats = tuple(TEXT_CLIENTS) if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
     others = [name for name in formats if name != upstream] or [upstream]
-    return others[zlib.crc32(fault.name.encode()) % len(others)]
+    return others[(zlib.crc32(fault.name.encode()) + FORMATS.index(upstream)) % len(others)]
 
 
 def cases(upstream: str, way: str) -> list[Case]:

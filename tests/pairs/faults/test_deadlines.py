@@ -11,7 +11,7 @@ import pytest
 
 from tests.pairs.faults.gateway import LONG, WAITED_FOR, config
 from tests.pairs.faults.table import ALONE, Case, cases
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import TEXT_CLIENTS
 from tests.proofs.soak import questions
 from tests.proofs.soak.questions import HTTP
 from tests.proofs.soak.reading import READERS
@@ -30,7 +30,7 @@ LIMIT = 45.0
 async def over_http(session: aiohttp.ClientSession, url: str, case: Case) -> str:
     """Call over HTTP. Return the problem with the error, "" for nothing."""
     question, prompt = case.question, questions.prompt(case.nonce)
-    own = TEXT_FACES[question.format].credentials(KEY) if question.is_text else bearer(KEY)
+    own = TEXT_CLIENTS[question.format].credentials(KEY) if question.is_text else bearer(KEY)
     headers = {"content-type": "application/json", "x-umg-timeout": f"{SECONDS}s", **own}
     data = questions.body(question, case.model, prompt)
     async with session.post(url + questions.path(question, case.model), data=data, headers=headers) as answer:

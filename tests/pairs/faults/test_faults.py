@@ -6,6 +6,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.pairs.faults.gateway import WAITED_FOR, config
-from tests.pairs.faults.table import FORMATS, WAYS, Case, cases
+from tests.pairs.faults.table import ALONE, FORMATS, WAYS, Case, cases
 from tests.proofs.soak.callers import Callers, callers
+from tests.proofs.soak.questions import HTTP, TEXT
 from tests.support.gateways import KEY, running
+from tests.support.providers.faulty.faults import Strikes
+from tests.support.providers.faulty.right_answers import TEXT_FORMATS
 from tests.support.providers.faulty.server import faulty_upstream
 from umg_grpc.service.pipeline import slow_stream_starts
 
@@ -60,6 +64,12 @@ def logged(log: Iterable[EventDict]) -> Iterator[str]:
         if isinstance(error, BaseException) or entry["log_level"] == "error":
             traced = traceback.format_exception(error) if isinstance(error, BaseException) else []
             yield f"{entry}\n{''.join(traced)}"
+
+
+def test_every_face_meets_faults_of_every_kind() -> None:
+    called = [case for protocol in TEXT_FORMATS for case in cases(protocol, ALONE)]
+    met = {(case.question.format, case.strikes) for case in called if case.question.over == HTTP}
+    assert met == set(product(TEXT, Strikes))
 
 
 @pytest.mark.parametrize("way", WAYS)

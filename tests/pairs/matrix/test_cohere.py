@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import FACES_ALONE, STRICT_PROVIDERS, every_strict_provider
+from tests.pairs.table import STRICT_PROVIDERS, TEXT_CLIENTS, every_strict_provider
 from tests.support import gateways
 from tests.support.callers.cohere_http_client import answer_of
 from tests.support.callers.format_free_answers import Answer
@@ -24,9 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MODELS = {"converse": "anthropic.m"}
 """Provider -> id of its model, from which a cloud derives the maker."""
-[FACE] = (face for face in FACES_ALONE if face.name == "cohere")
-assert FACE.client is not None
-CLIENT = FACE.client
+CLIENT = TEXT_CLIENTS["cohere"]
 UNSAYABLE = {"file": "a PDF", "forced": "the choice of one tool", "citations": "a web search"}
 """Case -> part of its request that the format does not have."""
 SAYABLE = [case for case in CASES if case.id not in UNSAYABLE and case.id not in ONLY]

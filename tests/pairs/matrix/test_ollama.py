@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import TEXT_PROVIDERS, every_upstream
+from tests.pairs.table import STRICT_PROVIDERS, TEXT_CLIENTS, every_strict_provider
 from tests.support import gateways
 from tests.support.callers import ollama_http_client as client
 from tests.support.callers.format_free_answers import Answer
@@ -21,7 +21,9 @@ from tests.support.scenario_cases import CASES, ONLY, Case
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FACES = {"/api/chat": client.encode_chat, "/api/generate": client.encode_generate}
+MODELS = {"converse": "anthropic.m"}
+"""Provider -> id of its model, from which a cloud derives the maker."""
+FACES = {TEXT_CLIENTS[name].path("", True): TEXT_CLIENTS[name] for name in ("ollama_chat", "ollama_generate")}
 WITHOUT_CHOICE = ("forced", "required")
 """Cases whose request requires a tool, for which the format has no field."""
 SAYABLE = [case for case in CASES if case.id not in ("file", "citations", *WITHOUT_CHOICE, *ONLY)]
@@ -65,7 +67,7 @@ class World:
     async def call(
         self, path: str, upstream: str, request: Request, *, stream: bool, previous: Turn | None = None
     ) -> Received:
-        body = FACES[path](request, f"via-{upstream}", previous) | ({} if stream else {"stream": False})
+        body = FACES[path].body(request, f"via-{upstream}", previous, stream=stream)
         async with self.session.post(self.gateway.url + path, json=body, headers=self.gateway.headers) as response:
             read, dropped = await response.read(), response.headers.get("x-umg-dropped", "")
             if response.status == 200:
@@ -77,9 +79,10 @@ class World:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
     async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in TEXT_PROVIDERS}
+        providers = {name: await stack.enter_async_context(provider(name)) for name in STRICT_PROVIDERS}
         channels = [
-            channel(name, name, server.base_url, f"via-{name}", "m").replace(gateways.KEY, KEY) + SEARCHES_AND_REASONS
+            channel(name, name, server.base_url, f"via-{name}", MODELS.get(name, "m")).replace(gateways.KEY, KEY)
+            + SEARCHES_AND_REASONS
             for name, server in providers.items()
         ]
         data = tmp_path_factory.mktemp("ollama")
@@ -102,7 +105,7 @@ every_path = pytest.mark.parametrize("path", FACES)
 
 
 @streamed_or_not
-@every_upstream
+@every_strict_provider
 @pytest.mark.parametrize(
     ("path", "case"),
     [(path, case) for path, cases in BY_FACE.items() for case in cases],
@@ -133,7 +136,7 @@ async def test_every_case_passes_through_every_pair(
 
 
 @streamed_or_not
-@every_upstream
+@every_strict_provider
 @every_path
 @pytest.mark.parametrize("status", REFUSALS)
 async def test_a_refusal_before_the_first_byte_has_the_faces_own_error_body(
@@ -146,7 +149,7 @@ async def test_a_refusal_before_the_first_byte_has_the_faces_own_error_body(
     assert isinstance(body["error"], str)
 
 
-@every_upstream
+@every_strict_provider
 @every_path
 @pytest.mark.parametrize("scenario", ["error-mid", "error-event", "cut", "ends-early"])
 async def test_a_stream_that_breaks_is_no_short_answer(world: World, scenario: str, path: str, upstream: str) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import grpc
 
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import TEXT_CLIENTS
 from tests.proofs.soak import questions
 from tests.proofs.soak.http import Client, Response, client
 from tests.proofs.soak.questions import GRPC, Question
@@ -119,7 +119,7 @@ class Callers:
             return _refusal(response.status, headers, reader.error(json.loads(response.body)))
         if question.stream:
             kind = headers.get("content-type", "")
-            require(kind.startswith("text/event-stream"), f"a stream of {kind}")
+            require(kind.startswith(reader.stream_type), f"a stream of {kind}")
             assert reader.stream is not None
             return _judged(reader.stream(response.body), right)
         return _judged(reader.whole(json.loads(response.body)), right)
@@ -131,7 +131,7 @@ class Callers:
 
     def headers(self, question: Question) -> dict[str, str]:
         """Return the headers that clients of the format send."""
-        face = TEXT_FACES.get(question.format)
+        face = TEXT_CLIENTS.get(question.format)
         own = face.credentials(self._key) if face else bearer(self._key)
         return {"content-type": "application/json", **own}
 

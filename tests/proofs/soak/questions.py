@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import dataclass
 
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import TEXT_CLIENTS
 from tests.proofs.soak.reading import packed_vectors, ranking
 from tests.support.callers.requests import Json, Request
 from tests.support.providers.faulty import right_answers
@@ -15,7 +15,7 @@ from tests.support.providers.vectors import score, vector
 from umg_grpc.v1 import pb
 
 HTTP, GRPC = "HTTP", "gRPC"
-TEXT = tuple(TEXT_FACES)
+TEXT = tuple(TEXT_CLIENTS)
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 GENERATE, EMBED, RERANK = "generate", "embed", "rerank"
 IMAGE, IMAGE_BYTES, IMAGE_GROUP = "image", "image as bytes", "group of images"
@@ -89,7 +89,7 @@ def path(question: Question, model: str) -> str:
         case "rerank":
             return "/v1/rerank"
         case text:
-            return TEXT_FACES[text].path(model, question.stream)
+            return TEXT_CLIENTS[text].path(model, question.stream)
 
 
 def body(question: Question, model: str, prompt: str) -> bytes:
@@ -106,7 +106,7 @@ def _body(question: Question, model: str, prompt: str) -> Json:
         case "rerank":
             return {"model": model, "query": prompt, "documents": documents(prompt)}
         case text:
-            return TEXT_FACES[text].body(Request(prompt), model, stream=question.stream)
+            return TEXT_CLIENTS[text].body(Request(prompt), model, stream=question.stream)
 
 
 def generate(model: str, prompt: str) -> pb.GenerateRequest:

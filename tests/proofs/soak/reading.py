@@ -143,6 +143,47 @@ def native_stream(stream: bytes) -> ReceivedAnswer:
     return received
 
 
+def cohere_stream(stream: bytes) -> ReceivedAnswer:
+    received, open_block = ReceivedAnswer(), False
+    for name, data in events(stream):
+        event = json.loads(data)
+        require(name == event["type"], f"event {name} with data of {event['type']}")
+        require(not received.ended and not received.error, "an event after the end")
+        match name:
+            case "content-start":
+                require(not open_block, "a block in a block")
+                open_block = True
+                received.text += event["delta"]["message"]["content"]["text"]
+            case "content-delta":
+                require(open_block, "a delta outside of a block")
+                received.text += event["delta"]["message"]["content"]["text"]
+            case "content-end":
+                require(open_block, "the end of no block")
+                open_block = False
+            case "message-end" if event["delta"]["finish_reason"] == "ERROR":
+                received.error = event["delta"]["error"]
+                require(received.error, "an error without a message")
+            case "message-end":
+                require(not open_block, "message-end in a block")
+                received.finish, received.ended = event["delta"]["finish_reason"], True
+    return received
+
+
+def ollama_stream(stream: bytes) -> ReceivedAnswer:
+    received, text = ReceivedAnswer(), stream.decode()
+    require(text.endswith("\n"), f"the stream ends inside a line: {text[-200:]!r}")
+    for line in text.splitlines():  # as the client in Python splits them
+        require(not received.ended and not received.error, "a line after the end")
+        body = json.loads(line)
+        if "error" in body:
+            received.error = ollama_error(body)
+            continue
+        piece = ollama_answer(body)
+        received.text += piece.text
+        received.finish, received.ended = piece.finish, piece.ended
+    return received
+
+
 # --- whole answers
 
 
@@ -162,6 +203,16 @@ def responses_answer(body: Json) -> ReceivedAnswer:
 def responses_text(response: Json) -> str:
     parts = [part for item in response["output"] if item["type"] == "message" for part in item["content"]]
     return "".join(part.get("text", "") for part in parts)
+
+
+def cohere_answer(body: Json) -> ReceivedAnswer:
+    parts = body["message"]["content"]
+    return ReceivedAnswer("".join(part.get("text", "") for part in parts), body["finish_reason"], True)
+
+
+def ollama_answer(body: Json) -> ReceivedAnswer:
+    text = body["message"]["content"] if "message" in body else body["response"]
+    return ReceivedAnswer(text, body.get("done_reason", ""), body["done"])
 
 
 def native_answer(body: Json) -> ReceivedAnswer:
@@ -226,6 +277,17 @@ def native_error(body: Json) -> str:
     return _message_of(body["error"])
 
 
+def cohere_error(body: Json) -> str:
+    require(set(body) == {"message", "error"}, f"no error of the format: {body}")
+    require(chat_error({"error": body["error"]}) == body["message"], f"two messages: {body}")
+    return _message_of(body)
+
+
+def ollama_error(body: Json) -> str:
+    require(set(body) == {"error"}, f"no error of the format: {body}")
+    return _message_of({"message": body["error"]})
+
+
 def _message_of(error: Json) -> str:
     require(isinstance(error["message"], str) and error["message"], f"an error without a message: {error}")
     message: str = error["message"]
@@ -239,6 +301,7 @@ class Reader:
     whole: Callable[[Json], ReceivedAnswer]
     error: Callable[[Json], str]
     stream: Callable[[bytes], ReceivedAnswer] | None = None
+    stream_type: str = "text/event-stream"
 
 
 READERS = {
@@ -246,6 +309,9 @@ READERS = {
     "responses": Reader(responses_answer, chat_error, responses_stream),
     "messages": Reader(messages_answer, messages_error, messages_stream),
     "native": Reader(native_answer, native_error, native_stream),
+    "ollama_chat": Reader(ollama_answer, ollama_error, ollama_stream, "application/x-ndjson"),
+    "ollama_generate": Reader(ollama_answer, ollama_error, ollama_stream, "application/x-ndjson"),
+    "cohere": Reader(cohere_answer, cohere_error, cohere_stream),
     "embeddings": Reader(embeddings_answer, chat_error),
     "native_embeddings": Reader(native_embeddings_answer, native_error),
     "rerank": Reader(rerank_answer, chat_error),

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tests.support.callers import (
     chat_http_client,
     cohere_http_client,
     messages_http_client,
     native_http_client,
+    ollama_http_client,
     responses_http_client,
 )
 from tests.support.callers.requests import Json, Request, Turn
@@ -24,15 +25,18 @@ class TextClient:
     aggregate: Callable[[list[Json]], Json]  # events of a stream -> the answer, as clients aggregate it
     turn: Callable[[Json], Turn]
     streaming: Json  # fields of a body that select a streamed answer
-    error_fields: tuple[set[str], set[str]]  # members of the body, members of its error, that every error has
+    error_fields: tuple[set[str], set[str]]  # members of the body, of its error; none of an error that is a text
+    whole: Json = field(default_factory=dict)  # fields of a body that select an answer that is not streamed
 
     def body(self, request: Request, model: str, previous: Turn | None = None, *, stream: bool = False) -> Json:
         """Return the body of a request. `previous`: the answer whose tool calls the caller has run."""
-        return self.encode(request, model, previous) | (self.streaming if stream else {})
+        return self.encode(request, model, previous) | (self.streaming if stream else self.whole)
 
     def is_error(self, body: bytes) -> bool:
         """Return whether an error body has the form of the format's errors."""
         value, (outer, inner) = json.loads(body), self.error_fields
+        if not inner:
+            return set(value) == outer and isinstance(value["error"], str)
         return set(value) == outer and inner <= set(value["error"]) <= inner | {"details"}
 
 
@@ -77,6 +81,17 @@ COHERE = TextClient(
     {"stream": True},
     ({"message", "error"}, {"message", "type", "param", "code"}),
 )
+OLLAMA_CHAT = TextClient(
+    lambda *_: "/api/chat",
+    bearer,
+    ollama_http_client.encode_chat,
+    ollama_http_client.aggregate,
+    ollama_http_client.turn_of,
+    {},
+    ({"error"}, set()),
+    {"stream": False},
+)
+OLLAMA_GENERATE = replace(OLLAMA_CHAT, path=lambda *_: "/api/generate", encode=ollama_http_client.encode_generate)
 NATIVE = TextClient(
     native_http_client.path,
     lambda key: {"x-goog-api-key": key},
