@@ -179,11 +179,12 @@ model_list:
                 "https://europe-west4-aiplatform.googleapis.com/v1/projects/p1/locations/europe-west4/publishers/google",
                 [("g", "gemini-2.5-pro")],
             ),
+            (
+                "vertex-anthropic",
+                "https://us-central1-aiplatform.googleapis.com/v1/projects/p1/locations/us-central1/publishers/anthropic",
+                [("c", "claude-sonnet-4")],
+            ),
         ],
-        (
-            "model `c` (vertex_ai/claude-sonnet-4): of the models at Vertex AI only Gemini and Veo are served; call the"
-            " maker of others itself",
-        ),
     ),
     Case(
         "settings and modes without a counterpart",

@@ -11,10 +11,18 @@ from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 
 NAMES = st.sampled_from(["m", "a/b", "*", "a/*", "*/*", "", "two words", "${X}", "é", "null", "x" * 300])
+ARN = "arn:aws:bedrock:us-west-2:1:application-inference-profile/x"
 MODELS = st.sampled_from(
     [
         *("openai/gpt-5", "gpt-4o", "openai/*", "*", "azure/x", "azure/", "azure/*", "azure_ai/claude-4", "azure_ai/*"),
         *("bedrock/*", "bedrock/anthropic.claude-4", "vertex_ai/*", "vertex_ai/gemini-3", "huggingface/a/b/c", "groq/"),
+        *(
+            "vertex_ai/claude-4",
+            "vertex_ai/meta/x-maas",
+            "bedrock/converse/amazon.x",
+            f"bedrock/{ARN}",
+            "azure_ai/rerank-x",
+        ),
         *("ollama/llama3", "cohere/rerank-v3.5", "openai/responses/x", "heroku/x", "custom_openai/x", "unknown/x", "/"),
     ]
 )
@@ -41,7 +49,7 @@ PARAMETERS = (
     *("max_parallel_requests", "headers", "extra_headers", "organization", "azure_ad_token", "aws_region_name"),
     *("aws_access_key_id", "aws_secret_access_key", "vertex_project", "vertex_location", "vertex_credentials"),
     *("aws_role_name", "aws_profile_name", "aws_web_identity_token", "tenant_id", "client_id", "client_secret"),
-    *("litellm_credential_name", "input_cost_per_token", "temperature", "base_url"),
+    *("model_id", "litellm_credential_name", "input_cost_per_token", "temperature", "base_url"),
 )
 INFOS = ("mode", "input_cost_per_token", "max_tokens", "max_input_tokens", "supports_vision", "rpm", "base_model")
 SETTINGS = {

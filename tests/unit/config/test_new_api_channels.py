@@ -34,6 +34,9 @@ VERTEX = "https://{0}-aiplatform.googleapis.com/v1/projects/p/locations/{0}/publ
 KIMI, GLM = {"models": "kimi-k2.5"}, {"models": "glm-5"}
 OWN = "https://own.example"
 ACCOUNT = json.dumps({"type": "service_account", "project_id": "p"})
+SERVICE_ACCOUNT = "key of channel `c`: a service account: write it to a file, and its name to GOOGLE_APPLICATION_CREDENTIALS or `auth: {kind: service_account}`"
+PROFILE_ARN = "arn:aws:bedrock:eu-west-1:1:application-inference-profile/x1"
+IMPORTED_ARN = "arn:aws:bedrock:eu-west-1:1:imported-model/x2"
 CASES = [
     Case("Moonshot, China", {"type": 25, **KIMI}, {"provider": "moonshot-cn", "api_key": "k"}, [{"id": "kimi-k2.5"}]),
     Case("Moonshot, international", {"type": 25, "base_url": "https://api.moonshot.ai/", **KIMI}, {"provider": "moonshot", "api_key": "k"}, [{"id": "kimi-k2.5"}]),
@@ -52,6 +55,10 @@ CASES = [
     Case("AWS by an API key", {"type": 33, "key": "token|ca-central-1", "settings": '{"aws_key_type": "api_key"}', "models": "claude-sonnet-4-6"}, {"provider": "bedrock-anthropic", "base_url": bedrock("ca-central-1"), "api_key": "token"}, [{"id": "claude-sonnet-4-6", "upstream": "anthropic.claude-sonnet-4-6"}]),
     Case("Vertex AI", {"type": 41, "key": ACCOUNT, "other": "europe-west4", "models": "gemini-2.5-pro"}, {"provider": "vertex", "base_url": VERTEX.format("europe-west4")}, [{"id": "gemini-2.5-pro"}], ("key of channel `c`: a service account: write it to a file, and its name to GOOGLE_APPLICATION_CREDENTIALS or `auth: {kind: service_account}`",)),
     Case("Vertex AI by an API key", {"type": 41, "settings": {"vertex_key_type": "api_key"}, "models": "gemini-2.5-pro"}, {"provider": "vertex", "base_url": "https://aiplatform.googleapis.com/v1/publishers/google", "auth": {"kind": "query", "parameter": "key"}, "api_key": "k"}, [{"id": "gemini-2.5-pro"}]),
+    Case("Claude at Vertex AI", {"type": 41, "key": ACCOUNT, "other": "europe-west4", "models": "claude-opus-4-1-20250805,claude-3-5-sonnet-20241022"}, {"provider": "vertex-anthropic", "base_url": VERTEX.format("europe-west4").replace("publishers/google", "publishers/anthropic")}, [{"id": "claude-opus-4-1-20250805", "upstream": "claude-opus-4-1@20250805"}, {"id": "claude-3-5-sonnet-20241022", "upstream": "claude-3-5-sonnet-v2@20241022"}], (SERVICE_ACCOUNT,)),
+    Case("Llama at Vertex AI", {"type": 41, "key": ACCOUNT, "other": "europe-west4", "models": "meta/llama3-405b-instruct-maas"}, {"provider": "vertex-open", "base_url": VERTEX.format("europe-west4").replace("publishers/google", "endpoints/openapi")}, [{"id": "meta/llama3-405b-instruct-maas"}], (SERVICE_ACCOUNT,)),
+    Case("Claude at Vertex AI by an API key", {"type": 41, "settings": {"vertex_key_type": "api_key"}, "models": "gemini-2.5-pro,claude-opus-4-6"}, {"provider": "vertex", "base_url": "https://aiplatform.googleapis.com/v1/publishers/google", "auth": {"kind": "query", "parameter": "key"}, "api_key": "k"}, [{"id": "gemini-2.5-pro"}], ("model `claude-opus-4-6` of channel `c`: API keys at Vertex AI call the models of Google alone: use a service account",)),
+    Case("a profile at AWS", {"type": 33, "key": "id|secret|eu-west-1", "models": "mine,its", "model_mapping": {"mine": PROFILE_ARN, "its": IMPORTED_ARN}}, {"provider": "bedrock-converse", "base_url": "https://bedrock-runtime.eu-west-1.amazonaws.com", "auth": {"kind": "access_key", "scheme": "aws"}, "api_key": "id:secret"}, [{"id": "mine", "upstream": PROFILE_ARN}], ("model `its` of channel `c`: imported models at Bedrock are called by InvokeModel in a format of their own, which is not served",)),
     Case("Sora", {"type": 55, "base_url": OWN, "models": "sora-2"}, {"protocols": ["vidA"], "base_url": f"{OWN}/v1", "api_key": "k"}, [{"id": "sora-2"}]),
     Case("Kling", {"type": 50, "key": "ak|sk", "models": "kling-v1-6"}, {"provider": "kling", "api_key": "ak:sk"}, [{"id": "kling-v1-6", "family": "vidE"}]),
     Case("Cloudflare", {"type": 39, "other": "acc", "models": "m"}, {"provider": "cloudflare", "base_url": "https://api.cloudflare.com/client/v4/accounts/acc/ai/v1", "api_key": "k"}, [{"id": "m"}]),

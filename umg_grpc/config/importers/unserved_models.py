@@ -14,16 +14,19 @@ PHRASES: Mapping[str, str] = {
 CONVERSE = (
     "Bedrock serves it by no API of texts: of models of other makers, list the ids in a channel of `bedrock-converse`"
 )
-VERTEX_MAKERS = "of the models at Vertex AI only Gemini and Veo are served; call the maker of others itself"
+VERTEX_MAKERS = (
+    "of the models at Vertex AI those of Google, Anthropic and Mistral and open models are served; call the maker of"
+    " others itself"
+)
+VERTEX_KEYS = "API keys at Vertex AI call the models of Google alone: use a service account"
+IMPORTED_MODEL = "imported models at Bedrock are called by InvokeModel in a format of their own, which is not served"
 PROFILE = (
-    "an ARN does not show the maker of its model: write the id of the model, or the ARN in a channel of "
-    "`bedrock-converse`"
+    "an ARN does not show the maker of its model: let the public id contain the id of the model, for example"
+    " `amazon.titan-embed-text-v2`"
 )
 NO_BEDROCK_ID = "no id of Bedrock, which begins with its maker, for example `anthropic.`: write that id"
 
 
 def unserved_at_bedrock(model: str) -> str:
-    """Return the reason why a model is not called at Amazon Bedrock. `model`: its id there, an ARN, or another name."""
-    if model.startswith("arn:"):
-        return PROFILE
+    """Return the reason why a model is not called at Amazon Bedrock. `model`: its id there, or another name."""
     return CONVERSE if "." in model or "*" in model else NO_BEDROCK_ID

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from umg_grpc.config.importers.bedrock_arns import IMPORTED, BedrockResource, bedrock_resource
 from umg_grpc.config.importers.litellm.channel_connections import (
     Connection,
     base_of,
@@ -16,10 +17,19 @@ from umg_grpc.config.importers.litellm.channel_connections import (
     with_headers,
 )
 from umg_grpc.config.importers.litellm.model_providers import SourceModel
+from umg_grpc.config.importers.litellm.source_facts import rewritten
 from umg_grpc.config.importers.source_config import SourceMapping
-from umg_grpc.config.importers.unserved_models import CONVERSE, PHRASES, VERTEX_MAKERS, unserved_at_bedrock
+from umg_grpc.config.importers.unserved_models import (
+    CONVERSE,
+    IMPORTED_MODEL,
+    PHRASES,
+    PROFILE,
+    VERTEX_MAKERS,
+    unserved_at_bedrock,
+)
 from umg_grpc.knowledge.cloud_credentials import token_scope
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.vector_models import vector_model
 
 DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
 ENDPOINT = re.compile(r"(?:.*/)?[0-9]{5,}")
@@ -31,6 +41,11 @@ VERTEX_COMMENT = (
 )
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
+RANKINGS = ["rerank"]
+RANKINGS_PATH = urlsplit(PROVIDERS["azure-foundry"].base_urls["rerank"]).path
+"""Path of Cohere's rankings at Foundry."""
+ANY_MAKER = "bedrock-converse"
+"""Preset whose API serves models by an ARN that does not show their maker."""
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
 AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 AWS_KEY_COMMENT = "the key is AWS_BEARER_TOKEN_BEDROCK; `auth: {kind: aws}` takes what AWS's library finds instead"
@@ -91,15 +106,16 @@ def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude:
     if is_claude:
         root = plain.partition("/anthropic")[0]
         keys = {"protocols": ["messages"], "base_url": _resource(root, "AZURE_AI_API_BASE", "/anthropic/v1")}
-    elif model.operation == "rerank":
-        return "the address of rankings at Foundry is not served: it has another path than those of other providers"
     else:
-        protocols = named_protocols(("chat", "embeddings"), model.operation)
+        protocols = named_protocols(("chat", "embeddings", "rerank"), model.operation)
         if not protocols:
             return f"`azure_ai` serves no {PHRASES[model.operation]} here"
-        plain = re.sub(r"/(?:chat/completions|embeddings)$", "", plain)
+        plain = re.sub(r"/(?:chat/completions|embeddings|(?:v[12]/)?rerank)$", "", plain)
         if is_foundry:  # also in place of /models, an API that Microsoft shut down in August 2026
-            plain = _resource(plain, "AZURE_AI_API_BASE", "/openai/v1")
+            path = RANKINGS_PATH if protocols == RANKINGS else "/openai/v1"
+            plain = _resource(plain, "AZURE_AI_API_BASE", path)
+        elif protocols == RANKINGS and not plain.endswith(("/v1", "/v2")):
+            plain += "/v1"
         keys = {"protocols": protocols, "base_url": plain}
     keys, comments = _with_azure_key(keys, model, None, params)
     if "auth" not in keys and (is_claude or is_foundry or (parts.hostname or "").endswith(AZURE_HEADER_HOSTS)):
@@ -150,14 +166,18 @@ def _without_deployment(base: str) -> tuple[str, str]:
 def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
     if not model.model:
         return "`bedrock/` names no model"
-    if model.operation not in {"generate", ""}:
-        return f"Bedrock serves {PHRASES[model.operation]} by InvokeModel, which is not served"
+    named = "" if "*" in model.model else rewritten(model.provider, params.text("model_id"))[0]
+    resource = bedrock_resource(named or model.model)
+    presets = _bedrock_presets(model, resource, public)
+    if isinstance(presets, str):
+        return presets
     base = base_of(params) or params.text("aws_bedrock_runtime_endpoint").rstrip("/")
-    region = params.text("aws_region_name") or model.region or "${AWS_REGION}"
+    region = params.text("aws_region_name") or model.region or resource.region or "${AWS_REGION}"
     pair = [params.text(name) for name in AWS_KEYS if params.has(name)]
     auth = _aws_auth(params) if not pair and not params.has("api_key") else None
+    is_exact = resource.is_nameless or bool(model.protocol and "*" not in resource.model)
     found = []
-    for preset in (PROVIDERS[name] for name in ("bedrock-anthropic", "bedrock", "bedrock-converse")):
+    for preset in presets:
         url = f"{base}{urlsplit(preset.base_url).path}" if base else preset.address(region)
         keys: dict[str, object] = {"provider": preset.name, "base_url": url}
         if pair:
@@ -171,11 +191,37 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         role = "" if "$" in url else region
         found += [
             Connection(preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE)
-            for upstream, shown in served_ids(preset, model.model, public)
+            for upstream, shown in ([(resource.model, "")] if is_exact else served_ids(preset, resource.model, public))
         ]
         if found and "*" not in model.model:
             return found
-    return found or unserved_at_bedrock(model.model)
+    return found or _unserved_at_bedrock(model)
+
+
+def _bedrock_presets(model: SourceModel, resource: BedrockResource, public: str) -> list[Provider] | str:
+    """Return the presets that may serve a model of Bedrock, the preferred one first, or the reason why none does."""
+    if resource.kind == IMPORTED:
+        return IMPORTED_MODEL
+    presets = [
+        preset
+        for preset in model.provider.known_presets
+        if (not model.operation or named_protocols(preset.protocols, model.operation))
+        and (not model.protocol or model.protocol in preset.protocols)
+    ]
+    if not resource.is_nameless or not presets:
+        return presets or _unserved_at_bedrock(model)
+    if model.operation in {"generate", ""}:
+        return [PROVIDERS[ANY_MAKER]]
+    (protocol,) = named_protocols(presets[0].protocols, model.operation)
+    shown = vector_model(protocol, resource.model, public)
+    stated = vector_model(protocol, model.model, "")
+    return presets if shown.models and (stated == shown or model.model == resource.model) else PROFILE
+
+
+def _unserved_at_bedrock(model: SourceModel) -> str:
+    if model.operation in {"generate", ""}:
+        return unserved_at_bedrock(model.model)
+    return f"`bedrock` serves no {PHRASES[model.operation]} of this model here"
 
 
 def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
@@ -207,21 +253,35 @@ def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connectio
 
 
 def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
-    preset = PROVIDERS["vertex"]
-    if model.operation and not named_protocols(preset.protocols, model.operation):
-        return f"Vertex AI serves {PHRASES[model.operation]} by methods that are not served"
-    ids = served_ids(preset, model.model, public)
+    if ENDPOINT.fullmatch(model.model):
+        return VERTEX_ENDPOINTS
+    operation = model.operation
+    presets = [
+        preset
+        for preset in model.provider.known_presets
+        if not operation or named_protocols(preset.protocols, operation)
+    ]
+    if not presets:
+        return f"Vertex AI serves {PHRASES[operation]} by methods that are not served"
+    ids = [
+        (preset, upstream, shown) for preset in presets for upstream, shown in served_ids(preset, model.model, public)
+    ]
     if not ids:
-        return VERTEX_ENDPOINTS if ENDPOINT.fullmatch(model.model) else VERTEX_MAKERS
+        return VERTEX_MAKERS
     project = params.text("vertex_project") or "${GOOGLE_CLOUD_PROJECT}"
     region = params.text("vertex_location") or "us-central1"
-    keys: dict[str, object] = {"provider": preset.name, "base_url": preset.address(region, project=project)}
+    further: dict[str, object] = {}
     comments: tuple[str, ...] = (VERTEX_COMMENT,)
     if credentials := _credentials_file(params):
-        keys["auth"], comments = {"kind": "google", "file": credentials}, ()
-    keys = with_headers(keys, params)
+        further["auth"], comments = {"kind": "google", "file": credentials}, ()
+    further = with_headers(further, params)
     left = VERTEX_MAKERS if "*" in model.model else ""
-    return [Connection("vertex", keys, upstream, shown, comments, region, left) for upstream, shown in ids]
+    found = []
+    for preset, upstream, shown in ids:
+        address = preset.address(region, project=project)
+        keys: dict[str, object] = {"provider": preset.name, "base_url": address, **further}
+        found.append(Connection(preset.name, keys, upstream, shown, comments, region, left))
+    return found
 
 
 def _credentials_file(params: SourceMapping) -> str:

@@ -78,6 +78,17 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     as_of: str
 
 
+class VertexModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Id of a model at Vertex AI for an id of its maker, as new-api replaces it."""
+
+    model: str
+    """Regular expression of the whole id of the maker; the first row that matches applies."""
+    becomes: str
+    """Id there; `\\1` is the first group."""
+    source: str
+    as_of: str
+
+
 @cache
 def channel_types() -> Mapping[int, ChannelType]:
     """Return the types of channels by number."""
@@ -109,6 +120,18 @@ def bedrock_id(model: str, continent: str) -> str:
         return model
     upstream = row.upstream.replace("*", model)
     return f"{CONTINENTS[continent]}.{upstream}" if continent in row.regions and continent in CONTINENTS else upstream
+
+
+@cache
+def vertex_models() -> tuple[VertexModel, ...]:
+    """Return the rows about models at Vertex AI."""
+    return tuple(read_rows("new_api_vertex", VertexModel))
+
+
+def vertex_id(model: str) -> str:
+    """Return the id at Vertex AI of a model by the id of its maker; any other id unchanged."""
+    matches = ((re.fullmatch(row.model, model), row) for row in vertex_models())
+    return next((match.expand(row.becomes) for match, row in matches if match is not None), model)
 
 
 def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueType] | str":

@@ -3,11 +3,19 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from umg_grpc.config.importers.bedrock_arns import IMPORTED, bedrock_resource
 from umg_grpc.config.importers.imported_config import literal, mapping
-from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_id
+from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_id, vertex_id
 from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
 from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
-from umg_grpc.config.importers.unserved_models import PHRASES, VERTEX_MAKERS, unserved_at_bedrock
+from umg_grpc.config.importers.unserved_models import (
+    IMPORTED_MODEL,
+    PHRASES,
+    PROFILE,
+    VERTEX_KEYS,
+    VERTEX_MAKERS,
+    unserved_at_bedrock,
+)
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations import OPERATIONS, SCOPES, ModelOperation
 from umg_grpc.operations.provider_call_paths import call_path
@@ -18,6 +26,8 @@ OWN_FORMATS = frozenset(
     name for scope in ("images", "videos") for value in SCOPES[scope] for name in OPERATIONS[value].protocols
 ).difference(ANY_MODEL_FORMATS)
 """Formats of images and videos of one vendor each."""
+ANY_MODEL_PROTOCOL = "converse"
+"""Protocol of Bedrock that calls models of all makers, also by an ARN that does not show the maker."""
 DEFAULT_LOCATION = "global"
 """Location at Vertex AI of a channel that states none."""
 DOTLESS_UNTIL = 1_746_835_200
@@ -163,23 +173,30 @@ def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) ->
 
 def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
     region = source.keys.region
-    model = bedrock_id(model, region.partition("-")[0])
+    resource = bedrock_resource(bedrock_id(model, region.partition("-")[0]))
+    if resource.kind == IMPORTED:
+        return IMPORTED_MODEL
     for preset in (PROVIDERS[name] for name in source.type.presets):
-        if preset.has_model(model) and _serves(preset.protocols, (preset,), model, operations):
+        is_known = ANY_MODEL_PROTOCOL in preset.protocols if resource.is_nameless else preset.has_model(resource.model)
+        if is_known and _serves(preset.protocols, (preset,), resource.model, operations):
             keys: dict[str, object] = {
                 "provider": preset.name,
-                "base_url": preset.address(literal(region) or "${AWS_REGION}"),
+                "base_url": preset.address(literal(region) or resource.region or "${AWS_REGION}"),
             }
-            return Connection(preset.name, keys, model, preset=preset)
-    return unserved_at_bedrock(model)
+            return Connection(preset.name, keys, resource.model, preset=preset)
+    return PROFILE if resource.is_nameless else unserved_at_bedrock(resource.model)
 
 
 def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
-    preset = PROVIDERS["vertex"]
-    if not preset.has_model(model):
+    presets = [PROVIDERS[name] for name in source.type.presets]
+    named = vertex_id(model)
+    preset = next((each for each in presets if each.has_model(named)), None)
+    if preset is None:
         return VERTEX_MAKERS
-    if not _serves(preset.protocols, (preset,), model, operations):
+    if not _serves(preset.protocols, (preset,), named, operations):
         return _unserved(source.type.name, preset.protocols, operations)
+    if source.keys.auth is not None and preset is not presets[0]:
+        return VERTEX_KEYS
     locations = json_of(source.other)
     if isinstance(locations, dict):
         by_model = mapping(locations)
@@ -192,9 +209,8 @@ def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) ->
         address = address.partition("/projects/")[0] + "/publishers/google"
     if source.address:
         address = source.address + address.partition("/v1")[2]
-    return Connection(
-        location, {"provider": preset.name, "base_url": address}, model, _family((preset,), model), preset
-    )
+    label = location if preset is presets[0] else f"{preset.name.removeprefix('vertex-')}-{location}"
+    return Connection(label, {"provider": preset.name, "base_url": address}, named, _family((preset,), named), preset)
 
 
 def _serves(
