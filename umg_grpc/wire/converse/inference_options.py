@@ -27,8 +27,6 @@ _LABEL = re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}")
 STOP_PATH = "/stop_sequence"
 """Member of the responses of models that names the stop sequence, for `additionalModelResponseFieldPaths`."""
 SAMPLING_NAMES: Mapping[str, str] = {"temperature": "temperature", "top_p": "topP"}
-HIGH = "high"
-"""Effort beside which Nova takes neither sampling options nor a limit."""
 
 
 class Reasoning(NamedTuple):
@@ -83,7 +81,7 @@ def _plan(request: pb.GenerateRequest, model: BedrockModel, report: Report, quir
             plan = plan_reasoning(request, report, quirks)
             return Reasoning({}, plan, plan.effort)
         case "reasoning_config":
-            return _nova_reasoning(request, report, quirks)
+            return _nova_reasoning(request, model, report, quirks)
         case "reasoning_effort":
             effort = fit_reasoning(request.reasoning, quirks, report, has_switch=False).effort
             return Reasoning({"reasoning_effort": effort} if effort else {}, Plan())
@@ -97,7 +95,7 @@ def _plan(request: pb.GenerateRequest, model: BedrockModel, report: Report, quir
             assert_never(unhandled)
 
 
-def _nova_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Reasoning:
+def _nova_reasoning(request: pb.GenerateRequest, model: BedrockModel, report: Report, quirks: Quirks) -> Reasoning:
     fitted = fit_reasoning(request.reasoning, quirks, report, has_switch=True)
     if fitted.on is None:
         return Reasoning({}, Plan())
@@ -105,7 +103,7 @@ def _nova_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks)
         return Reasoning({"reasoningConfig": {"type": "disabled"}}, Plan())
     effort = fitted.effort or "medium"
     config: JsonObject = {"type": "enabled", "maxReasoningEffort": effort}
-    return Reasoning({"reasoningConfig": config}, Plan(), is_alone=effort == HIGH)
+    return Reasoning({"reasoningConfig": config}, Plan(), is_alone=effort == model.lone_effort)
 
 
 def _encode_inference(
