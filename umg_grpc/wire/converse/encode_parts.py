@@ -3,6 +3,7 @@
 from typing import assert_never
 
 import msgspec
+import pybase64
 from msgspec import Raw
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel
@@ -111,12 +112,13 @@ class PartEncoder:
                 raise unknown_part(at)
 
     def _reasoning(self, part: pb.Part) -> Block | None:
-        """Return reasoning with a state that the model takes back as a block; None for other reasoning, which is
-        reported: providers refuse it.
+        """Return reasoning with a state that the model takes back as a block. Return None for any other, and report it,
+        also for redacted reasoning that is no base64: providers refuse it.
         """
         state, taken = part.state, self._model.returned_reasoning
         redacted = state.format == REDACTED or (state.format == SIGNED and part.reasoning.redacted)
-        if state.format not in {SIGNED, REDACTED} or ("redacted" if redacted else "signed") not in taken:
+        is_taken = state.format in {SIGNED, REDACTED} and ("redacted" if redacted else "signed") in taken
+        if not is_taken or (redacted and not _is_base64(state.data)):
             self._report.drop("reasoning")
             return None
         if redacted:
@@ -158,6 +160,14 @@ class PartEncoder:
 def encode_text(text: str) -> Block | None:
     """Return a text as a block; None for a blank text, which providers refuse."""
     return Block({"text": text}) if text.strip() else None
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        pybase64.b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _json_content(text: str) -> JsonObject:

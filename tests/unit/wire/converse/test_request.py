@@ -235,23 +235,30 @@ def test_a_request_that_would_get_another_answer_is_refused_by_its_field(case: R
     assert caught.value.metadata["field"] == case.field
 
 
-def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
-    states = [("messages", False), ("messages", True), ("converse", True), ("native", False), ("", False)]
-    parts = [
-        pb.Part(
-            reasoning=pb.ReasoningPart(texts=["Hm."], redacted=redacted),
-            state=pb.ReasoningState(data="c2ln", format=name) if name else None,
-        )
-        for name, redacted in states
-    ]
-    request = pb.GenerateRequest(
+def reasoning(state: str, data: str = "c2ln", *, redacted: bool) -> pb.Part:
+    return pb.Part(
+        reasoning=pb.ReasoningPart(texts=["Hm."], redacted=redacted),
+        state=pb.ReasoningState(data=data, format=state) if state else None,
+    )
+
+
+def conversation(*parts: pb.Part) -> pb.GenerateRequest:
+    """Return a request with a turn of the model that has the parts, before a text."""
+    hi = pb.Part(text=pb.TextPart(text="Hi"))
+    return pb.GenerateRequest(
         model="m",
         messages=[
-            pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))]),
-            pb.Message(role=pb.ROLE_ASSISTANT, parts=[*parts, pb.Part(text=pb.TextPart(text="Hi"))]),
-            pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))]),
+            pb.Message(role=pb.ROLE_USER, parts=[hi]),
+            pb.Message(role=pb.ROLE_ASSISTANT, parts=[*parts, hi]),
+            pb.Message(role=pb.ROLE_USER, parts=[hi]),
         ],
     )
+
+
+def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
+    states = [("messages", False), ("messages", True), ("converse", True), ("native", False), ("", False)]
+    parts = [reasoning(name, redacted=redacted) for name, redacted in states]
+    request = conversation(*parts)
     signed = {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}
     redacted = {"redactedContent": "c2ln"}
     sent = {CLAUDE: [signed, redacted, redacted], GPT: [redacted, redacted], NOVA: []}
@@ -260,6 +267,14 @@ def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
         content = json.loads(upstream.body)["messages"][1]["content"]
         assert [block["reasoningContent"] for block in content[:-1]] == expected
         assert upstream.report.times == {"reasoning": 5 - len(expected), "state": 1}
+
+
+@pytest.mark.parametrize("data", ["redacted_1", "YQ", "Y Q=", "ü"])
+@pytest.mark.parametrize("state", ["messages", "converse"])
+def test_redacted_reasoning_that_is_no_base64_is_reported_and_left_out(state: str, data: str) -> None:
+    upstream = CONVERSE.encode_request(conversation(reasoning(state, data, redacted=True)), CLAUDE, False)
+    assert json.loads(upstream.body)["messages"][1]["content"] == HI
+    assert upstream.report.times == {"reasoning": 1}
 
 
 @pytest.mark.parametrize(
