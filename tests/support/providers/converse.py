@@ -2,7 +2,9 @@
 ones that the service is known to refuse. `converse_wire` has the answers.
 
 Sources of the refusals: docs.aws.amazon.com, API reference of Converse (Message, DocumentBlock, ToolChoice); messages of
-the service in reports (BerriAI/litellm, strands-agents/harness-sdk#3019, patriceckhart/zot#18, vercel/ai#20366).
+the service in reports (BerriAI/litellm, strands-agents/harness-sdk#3019, patriceckhart/zot#18, vercel/ai#20366; a cache
+point first in a turn: strands-agents/harness-sdk#3677, behind reasoning: anomalyco/opencode#36517; names of documents:
+maximhq/bifrost#7003).
 """
 
 import base64
@@ -134,8 +136,10 @@ def _judge_blocks(body: Json) -> None:
         at = f"messages.{index}"
         kinds = [next(iter(block)) for block in message["content"]]
         points += kinds.count("cachePoint")
-        if kinds[:1] == ["cachePoint"] or any(pair == ("reasoningContent", "cachePoint") for pair in pairwise(kinds)):
-            raise RefusedError(f"{at}: a cachePoint cannot follow this content.")
+        if kinds[:1] == ["cachePoint"]:
+            raise RefusedError("There is nothing available to cache.")
+        if ("reasoningContent", "cachePoint") in pairwise(kinds):
+            raise RefusedError("Cache point cannot be inserted after reasoning block.")
         if "document" in kinds and "text" not in kinds:
             raise RefusedError(f"{at}: a text block is required in a message with a document.")
         if kinds.count("image") > MAX_IMAGES or kinds.count("document") > MAX_DOCUMENTS:
@@ -152,7 +156,7 @@ def _judge_blocks(body: Json) -> None:
     if points > MAX_CACHE_POINTS:
         raise RefusedError(f"A maximum of {MAX_CACHE_POINTS} blocks with cache points may be provided. Found {points}.")
     if len(set(names)) != len(names):
-        raise RefusedError("Document names must be unique.")
+        raise RefusedError("Messages can't contain duplicate document names. Rename the document and retry.")
 
 
 def _judge_text(text: str, at: str) -> None:
