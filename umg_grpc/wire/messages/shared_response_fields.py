@@ -192,9 +192,9 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
     """Correct the finish reason of `target`: TOOL_CALLS if the model called a tool (`calls`), unless the reason states
-    another cause; STOP if the provider sent no reason.
+    another cause; STOP if the provider sent no reason, or that of a call without one, which no caller can answer.
     """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
-    elif not target.finish_reason:
+    elif not target.finish_reason or (not calls and target.finish_reason == pb.FINISH_REASON_TOOL_CALLS):
         target.finish_reason = pb.FINISH_REASON_STOP

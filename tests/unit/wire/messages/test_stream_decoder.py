@@ -122,18 +122,17 @@ def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "encoded_deltas"),
+    ("reason", "expected"),
     [
-        ("end_turn", pb.FINISH_REASON_STOP), ("max_tokens", pb.FINISH_REASON_LENGTH), ("pause_turn", pb.FINISH_REASON_PAUSE), ("tool_use", pb.FINISH_REASON_TOOL_CALLS),
+        ("end_turn", pb.FINISH_REASON_STOP), ("max_tokens", pb.FINISH_REASON_LENGTH), ("pause_turn", pb.FINISH_REASON_PAUSE), ("tool_use", pb.FINISH_REASON_STOP),
         ("refusal", pb.FINISH_REASON_REFUSAL), ("model_context_window_exceeded", pb.FINISH_REASON_CONTEXT_FULL), ("tired", pb.FINISH_REASON_STOP),
     ],
 )  # fmt: skip
-def test_a_finish_reason_is_encoded(reason: str, encoded_deltas: "pb.FinishReason.ValueType") -> None:
+def test_a_finish_reason_of_a_response_without_calls_is_decoded(
+    reason: str, expected: "pb.FinishReason.ValueType"
+) -> None:
     [candidate] = accumulate(decoded([start() + end(reason)])).candidates
-    assert (candidate.finish_reason, candidate.provider_reason) == (
-        encoded_deltas,
-        "tired" if reason == "tired" else "",
-    )
+    assert (candidate.finish_reason, candidate.provider_reason) == (expected, "tired" if reason == "tired" else "")
 
 
 def test_calls_have_the_callers_tool_names_and_custom_calls_their_text() -> None:
