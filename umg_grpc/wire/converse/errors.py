@@ -4,13 +4,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
+
 from umg_grpc.base.errors import UmgError
+from umg_grpc.wire.core.json import decode_or_none
 from umg_grpc.wire.errors.classification import ProviderError, table_for
 from umg_grpc.wire.errors.provider_errors import from_provider, read_error
 
 TABLE = table_for("converse")
 TYPE_HEADER = "x-amzn-errortype"
 _NAME = re.compile(r"\w+")
+
+
+class _Original(Struct, rename="camel"):
+    original_message: str = ""
+
+
+_ORIGINAL = Decoder(_Original)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
@@ -22,10 +33,13 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 def stream_error(exception: str, payload: bytes) -> UmgError:
-    """Return the error for an exception in a stream. `exception`: its name in the frame
-    (`throttlingException`).
+    """Return the error for an exception in a stream, with the message of the model's server if it has no other.
+    `exception`: its name in the frame (`throttlingException`).
     """
-    return from_provider(200, _typed(read_error(payload), exception[:1].upper() + exception[1:]), table=TABLE)
+    error = read_error(payload)
+    if not error.message and (original := decode_or_none(_ORIGINAL, Raw(payload))) is not None:
+        error = replace(error, message=original.original_message)
+    return from_provider(200, _typed(error, exception[:1].upper() + exception[1:]), table=TABLE)
 
 
 def _typed(error: ProviderError, name: str) -> ProviderError:

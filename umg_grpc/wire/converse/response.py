@@ -12,7 +12,15 @@ from umg_grpc.wire.converse.encode_parts import REDACTED, SIGNED
 from umg_grpc.wire.converse.errors import TABLE
 from umg_grpc.wire.converse.media_blocks import MEDIA_TYPES
 from umg_grpc.wire.converse.provider_tool_names import tool_names
-from umg_grpc.wire.converse.schema import CitationsContent, ContentBlock, Image, ReasoningContent, Response, ToolUse
+from umg_grpc.wire.converse.schema import (
+    CitationsContent,
+    ContentBlock,
+    Image,
+    Message,
+    ReasoningContent,
+    Response,
+    ToolUse,
+)
 from umg_grpc.wire.converse.usage import decode_usage, is_stated
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT, decode_or_none, is_present
@@ -51,7 +59,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     """
     try:
         answer = decode(RESPONSE, body)
-        if answer.output is None or answer.output.message is None:
+        message = Message() if answer.output is None else answer.output.message or Message()
+        if message.content is None and answer.stop_reason is None:
             raise no_response(body, TABLE)
         response = pb.GenerateResponse(model=request.model)
         if answer.usage is not None and is_stated(answer.usage):
@@ -64,7 +73,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         candidate.message.role = pb.ROLE_ASSISTANT
         decode_finish(answer.stop_reason, answer.additional_model_response_fields, candidate)
         candidate.finish_message = blocked_message(answer.trace)
-        candidate.message.parts.extend(_decode_content(answer.output.message.content or [], request))
+        candidate.message.parts.extend(_decode_content(message.content or [], request))
         correct_finish(candidate, any(part.HasField("tool_call") for part in candidate.message.parts))
     except (ValueError, RecursionError):
         raise unreadable() from None

@@ -189,7 +189,7 @@ def test_an_exception_ends_a_stream_after_the_output_before_it(case: Broken) -> 
 
 REASONS = [
     ("end_turn", pb.FINISH_REASON_STOP),
-    ("tool_use", pb.FINISH_REASON_TOOL_CALLS),
+    ("tool_use", pb.FINISH_REASON_STOP),  # without a call, no caller could answer it
     ("max_tokens", pb.FINISH_REASON_LENGTH),
     ("stop_sequence", pb.FINISH_REASON_STOP_SEQUENCE),
     ("guardrail_intervened", pb.FINISH_REASON_CONTENT_FILTER),
@@ -228,3 +228,13 @@ def test_a_stop_reason_is_the_same_streamed_and_unstreamed(
         return
     whole = CONVERSE.decode_response(json.dumps(body).encode(), REQUEST, False)
     assert whole.candidates[0].finish_reason == accumulate(decoded(stream)).candidates[0].finish_reason == reason
+
+
+def test_a_response_without_a_message_has_its_reason_and_one_without_a_reason_is_refused() -> None:
+    body = {"output": {}, "stopReason": "guardrail_intervened", "usage": USAGE}
+    response = CONVERSE.decode_response(json.dumps(body).encode(), REQUEST, False)
+    [candidate] = response.candidates
+    assert (candidate.finish_reason, list(candidate.message.parts)) == (pb.FINISH_REASON_CONTENT_FILTER, [])
+    assert response.usage.input_tokens == 3
+    with pytest.raises(UmgError, match="no answer"):
+        CONVERSE.decode_response(b'{"output": {}}', REQUEST, False)
