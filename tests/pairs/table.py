@@ -142,8 +142,10 @@ STRICT_PROVIDERS = names_of(Kind.TEXT)
 """All providers of text."""
 TEXT_PROVIDERS = tuple(name for name in STRICT_PROVIDERS if name in TEXT_FACES)
 """Providers of text whose format callers have, too, so that a gateway or an SDK of callers can take their place."""
-ROOTS = {row.name: row.root for row in PROVIDERS if row.name in TEXT_PROVIDERS}
-"""Provider of text whose format callers have -> the beginning of its paths."""
+STRICT_ROOTS = {row.name: row.root for row in PROVIDERS if row.name in STRICT_PROVIDERS}
+"""Provider of text -> the beginning of its paths."""
+ROOTS = {name: STRICT_ROOTS[name] for name in TEXT_PROVIDERS}
+"""The same of the providers whose format callers have, too."""
 EMBEDDING_PROVIDERS = names_of(Kind.EMBEDDING)
 RERANK_PROVIDERS = names_of(Kind.RERANKING)
 IMAGE_PROVIDERS = names_of(Kind.IMAGE)

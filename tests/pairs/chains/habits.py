@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from tests.pairs.table import TEXT_PROVIDERS
+from tests.pairs.table import STRICT_PROVIDERS
+from tests.support.providers.aws_event_stream import event, exception_of
 
 FOLDER = Path(__file__).parent / "habits"
 
@@ -37,11 +38,12 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     source: str  # outside of this project
     as_of: str
     effect: Effect
-    protocol: Literal[TEXT_PROVIDERS] = "chat"  # evaluated when the rows are read
+    protocol: Literal[STRICT_PROVIDERS] = "chat"  # evaluated when the rows are read
     status: int = 200
     headers: dict[str, str] | None = None  # None: content-type of the form; values have their own spelling
     body: Any = None  # complete answer: JSON, or text that is sent as it is
     chunks: list[Any] | None = None  # stream: JSON of data lines, or text that is sent as it is
+    events: list[dict[str, Any]] | None = None  # stream of AWS frames: name of an event or exception -> payload
     framing: Literal["length", "chunked", "close"] = "length"
     coding: Literal["", "gzip"] = ""
     cut: bool = False  # whether the connection ends before the end of the body
@@ -56,7 +58,9 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def data(self) -> bytes:
         """The body as the server sends it."""
-        if self.chunks is None:
+        if self.events is not None:
+            data = b"".join(_aws_frame(*next(iter(each.items()))) for each in self.events)
+        elif self.chunks is None:
             data = self.body.encode() if isinstance(self.body, str) else msgspec.json.encode(self.body)
         else:
             data = b"".join(map(_frame, self.chunks))
@@ -72,7 +76,8 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Status line and headers of the answer."""
         headers = self.headers
         if headers is None:
-            headers = {"Content-Type": "application/json" if self.chunks is None else "text/event-stream"}
+            streamed = "application/vnd.amazon.eventstream" if self.chunks is None else "text/event-stream"
+            headers = {"Content-Type": "application/json" if self.chunks is self.events else streamed}
         lines = [f"HTTP/1.1 {self.status} Some Reason", *(f"{name}: {value}" for name, value in headers.items())]
         if self.coding:
             lines.append(f"Content-Encoding: {self.coding}")
@@ -87,6 +92,10 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def _frame(chunk: Any) -> bytes:
     return chunk.encode() if isinstance(chunk, str) else b"data: %b\n\n" % msgspec.json.encode(chunk)
+
+
+def _aws_frame(name: str, payload: Any) -> bytes:
+    return exception_of(name, payload) if name.endswith("Exception") else event(name, payload)
 
 
 def read_habits() -> tuple[Habit, ...]:

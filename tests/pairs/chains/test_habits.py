@@ -18,12 +18,12 @@ from pydantic_core import ErrorDetails
 from tests.pairs.chains.effects import NO_HEALING, REQUEST, seen
 from tests.pairs.chains.habits import HABITS, Effect, Habit
 from tests.pairs.chains.servers import Servers, serve
-from tests.pairs.table import ROOTS, TEXT_FACES
+from tests.pairs.table import STRICT_ROOTS, TEXT_FACES
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.gateways import channel, running
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 from umg_grpc.wire.errors.http_status import http_status
 
@@ -53,7 +53,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ga
         servers = await stack.enter_async_context(serve({habit.id: habit for habit in (*HABITS, HEALTHY)}))
         config = "retries: {repeats: 0}\nchannels:\n"
         for habit in HABITS:
-            base = f"{servers.url}/{habit.id}{ROOTS[habit.protocol]}"
+            base = f"{servers.url}/{habit.id}{STRICT_ROOTS[habit.protocol]}"
             config += channel(habit.id, habit.protocol, base, habit.id, "theirs") + NO_HEALING
             if habit.effect.error:
                 model, healthy = f"two-{habit.id}", f"{servers.url}/healthy/v1"
@@ -139,7 +139,9 @@ async def test_a_failure_is_repeated_on_another_channel_where_that_may_help(
 
 
 STREAMS = [
-    habit for habit in HABITS if habit.chunks and not (habit.effect.error or habit.effect.broken or habit.is_json)
+    habit
+    for habit in HABITS
+    if (habit.chunks or habit.events) and not (habit.effect.error or habit.effect.broken or habit.is_json)
 ]
 
 
@@ -147,7 +149,7 @@ STREAMS = [
 async def test_a_stream_has_the_same_content_however_its_bytes_are_cut(habit: Habit) -> None:
     data = structs.replace(habit, coding="").data
     for size in (1, 7, len(data)):
-        decoder = FORMATS[habit.protocol].translating_decoder(pb.GenerateRequest(model="m"))
+        decoder = TEXT_UPSTREAMS[habit.protocol].translating_decoder(pb.GenerateRequest(model="m"))
         aggregator = StreamAggregator()
         for at in range(0, len(data), size):
             if (message := decoder.feed(data[at : at + size])) is not None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.pairs.chains.effects import NO_HEALING, REQUEST, seen
 from tests.pairs.chains.habits import HABITS, Habit
 from tests.pairs.chains.servers import serve
-from tests.pairs.table import ROOTS, TEXT_FACES
+from tests.pairs.table import ROOTS, STRICT_ROOTS, TEXT_FACES
 from tests.support import processes
 from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events_before_error
 from tests.support.gateways import channel
@@ -40,7 +40,7 @@ async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chai
     folder = tmp_path_factory.mktemp("chain")
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve({habit.id: habit for habit in HABITS}))
-        urls = {habit.id: f"{servers.url}/{habit.id}{ROOTS[habit.protocol]}" for habit in HABITS}
+        urls = {habit.id: f"{servers.url}/{habit.id}{STRICT_ROOTS[habit.protocol]}" for habit in HABITS}
         habits = [channel(each.id, each.protocol, urls[each.id], each.id, "theirs") + NO_HEALING for each in HABITS]
         behind = await stack.enter_async_context(process(folder / "behind", habits))
         formats = [channel(name, name, behind.url + root, f"{name}/*", "'*'") for name, root in ROOTS.items()]

@@ -36,5 +36,10 @@ def event(name: str, payload: Json) -> bytes:
 
 def exception(name: str, message: str) -> bytes:
     """Return the frame of an exception that ends a stream."""
-    body = compact({"message": message}).encode()
+    return exception_of(name, {"message": message})
+
+
+def exception_of(name: str, payload: Json) -> bytes:
+    """Return the frame of an exception with a payload of its own."""
+    body = compact(payload).encode()
     return frame(body, exception_type=name, content_type="application/json", message_type="exception")
