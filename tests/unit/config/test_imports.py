@@ -263,6 +263,14 @@ model_list:
         ),
         ("litellm_settings: {default_fallbacks: [small]}", {"*": every("small")}, ()),
         (
+            "litellm_settings: {default_fallbacks: [small, big], context_window_fallbacks: [{big: [openai/x]}]}",
+            {
+                "*": Fallbacks(content=("small", "big"), unavailable=("small", "big"), quota=("small", "big")),
+                "big": Fallbacks(context=("openai/x",), content=("small",), unavailable=("small",), quota=("small",)),
+            },
+            (),
+        ),
+        (
             "litellm_settings: {fallbacks: [{big: [small]}], content_policy_fallbacks: [{big: [openai/x]}]}",
             {"big": Fallbacks(context=("small",), content=("openai/x",), unavailable=("small",), quota=("small",))},
             (),

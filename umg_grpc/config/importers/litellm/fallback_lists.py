@@ -27,10 +27,10 @@ def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -
     context, content = _lists(made, sections, CONTEXT), _lists(made, sections, CONTENT)
     found = dict[str, object]()
     for model in dict.fromkeys((*general, *(context or ()), *(content or ()))):
-        usual = general.get(model, [])
+        usual = _names_of(made, general, model)
         lists = {
-            "context": usual if context is None else context.get(model, []),
-            "content": usual if content is None else content.get(model, []),
+            "context": usual if context is None else _names_of(made, context, model),
+            "content": usual if content is None else _names_of(made, content, model),
             **dict.fromkeys(OF_OTHERS, usual),
         }
         if any(lists.values()):
@@ -38,6 +38,13 @@ def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -
             found[model] = usual if is_one else {cause: names for cause, names in lists.items() if names}
     if found:
         made.sections["fallbacks"] = found
+
+
+def _names_of(made: ImportedConfig, lists: Lists, model: str) -> list[str]:
+    """Return the fallbacks of a model: its own, else those of all models, which here an entry of the model replaces."""
+    if model in lists:
+        return lists[model]
+    return [name for name in lists.get(ANY_MODEL, []) if _alias_of(made, name) != model]
 
 
 def _lists(made: ImportedConfig, sections: Mapping[str, SourceMapping], key: str) -> Lists | None:
