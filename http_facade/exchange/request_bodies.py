@@ -51,17 +51,21 @@ class BodyReader:
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
         accepted: tuple[str, ...] = (JSON,),
+        *,
+        any_type: bool = False,
     ) -> Decoded:
         """Admit the call, check its API key, receive the body, and return the result of `decode` on it.
 
         `decode` takes a body of one of the `accepted` media types, its headers and the model in the path; `decode_form`
-        takes a multipart form and its content type, if the route accepts forms. Large bodies are decoded in a thread.
+        takes a multipart form and its content type, if the route accepts forms. `any_type`: whether a body is decoded
+        under any media type. Large bodies are decoded in a thread.
 
         Raises UmgError if the load shedder rejects the call, then if the key is invalid, then if the body is. Both
         checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
         body was received, so that slow uploads occupy no slots.
         """
-        body = await self.receive(exchange, accepted if decode_form is None else (*accepted, FORM))
+        kinds = () if any_type else accepted if decode_form is None else (*accepted, FORM)
+        body = await self.receive(exchange, kinds)
         sent = exchange.request.headers
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
@@ -77,8 +81,9 @@ class BodyReader:
     ) -> bytes:
         """Admit the call, check its API key if `needs_key`, and return the undecoded body.
 
-        `accepted`: allowed media types; `envelope_bytes`: size of envelopes in the body, which the size limit does not
-        include. Raises UmgError if the load shedder rejects the call, or if the key or the body is invalid.
+        `accepted`: allowed media types, empty for any; `envelope_bytes`: size of envelopes in the body, which
+        the size limit does not include. Raises UmgError if the load shedder rejects the call, or if the key or the body
+        is invalid.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False
@@ -116,8 +121,8 @@ def _of_deployment(
 
 
 async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)) -> bytes:
-    """Receive the body of a request, and return it decompressed. `accepted` are the allowed media types; a missing
-    content type counts as JSON, since plain HTTP libraries send none.
+    """Receive the body of a request, and return it decompressed. `accepted` are the allowed media types, empty for
+    any; a missing content type counts as JSON, since plain HTTP libraries send none.
 
     Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before receiving if the length is declared; or
     MALFORMED_BODY if no bytes came for `seconds`, if the upload took longer than `seconds` plus one second for each
@@ -125,7 +130,7 @@ async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accept
     """
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
-    if kind is not None and (kind != JSON or JSON not in accepted):
+    if accepted and kind is not None and (kind != JSON or JSON not in accepted):
         check_content_type(kind, accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if encoding and encoding not in {"identity", *WINDOWS}:

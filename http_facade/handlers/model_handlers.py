@@ -43,9 +43,9 @@ class ModelHandlers:
 
     async def get(self, exchange: Exchange) -> web.StreamResponse:
         """Return the model whose id is in the path or, in some formats, in the body."""
-        decode, model = self._shape(exchange).decode_model, exchange.model
-        if decode is not None:
-            model = await self._bodies.read(exchange, lambda body, *_: decode(body))
+        shape, model = self._shape(exchange), exchange.model
+        if (decode := shape.decode_model) is not None:
+            model = await self._bodies.read(exchange, lambda body, *_: decode(body), any_type=shape.any_media_type)
         get_request = pb.GetModelRequest(model=model)
         response = await self._stub.GetModel(get_request, metadata=metadata(exchange, self._face))
         return self._respond(exchange, self._shape(exchange).encode_model(response.model))

@@ -110,7 +110,9 @@ class Generate:
 
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as one body of the format, or stream it as events of the format."""
-        canonical, stream, notes = await self._bodies.read(exchange, self._codec.decode_request)
+        canonical, stream, notes = await self._bodies.read(
+            exchange, self._codec.decode_request, any_type=self._codec.any_media_type
+        )
         if self._codec.encode_empty is not None and not canonical.messages:
             return await self._answer_empty(exchange, canonical, self._codec.encode_empty)
         codec = self._codec if self._codec.timed is None else self._codec.timed(exchange.elapsed_nanoseconds)

@@ -50,6 +50,7 @@ OLLAMA_CHAT = TextFace(
     wire_path=chat_path,
     heartbeat=b" ",  # clients decode each line, also an empty one; a space before the next line is part of its JSON
     stream_type=LINES,
+    any_media_type=True,  # the examples of its documents send JSON as a form (ollama/ollama, docs/api.md)
     error_paths=("/api/",),
     api_version=API_VERSION,
     loses_call_ids=True,
