@@ -1,7 +1,9 @@
 """Credentials of AWS by botocore's chain, each from a fake issuer: the signatures of calls are verified by botocore."""
 
+import asyncio
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from botocore.credentials import SSOProvider
+from botocore.tokens import SSOTokenProvider
 
 from tests.support.providers.aws_issuer import (
     CHAT,
@@ -29,6 +32,7 @@ from umg_grpc.upstream.http.signing.aws_credentials import AwsCredentials
 from umg_grpc.upstream.http.signing.library_connections import Connections
 from umg_grpc.upstream.http.signing.refreshed_credentials import RefreshedSigner
 from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import Outgoing
 
 START_URL = "https://company.example/start"
@@ -45,7 +49,20 @@ sso_start_url = {START_URL}
 sso_region = {REGION}
 sso_account_id = 123456789012
 sso_role_name = Developer
+[profile session]
+sso_session = company
+sso_account_id = 123456789012
+sso_role_name = Developer
+[sso-session company]
+sso_start_url = {START_URL}
+sso_region = {REGION}
+sso_registration_scopes = sso:account:access
 """
+PROGRAM = f"""#!/bin/sh
+if mkdir "$0.first" 2> /dev/null; then cat "$0.fifo"; exit 1; fi
+echo '{{"Version": 1, "AccessKeyId": "{LONG_LIVED[0]}", "SecretAccessKey": "{LONG_LIVED[1]}"}}'
+"""
+"""Program of a profile that does not return at its first start until the test lets it end."""
 USER = {"AWS_ACCESS_KEY_ID": LONG_LIVED[0], "AWS_SECRET_ACCESS_KEY": LONG_LIVED[1]}
 
 
@@ -99,6 +116,11 @@ WAYS = [
         reads=("instance",),
     ),
     Way("single sign-on", lambda url, home: {"AWS_PROFILE": "login"}, reads=("sso 123456789012 Developer",)),
+    Way(
+        "single sign-on by a session",
+        lambda url, home: {"AWS_PROFILE": "session"},
+        reads=("sso 123456789012 Developer",),
+    ),
 ]
 
 
@@ -110,11 +132,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "token").write_text("web-identity-token")
     until = (datetime.now(UTC) + timedelta(hours=8)).isoformat()
     login = {"startUrl": START_URL, "region": REGION, "accessToken": LOGIN, "expiresAt": until}
-    file = sha1(START_URL.encode()).hexdigest()
-    (tmp_path / f".aws/sso/cache/{file}.json").write_text(json.dumps(login))
+    for name in (START_URL, "company"):
+        file = sha1(name.encode()).hexdigest()
+        (tmp_path / f".aws/sso/cache/{file}.json").write_text(json.dumps(login))
     clear(monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(SSOProvider, "_SSO_TOKEN_CACHE_DIR", str(tmp_path / ".aws/sso/cache"))  # by the home at import
+    monkeypatch.setattr(SSOTokenProvider, "_SSO_TOKEN_CACHE_DIR", str(tmp_path / ".aws/sso/cache"))
     return tmp_path
 
 
@@ -130,9 +154,9 @@ def at(issuer: AwsIssuer, monkeypatch: pytest.MonkeyPatch, **variables: str) -> 
         monkeypatch.setenv(name, value)
 
 
-def signer(auth: AwsAuth) -> RefreshedSigner:
+def signer(auth: AwsAuth, now: Callable[[], float] = time.time) -> RefreshedSigner:
     source = AwsCredentials(auth, region=REGION, service=SERVICE, session_name="umg-a", connections=Connections())
-    return RefreshedSigner(source, channel="a")
+    return RefreshedSigner(source, channel="a", now=now)
 
 
 async def called(issuer: AwsIssuer, by: RefreshedSigner, client: Client) -> int:
@@ -169,3 +193,22 @@ async def test_without_credentials_nothing_is_sent(home: Path) -> None:
         error = await failed(signer(auth).headers(Outgoing("http://127.0.0.1:9", {}, b"", PATIENT)))
         assert error.failure is Failure.NOT_SENT
         assert "channel a: no valid credentials of AWS" in error.message
+
+
+async def test_a_program_that_hangs_is_started_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = home / "program"
+    program.write_text(PROGRAM)
+    program.chmod(0o700)
+    os.mkfifo(home / "program.fifo")
+    with (home / ".aws/config").open("a") as config:
+        config.write(f"[profile program]\ncredential_process = {program}\n")
+    late = [0.0]
+    async with serve_provider(AwsIssuer()) as issuer, Client.opened() as client:
+        at(issuer, monkeypatch)
+        by = signer(AwsAuth(profile="program"), lambda: time.time() + late[0])
+        short = Deadlines(connect=60, first_byte=60, idle=60, total=0.01)
+        assert (await failed(by.headers(Outgoing(issuer.url, {}, b"", short)))).failure is Failure.NOT_SENT
+        fifo = await asyncio.to_thread(os.open, home / "program.fifo", os.O_WRONLY)  # once the program reads it
+        late[0] = 31.0
+        assert await called(issuer, by, client) == 200, issuer.refusals
+        os.close(fifo)

@@ -29,10 +29,13 @@ class Source:
     problem: str = ""
     reads: int = 0
     ends: Event = field(default_factory=Event)
+    waits: Event = field(default_factory=Event)
 
     def read(self) -> Credentials:
         self.reads += 1
-        self.ends.wait()
+        ends = self.ends
+        self.waits.set()
+        ends.wait()
         if self.problem:
             raise OSError(self.problem)
         return Credentials(BearerToken(f"token-{self.reads}"), self.now[0] + self.seconds, self.now[0] + self.renewal)
@@ -129,13 +132,53 @@ async def test_expired_credentials_are_not_sent(made: Setting) -> None:
     assert await made.token() == "token-3"
 
 
+SHORT = Outgoing("http://a/", {}, b"", Deadlines(connect=60, first_byte=60, idle=60, total=0.01))
+
+
+async def hang(made: Setting) -> None:
+    """Call with a library that does not return, and let the bound of its read pass."""
+    made.source.waits.clear()
+    assert (await failed(made.signer.headers(SHORT))).failure is Failure.NOT_SENT
+    await asyncio.to_thread(made.source.waits.wait)
+    made.later(31)
+
+
 async def test_a_library_that_does_not_return_holds_a_call_for_its_own_time_only(made: Setting) -> None:
-    short = Deadlines(connect=60, first_byte=60, idle=60, total=0.01)
-    error = await failed(made.signer.headers(Outgoing("http://a/", {}, b"", short)))
-    assert error.failure is Failure.NOT_SENT
-    made.later(31)  # nor later ones at all
-    assert (await failed(made.token())).failure is Failure.NOT_SENT
-    assert made.source.reads == 1
+    error = await failed(made.signer.headers(SHORT))
+    assert (error.failure, made.source.reads) == (Failure.NOT_SENT, 1)
+    made.later(29)
+    assert (await failed(made.signer.headers(SHORT))).failure is Failure.NOT_SENT
+    assert (made.source.reads, made.counted) == (1, [])
+    made.source.ends.set()
+
+
+async def test_another_read_is_started_beside_one_that_does_not_return(made: Setting) -> None:
+    await hang(made)
+    hung, made.source.ends = made.source.ends, Event()
+    made.source.ends.set()
+    assert await made.token() == "token-2"
+    assert made.counted == [("a", "failed"), ("a", "refreshed")]
+    hung.set()
+
+
+async def test_each_read_that_does_not_return_doubles_the_time_until_the_next_one(made: Setting) -> None:
+    await hang(made)
+    await hang(made)
+    assert (await failed(made.signer.headers(SHORT))).failure is Failure.NOT_SENT
+    assert (made.source.reads, made.counted) == (2, [("a", "failed")])
+    made.later(30)
+    assert (await failed(made.signer.headers(SHORT))).failure is Failure.NOT_SENT
+    assert made.source.reads == 3
+    made.source.ends.set()
+
+
+async def test_credentials_of_a_read_that_was_given_up_serve_the_calls_that_wait(made: Setting) -> None:
+    await hang(made)
+    hung, made.source.ends = made.source.ends, Event()
+    call = asyncio.create_task(made.token())
+    await asyncio.sleep(0)
+    hung.set()
+    assert (await call).startswith("token-")
     made.source.ends.set()
 
 
@@ -205,7 +248,7 @@ async def test_a_gateway_that_ended_is_not_called_by_a_late_read(made: Setting) 
     loop.close()
     made.source.ends.set()
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    made.signer._read(loop, done)
+    made.signer._read(loop, done, NOW)
     assert not done.done()
 
 

@@ -20,7 +20,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.redact import clean
 
 WAIT_SECONDS = 30.0
-"""Longest wait of a call for credentials, also for a library that does not return."""
+"""Longest wait of a call for credentials, also for a library that does not return: after it another read is started."""
+MAX_HUNG_SECONDS = 3600.0
+"""Longest time after which another read is started; it doubles with each one that hangs and keeps a thread."""
 UNUSED_SECONDS = 10.0
 """Seconds before their expiry from which credentials are not used, but at most a tenth of their lifetime."""
 RETRY_SECONDS = 2.0
@@ -104,6 +106,7 @@ class RefreshedSigner:
         self._problem = ""  # cause of the last failed read
         self._refresh: asyncio.Future[None] | None = None
         self._began = 0.0
+        self._hung = 0  # reads in a row that did not return in time
 
     @property
     def token(self) -> str:
@@ -136,19 +139,34 @@ class RefreshedSigner:
 
     def _start(self, now: float) -> None:
         """Start to read new credentials, unless they are being read or a read failed just before."""
-        if self._refresh is not None or now < self._retry:
+        if now < self._retry or not self._is_free(now):
             return
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         # a thread of its own, which is not waited for at the end of the process: the library may block for long
-        thread = Thread(target=self._read, args=(loop, done), name=f"credentials {self._channel}", daemon=True)
+        arguments = (loop, done, now)
+        thread = Thread(target=self._read, args=arguments, name=f"credentials {self._channel}", daemon=True)
         self._refresh, self._began = done, now
         try:
             thread.start()
         except RuntimeError as error:  # no more threads
-            self._finish(done, None, str(error))
+            self._finish(done, now, None, str(error))
 
-    def _read(self, loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]") -> None:
+    def _is_free(self, now: float) -> bool:
+        """Return whether no read is running; one that does not return, as a hung program of a profile, is given up."""
+        if self._refresh is None:
+            return True
+        seconds = min(WAIT_SECONDS * 2.0 ** min(self._hung, 10), MAX_HUNG_SECONDS)
+        if now < self._began + seconds:
+            return False
+        self._hung += 1
+        hung, self._refresh = self._refresh, None
+        self._failed(f"the library did not return in {seconds:.0f} seconds", now)
+        if not hung.done():
+            hung.set_result(None)
+        return True
+
+    def _read(self, loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]", began: float) -> None:
         """Read the credentials, in a thread, and hand them to the event loop."""
         found, problem = None, ""
         try:
@@ -156,34 +174,49 @@ class RefreshedSigner:
         except (Exception, SystemExit) as error:  # of any library; the gateway does not depend on their classes
             problem = f"{type(error).__name__}: {clean(str(error), MAX_CAUSE_CHARACTERS)}"
         with suppress(RuntimeError):  # the gateway has ended
-            loop.call_soon_threadsafe(self._finish, done, found, problem)
+            loop.call_soon_threadsafe(self._finish, done, began, found, problem)
 
-    def _finish(self, done: "asyncio.Future[None]", found: Credentials | None, problem: str) -> None:
+    def _finish(self, done: "asyncio.Future[None]", began: float, found: Credentials | None, problem: str) -> None:
+        """Use the result of a read. One that was given up is used if it found credentials before a later one did."""
         now = self._now()
         if found is not None and found.expiry <= now:
             found, problem = None, "the credentials that were found are expired"
-        self._refresh, self._is_rejected = None, False
+        if done is not self._refresh and (found is None or self._made >= began):
+            return
+        waiting, self._refresh, self._is_rejected = self._refresh, None, False
         if found is None:
             left = max(self._end - now, 0.0)
             self._retry = now + (min(left / 4, MAX_RETRY_SECONDS) if left and self._signer else RETRY_SECONDS)
-            logger.warning(
-                "the credentials of a channel could not be renewed",
-                channel=self._channel,
-                cause=problem,
-                valid_seconds=round(left) if left != inf else None,
-            )
+            self._failed(problem, now)
         else:
-            valid = found.expiry - now
-            self._signer, self._made, self._retry = found.signer, now, 0.0
-            self._end = found.expiry - min(UNUSED_SECONDS, valid / 10) if valid != inf else inf
-            latest = found.expiry - min(RENEWED_SECONDS, valid / 2) if valid != inf else inf
-            # an issuer may return the same credentials again, also after the time at which it advises to replace them
-            self._renewal = max(min(latest, found.renewal), now + valid / 4)
-        self._problem = problem
+            self._use(found, now)
+        for each in (done, waiting):
+            if each is not None and not each.done():
+                each.set_result(None)
+
+    def _use(self, found: Credentials, now: float) -> None:
+        valid = found.expiry - now
+        self._signer, self._made, self._retry = found.signer, now, 0.0
+        self._problem, self._hung = "", 0
+        self._end = found.expiry - min(UNUSED_SECONDS, valid / 10) if valid != inf else inf
+        latest = found.expiry - min(RENEWED_SECONDS, valid / 2) if valid != inf else inf
+        # an issuer may return the same credentials again, also after the time at which it advises to replace them
+        self._renewal = max(min(latest, found.renewal), now + valid / 4)
         if self._count is not None:
-            self._count(self._channel, REFRESHED if found is not None else FAILED)
-        if not done.done():
-            done.set_result(None)
+            self._count(self._channel, REFRESHED)
+
+    def _failed(self, problem: str, now: float) -> None:
+        """Log and count a read that failed."""
+        self._problem = problem
+        left = max(self._end - now, 0.0)
+        logger.warning(
+            "the credentials of a channel could not be renewed",
+            channel=self._channel,
+            cause=problem,
+            valid_seconds=round(left) if left != inf else None,
+        )
+        if self._count is not None:
+            self._count(self._channel, FAILED)
 
     async def _wait(self, seconds: float) -> Signer:
         """Wait for the current read of credentials, at most `seconds`, and return their signer. Raise UmgError if there
