@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tests.pairs.table import STRICT_PROVIDERS
-from tests.support.providers.aws_event_stream import event, exception_of
+from tests.support.providers.aws_event_stream import event_or_exception
 
 FOLDER = Path(__file__).parent / "habits"
 
@@ -59,7 +59,7 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def data(self) -> bytes:
         """The body as the server sends it."""
         if self.events is not None:
-            data = b"".join(_aws_frame(*next(iter(each.items()))) for each in self.events)
+            data = b"".join(event_or_exception(*next(iter(each.items()))) for each in self.events)
         elif self.chunks is None:
             data = self.body.encode() if isinstance(self.body, str) else msgspec.json.encode(self.body)
         else:
@@ -92,10 +92,6 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def _frame(chunk: Any) -> bytes:
     return chunk.encode() if isinstance(chunk, str) else b"data: %b\n\n" % msgspec.json.encode(chunk)
-
-
-def _aws_frame(name: str, payload: Any) -> bytes:
-    return exception_of(name, payload) if name.endswith("Exception") else event(name, payload)
 
 
 def read_habits() -> tuple[Habit, ...]:

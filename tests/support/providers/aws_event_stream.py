@@ -36,10 +36,12 @@ def event(name: str, payload: Json) -> bytes:
 
 def exception(name: str, message: str) -> bytes:
     """Return the frame of an exception that ends a stream."""
-    return exception_of(name, {"message": message})
+    return event_or_exception(name, {"message": message})
 
 
-def exception_of(name: str, payload: Json) -> bytes:
-    """Return the frame of an exception with a payload of its own."""
+def event_or_exception(name: str, payload: Json) -> bytes:
+    """Return the frame of an event, or of an exception if the name is that of one."""
+    if not name.endswith("Exception"):
+        return event(name, payload)
     body = compact(payload).encode()
     return frame(body, exception_type=name, content_type="application/json", message_type="exception")
