@@ -11,10 +11,12 @@ import pytest
 
 from tests.proofs.linear.cost import Work, line_growth, time_growth
 from tests.proofs.linear.work import accepting
+from tests.support.providers.aws_event_stream import event
 from umg_grpc.service.conversations import message_threads, response_input_items, stored_responses
 from umg_grpc.store.tables import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.converse import CONVERSE
 from umg_grpc.wire.core.sse import SseSplitter, split
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.redact import clean
@@ -209,6 +211,42 @@ def items_of_a_response(size: int) -> Work:
     return lambda: response_input_items.page(request.messages, "o", pb.ListInputItemsRequest(response_id="r"))
 
 
+def blocks_of_a_whole_response(size: int) -> Work:
+    call = {"toolUse": {"toolUseId": "a", "name": "f", "input": {"a": 1}}}
+    thought = {"reasoningContent": {"redactedContent": "YWI="}}
+    cited = {"citationsContent": {"content": [{"text": "a"}], "citations": [{"title": "a"}] * size}}
+    content = [*([{"text": "é text"}, call, thought, {"news": {}}] * size), cited]
+    body = _body({"output": {"message": {"content": content}}, "stopReason": "end_turn"})
+    return accepting(lambda: CONVERSE.decode_response(body, REQUEST, False))
+
+
+def _events(*events: tuple[str, Mapping[str, object]]) -> Callable[[int], Work]:
+    """Return the work on a stream of AWS frames in which some events are repeated, read in pieces."""
+    ending = event("messageStop", {"stopReason": "end_turn"}) + event("metadata", {"usage": {"inputTokens": 1}})
+
+    def make(size: int) -> Work:
+        repeated = b"".join(event(name, dict(payload)) for name, payload in events) * size
+        data = event("messageStart", {"role": "assistant"}) + event(*CALL) + repeated + ending
+
+        def call() -> None:
+            decoder = CONVERSE.translating_decoder(REQUEST)
+            for at in range(0, len(data), 200):
+                decoder.feed(data[at : at + 200])
+            decoder.close()
+
+        return accepting(call)
+
+    return make
+
+
+CALL = ("contentBlockStart", {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "f"}}})
+STOP = ("contentBlockStop", {"contentBlockIndex": 0})
+
+
+def _delta(index: int, **member: object) -> tuple[str, Mapping[str, object]]:
+    return "contentBlockDelta", {"contentBlockIndex": index, "delta": member}
+
+
 CASES = [
     Case("parts of an unknown kind", unknown_parts),
     Case("candidates with a part of an unknown kind", candidates_with_unknown_parts),
@@ -235,6 +273,13 @@ CASES = [
     Case("a continued response", continued_responses),
     Case("a continued thread", continued_threads),
     Case("items of a response", items_of_a_response),
+    Case("blocks of Bedrock", blocks_of_a_whole_response, 256),
+    Case("texts of Bedrock", _events(_delta(1, text="é text"))),
+    Case("inputs of Bedrock", _events(_delta(0, toolUse={"input": "[1,"}))),
+    Case("redacted pieces of Bedrock", _events(_delta(1, reasoningContent={"redactedContent": "YWI="}))),
+    Case("citations of Bedrock", _events(_delta(1, citation={"title": "a"}))),
+    Case("calls of Bedrock", _events(STOP, CALL)),
+    Case("unknown events of Bedrock", _events(("news", {"a": 1}))),
 ]
 
 

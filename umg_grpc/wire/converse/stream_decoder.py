@@ -47,7 +47,7 @@ class _Block:
         self.kind = kind  # text, reasoning, redacted, call, custom, image
         self.pieces = Pieces()  # pieces of an input that is sent whole
         self.has_arguments = False
-        self.blobs = b""  # redacted reasoning, of which each piece is base64 by itself
+        self.blobs = bytearray()  # redacted reasoning, of which each piece is base64 by itself
         self.joiner = SurrogateJoiner()
 
 
