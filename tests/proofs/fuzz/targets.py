@@ -11,16 +11,18 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.proofs.fuzz.media_targets import media_checks
 from tests.proofs.fuzz.mutation import bodies, streams
-from tests.unit.wire.streams import decoder_of
+from tests.unit.wire.converse.test_golden import CASES as ANSWERS
+from tests.unit.wire.converse.test_golden import frames_of
 from tests.unit.wire.test_golden import CASES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire.converse import CONVERSE
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFormat
+from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFormat, TextUpstream
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -74,7 +76,7 @@ def check_request(codec: TextFormat, body: bytes) -> None:
         codec.unknown_fields(body)
     request.SerializeToString()
     request.model = MODEL
-    for target in FORMATS.values():
+    for target in TEXT_UPSTREAMS.values():
         try:
             sent = target.encode_request(request, MODEL, False, notes=notes)
         except UmgError:
@@ -83,40 +85,46 @@ def check_request(codec: TextFormat, body: bytes) -> None:
         msgspec.json.decode(sent.body)
 
 
-def check_answer(codec: TextFormat, body: bytes) -> None:
+def check_answer(codec: TextUpstream, body: bytes) -> None:
     """Check that an answer is refused by UmgError, or can be encoded for callers of each format, unstreamed and
     streamed.
     """
     codec.decode_error(400, {}, body)
-    for pass_ in (True, False):
-        try:
-            answer = codec.decode_response(body, REQUEST, pass_)
-        except UmgError:
-            continue
-        if pass_:
-            str(codec.encode_response(answer, REQUEST), "utf-8")
-            continue
-        for target in FORMATS.values():
-            msgspec.json.decode(written := target.encode_response(answer, REQUEST))
-            with suppress(UmgError):  # for example of a call without a name
-                target.decode_response(written, REQUEST, False)
-            check_written_stream(target, [response_to_events(answer)])
+    if isinstance(codec, TextFormat):
+        with suppress(UmgError):
+            str(codec.encode_response(codec.decode_response(body, REQUEST, True), REQUEST), "utf-8")
+    try:
+        answer = codec.decode_response(body, REQUEST, False)
+    except UmgError:
+        return
+    for target in FORMATS.values():
+        msgspec.json.decode(written := target.encode_response(answer, REQUEST))
+        with suppress(UmgError):  # for example of a call without a name
+            target.decode_response(written, REQUEST, False)
+        check_written_stream(target, [response_to_events(answer)])
 
 
-def check_stream(codec: TextFormat, body: bytes) -> None:
+def check_stream(codec: TextUpstream, body: bytes) -> None:
     """Check that a stream ends, with an error or not, however it is cut, and that each format can encode its events."""
     step = 1 + len(body) % 97
-    for pass_ in (True, False):
-        messages, whole = read(decoder_of(codec, REQUEST, pass_), body, step)
-        if pass_:
-            encoder = codec.stream_encoder(REQUEST)
-            _written(encoder, messages, whole=whole)
-        elif whole:
-            for target in FORMATS.values():
-                check_written_stream(target, messages)
+    if isinstance(codec, TextFormat):
+        messages, whole = read(codec.passthrough_decoder(REQUEST), body, step)
+        _written(codec.stream_encoder(REQUEST), messages, whole=whole)
+    messages, whole = read(codec.translating_decoder(REQUEST), body, step)
+    for target in FORMATS.values():
+        if whole:
+            check_written_stream(target, messages)
         else:
-            for target in FORMATS.values():
-                _written(target.stream_encoder(REQUEST), messages, whole=False)
+            _written(target.stream_encoder(REQUEST), messages, whole=False)
+
+
+def check_frames(codec: TextUpstream, body: bytes) -> None:
+    """Check the stream of AWS frames whose events a JSON body lists; bytes that list none are the stream itself."""
+    try:
+        frames = frames_of(body)
+    except (ValueError, RecursionError):
+        frames = body
+    check_stream(codec, frames)
 
 
 def read(decoder: StreamDecoder, body: bytes, step: int) -> tuple[list[pb.StreamGenerateResponse], bool]:
@@ -180,6 +188,10 @@ def _targets() -> Iterator[Target]:
         yield Target(f"{codec.name}-request", _seeds(codec, "request.json"), bodies, partial(check_request, codec))
         yield Target(f"{codec.name}-answer", _seeds(codec, "response.json"), bodies, partial(check_answer, codec))
         yield Target(f"{codec.name}-stream", _seeds(codec, "stream.sse"), streams, partial(check_stream, codec))
+    answers = [case.read("response.json") for case in ANSWERS if case.has("response.json")]
+    yield Target("converse-answer", answers, bodies, partial(check_answer, CONVERSE))
+    events = [case.read("events.json") for case in ANSWERS if case.has("events.json")]
+    yield Target("converse-stream", events, bodies, partial(check_frames, CONVERSE))
     for name, embed in EMBEDDING_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, embed, [*EMBEDDING_FORMATS.values()]))
     for name, rerank in RERANK_FORMATS.items():
