@@ -1,6 +1,7 @@
 """Fallbacks by name: the model that answers in place of another one, by cause, permission, limits, cache and time."""
 
 import asyncio
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,43 @@ async def test_a_refusal_in_an_answer_calls_a_fallback_and_is_charged(tmp_path: 
     else:
         assert record.estimated  # neither of the streams states its usage
         assert record.micro_credits > 1000
+
+
+async def refuse_with_usage(request: web.Request, provider: Scripted) -> web.StreamResponse:
+    """Script of a refused stream whose usage follows the finish reason in a chunk of its own, as OpenAI sends it."""
+    response = await start_stream(request)
+    await response.write(chunk({"role": "assistant", "content": ""}) + chunk({}, "content_filter"))
+    await asyncio.sleep(0.05)  # so that they are read apart
+    usage = {"prompt_tokens": 700, "completion_tokens": 20, "total_tokens": 720}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [], "usage": usage}
+    await response.write(b"data: " + json.dumps(head).encode() + b"\n\ndata: [DONE]\n\n")
+    return response
+
+
+async def refuse_without_an_end(request: web.Request, provider: Scripted) -> web.StreamResponse:
+    """Script of a refused stream without usage and end marker."""
+    response = await start_stream(request)
+    await response.write(chunk({"role": "assistant", "content": ""}) + chunk({}, "content_filter"))
+    return response
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+async def test_a_refused_stream_is_charged_by_the_usage_that_follows(tmp_path: Path, path: str) -> None:
+    prices = "models: {m: {price: {input: 10, output: 100}}, other: {price: {input: 0}}}\n"
+    rest = f"{ONE_ATTEMPT}{prices}fallbacks: {{m: {{content: [other]}}}}\n"
+    async with world(tmp_path, two(refuse_with_usage), of_models("m", "other"), rest) as here:
+        body = {"model": "m", "messages": TURN, "max_tokens": 50, "stream": True}
+        async with here.session.post(here.gateway.url + path, json=body) as got:
+            await got.text()
+        record = await record_of(here, got.headers["x-request-id"])
+    assert (record.model, record.micro_credits) == ("other", 700 * 10 + 20 * 100)
+
+
+async def test_a_refused_stream_without_usage_and_end_calls_the_fallback(tmp_path: Path) -> None:
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
+    async with world(tmp_path, two(refuse_without_an_end), of_models("m", "other"), rest) as here:
+        got = await here.generate(stream=True)
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 1})
 
 
 async def refuse_in_words(request: web.Request, provider: Scripted) -> web.StreamResponse:

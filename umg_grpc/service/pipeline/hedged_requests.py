@@ -3,9 +3,10 @@ call is cancelled.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import AttemptT
@@ -16,6 +17,22 @@ Result = TypeVar("Result")
 Message = TypeVar("Message")
 Opened = tuple[list[Message], AsyncGenerator[Message, None]]
 """The messages that were already read from a stream, and the stream with the rest of them."""
+
+
+class StatefulCheck(ABC, Generic[Message]):
+    """Check of the messages of one stream for output, which depends on the earlier ones and on the end."""
+
+    @abstractmethod
+    def begin(self) -> Self:
+        """Return the check of another stream."""
+
+    @abstractmethod
+    def __call__(self, message: Message) -> bool:
+        """Return whether a message contains no output."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Note the end of a stream without output."""
 
 
 async def first_response(
@@ -86,6 +103,8 @@ async def _open_stream(
     messages read, and the stream. Close it on any error.
     """
     early, deadline = list[Message](), inf
+    if isinstance(has_no_output, StatefulCheck):
+        has_no_output = has_no_output.begin()
     try:
         while (message := await anext(stream, None)) is not None:
             early.append(message)
@@ -95,6 +114,9 @@ async def _open_stream(
             if now >= deadline:
                 break
             deadline = min(deadline, now + hold_seconds)
+        else:
+            if isinstance(has_no_output, StatefulCheck):
+                has_no_output.close()
         return early, stream
     except BaseException:
         await stream.aclose()

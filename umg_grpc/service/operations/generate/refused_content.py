@@ -1,9 +1,11 @@
 """Answers with HTTP status 200 in which a provider refuses the content, in place of which another model is called."""
 
 from collections.abc import Callable
+from typing import Self
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
+from umg_grpc.service.pipeline.hedged_requests import StatefulCheck
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.v1 import pb
 
@@ -30,20 +32,34 @@ def refused_content(admitted: GenerationCall, usage: pb.Usage | None) -> UmgErro
     return error.with_usage(usage)
 
 
-def refusing(is_without_output: Check, admitted: GenerationCall) -> Check:
-    """Return a check of the messages of a stream up to its first output, which raises UmgError(CONTENT_BLOCKED) for a
-    refusal of the content.
+class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
+    """Check of the messages of a stream up to its first output, which raises UmgError(CONTENT_BLOCKED) for a refusal of
+    the content. Usage that follows the refusal, as in chat, is awaited.
     """
-    reported: pb.Usage | None = None
 
-    def check(message: pb.StreamGenerateResponse) -> bool:
-        nonlocal reported
+    def __init__(self, is_without_output: Check, admitted: GenerationCall) -> None:
+        """Create a check in addition to `is_without_output`, whose result it returns."""
+        self._is_without_output, self._admitted = is_without_output, admitted
+        self._reported: pb.Usage | None = None
+        self._is_refused = False
+
+    def begin(self) -> Self:
+        """Return the check of another stream."""
+        return type(self)(self._is_without_output, self._admitted)
+
+    def __call__(self, message: pb.StreamGenerateResponse) -> bool:
+        """Return whether a message contains no output. Raise UmgError for a refusal whose usage is known."""
         for event in message.events:
             if event.HasField("usage"):
-                reported = event.usage
+                self._reported = event.usage
         ended = [event.finished for event in message.events if event.HasField("finished")]
         if ended and all(each.finish_reason in REFUSALS or each.block_reason for each in ended):
-            raise refused_content(admitted, reported)
-        return is_without_output(message)
+            self._is_refused = True
+        if self._is_refused and self._reported is not None:
+            self.close()
+        return self._is_refused or self._is_without_output(message)
 
-    return check
+    def close(self) -> None:
+        """Note the end of the stream. Raise UmgError if it was a refusal."""
+        if self._is_refused:
+            raise refused_content(self._admitted, self._reported)

@@ -21,7 +21,7 @@ from umg_grpc.service.operations.generate.conversation_stores import Conversatio
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
-from umg_grpc.service.operations.generate.refused_content import is_refusal, refused_content, refusing
+from umg_grpc.service.operations.generate.refused_content import RefusalCheck, is_refusal, refused_content
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
 from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
@@ -285,7 +285,7 @@ class GenerationPipeline(
         check = partial(is_without_output, FORMATS.get(admitted.request.source.format))
         if admitted.fallbacks is None or not self._may_replace_refusal(admitted):
             return check
-        return refusing(check, admitted)
+        return RefusalCheck(check, admitted)
 
     def _streamed(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
