@@ -32,6 +32,12 @@ async def test_a_program_does_its_work(case: Case, outcomes: dict[str, Outcome])
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_continue_calls_chat_completions_of_a_provider_of_ollama(outcomes: dict[str, Outcome]) -> None:
+    [case] = [case for case in CASES if (case.program.name, case.settings.format) == ("Continue", "ollama_chat")]
+    assert {exchange.path for exchange in outcomes[case.id].exchanges} == {"/v1/chat/completions"}
+
+
 def test_every_case_has_a_name_of_its_own() -> None:
     names = [case.id for case in every_case()]
     assert len(set(names)) == len(names)
