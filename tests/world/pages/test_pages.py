@@ -271,7 +271,7 @@ async def test_the_reference_filters_operations_and_calls_them(site: Site) -> No
     with no_complaint(site.page):
         await site.use_key()
         await site.page.evaluate("document.getElementById('filter').focus()")
-        await site.page.write("chat completions")
+        await site.page.write("v1 chat completions")
         await site.page.until(f"{text_of('#count')} === '1 operation'")
         await site.page.evaluate(
             "document.querySelector('#operations section:not([hidden]) details:not([hidden]) summary').click()"
