@@ -16,6 +16,7 @@ from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
 from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.model_lists.cohere import ENDPOINTS
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
 from umg_grpc.wire.unary_format import UnaryFace
@@ -84,6 +85,9 @@ _QUERIES_OF_FORMATS: Mapping[tuple[Shape, str], tuple[JsonObject, ...]] = Mappin
             _query("limit", _number(1000), "Most models of a page. For the messages shape."),
             _query("after_id", _TEXT, "Id of the model after which the page begins. For the messages shape."),
             _query("before_id", _TEXT, "Id of the model before which the page ends. For the messages shape."),
+            _query("page_size", _number(1000), "Most models of a page. For Cohere's shape."),
+            _query("page_token", _TEXT, "`next_page_token` of the page before. For Cohere's shape."),
+            _query("endpoint", _choice(*ENDPOINTS), "Endpoint that the listed models have. For Cohere's shape."),
         ),
         (Shape.CREATE_VIDEO, "video_f"): (
             _query(

@@ -19,13 +19,20 @@ async def test_a_list_has_the_documented_shape_and_page_size(call: ApiClient, se
     key = served.key
     for cells, (headers, query) in zip(
         rows(PAGE, "Model lists"),
-        [({"anthropic_version": "x"}, ""), ({"x_goog_api_key": key}, ""), ({}, "")],
+        [
+            ({"anthropic_version": "x"}, ""),
+            ({"x_goog_api_key": key}, ""),
+            ({"x_fern_sdk_name": "cohere"}, ""),
+            ({}, ""),
+        ],
         strict=True,
     ):
         answer = await call(f"/v1/models{query}", **headers)
-        most = {"messages": ("limit", 20), "native": ("pageSize", 50)}.get(cells[1])
+        most = {"messages": ("limit", 20), "native": ("pageSize", 50), "Cohere": ("page_size", 20)}.get(cells[1])
         listed = answer.body.get("data") or answer.body["models"]
-        assert {"messages": "has_more", "chat": "object", "native": "models"}[cells[1]] in answer.body
+        assert {"messages": "has_more", "chat": "object", "native": "models", "Cohere": "models"}[
+            cells[1]
+        ] in answer.body
         if most is None:
             assert cells[2] == "all models"
             assert len(listed) == len(built_in().models)
@@ -76,6 +83,7 @@ REFUSED = [
     Refused("a list in the chat shape", "/v1/models/none", LISTED),
     Refused("in the native shape", "/v1/models/none", f"{LISTED} status", headers={"x_goog_api_key": ""}),
     Refused("in the messages shape", "/v1/models/none", LISTED, "type", headers={"anthropic_version": "x"}),
+    Refused("in the shape of Cohere", "/v1/models/none", CHAT, "message", headers={"x_fern_sdk_name": "cohere"}),
     Refused("below /v1beta", "/v1beta/models/none", NATIVE),
 ]
 

@@ -22,7 +22,7 @@ MODELS = tuple(
 )
 ROOTS = ("/v1", "/v1beta")
 VERSION = {"anthropic-version": "2026-10-21"}
-VARY = "Authorization, api-key, x-api-key, x-vendorg-api-key, x-goog-api-key, anthropic-version"
+VARY = "Authorization, api-key, x-api-key, x-vendorg-api-key, x-goog-api-key, anthropic-version, x-fern-sdk-name"
 
 
 def model_body(name: str) -> dict[str, object]:
@@ -44,6 +44,7 @@ CHOICES = [
     Choice("a bearer", "chat", KEY),
     Choice("nothing at all", "chat", {}),
     Choice("a key of the messages format", "chat", {"x-api-key": "umg-key"}),
+    Choice("an SDK of Cohere", "cohere", KEY | {"x-fern-sdk-name": "cohere"}),
     Choice("a version and a bearer", "messages", VERSION | KEY),
     Choice("a version and its own key", "messages", VERSION | {"x-api-key": "umg-key"}),
     Choice("a version and a native key", "messages", VERSION | {"x-goog-api-key": "umg-key"}, "?key=umg-key"),
@@ -57,11 +58,14 @@ every_choice = pytest.mark.parametrize("case", CHOICES, ids=lambda case: case.id
 
 
 def shape_of_list(body: dict[str, object]) -> str:
-    return {"object": "chat", "has_more": "messages"}.get(next(key for key in body if key != "data"), "native")
+    if (models := body.get("models")) is not None:
+        return "native" if "baseModelId" in models[0] else "cohere"  # type: ignore[index]
+    return "chat" if "object" in body else "messages"
 
 
 def shape_of_model(body: dict[str, object]) -> str:
-    return {"model": "chat"}.get(str(body.get("object")), "messages" if body.get("type") == "model" else "native")
+    marks = {"object": "chat", "type": "messages", "baseModelId": "native", "endpoints": "cohere"}
+    return next(shape for mark, shape in marks.items() if mark in body)
 
 
 @every_choice
@@ -241,6 +245,7 @@ class Caller:
     size: str  # query parameter that can be invalid
     body: tuple[str, ...]  # members of `error`
     top: tuple[str, ...] = ("error",)
+    invalid: str = "invalid_field"  # code of a parameter's error
 
 
 CALLERS = [
@@ -252,6 +257,15 @@ CALLERS = [
         "limit",
         ("type", "message", "code", "details"),
         ("type", "error", "request_id"),
+    ),
+    Caller(
+        "cohere",
+        "/v1",
+        {"x-fern-sdk-name": "cohere-ai"},
+        "page_size",
+        ("message", "type", "param", "code"),
+        ("message", "error"),
+        "invalid_value",
     ),
     Caller("native by key", "/v1", {"x-goog-api-key": "umg-key"}, "pageSize", ("message", "type", "code", "status")),
     Caller("native by path", "/v1beta", {}, "pageSize", ("code", "message", "status")),
@@ -301,7 +315,7 @@ async def test_an_invalid_page_size_is_400_in_the_shape_of_the_caller(face: Face
     url = face.url(f"{caller.root}/models?{caller.size}={size}")
     async with face.client.get(url, headers=KEY | caller.headers) as answer:
         assert answer.status == 400
-        message = str(error_of(caller, await answer.json(), 400, "invalid_field")["message"])
+        message = str(error_of(caller, await answer.json(), 400, caller.invalid)["message"])
         assert message.startswith(f"`{caller.size}`: ")
 
 

@@ -1,7 +1,7 @@
 """Models of a key: pages of them, and single ones."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
@@ -193,6 +193,24 @@ async def test_the_list_of_a_key_has_exactly_its_models(mixed: Running) -> None:
         assert error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
         entry.append(error.message.replace(hidden, "nope"))
     assert entry == entry[:1] * 3, "nothing tells which of them is there"
+
+
+VECTORS = (
+    "channels: [{name: v, protocols: [embeddings], base_url: 'http://127.0.0.1:1', api_key: x, models: [b, d, e]}]"
+)
+
+
+async def test_a_page_has_the_models_of_an_operation(tmp_path: Path) -> None:
+    texts = config("a", "c")
+    both = parse(VECTORS, "test.yaml", {})
+    async with running(replace(both, channels=(*texts.channels, *both.channels)), tmp_path) as gateway:
+        models = rpc.ModelServiceStub(gateway.service.channel())
+        request = pb.ListModelsRequest(operation=pb.MODEL_OPERATION_EMBED, page_size=2)
+        first = await models.ListModels(request, metadata=METADATA)
+        request.page_token = first.next_page_token
+        last = await models.ListModels(request, metadata=METADATA)
+    assert [model.id for model in (*first.models, *last.models)] == ["b", "d", "e"]
+    assert not last.next_page_token
 
 
 async def test_a_single_model_equals_its_entry_in_the_list(mixed: Running) -> None:

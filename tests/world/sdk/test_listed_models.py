@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import cohere
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -87,6 +88,32 @@ async def test_anthropic_pages_through_the_models_of_all_lists(gateway: Running)
         claude = await sdk.models.retrieve("claude-x07")
     assert (claude.display_name, claude.created_at) == ("Claude claude-x07", datetime(2026, 2, 4, tzinfo=UTC))
     assert (claude.max_input_tokens, claude.max_tokens) == (1000000, 128000)
+
+
+async def test_cohere_pages_through_the_models_of_all_lists(gateway: Running) -> None:
+    async with cohere.AsyncClientV2(api_key=gateway.key, base_url=gateway.url) as sdk:
+        pages = [await sdk.models.list()]
+        assert len(pages[0].models) == 20
+        while (token := pages[-1].next_page_token) is not None:
+            pages.append(await sdk.models.list(page_token=token))
+        names = [model.name for page in pages for model in page.models]
+        assert [name for name in names if name != "chat-latest"] == IDS
+        gemini = await sdk.models.get("gemini-x07")
+        assert (gemini.name, gemini.endpoints, gemini.context_length) == ("gemini-x07", ["chat"], 1048576)
+        assert len((await sdk.models.list(endpoint="chat", page_size=1000)).models) == len(names)
+        assert (await sdk.models.list(endpoint="embed")).models == []
+        with pytest.raises(cohere.NotFoundError) as unknown:
+            await sdk.models.get("nobody")
+        with pytest.raises(cohere.BadRequestError) as refused:
+            await sdk.models.list(endpoint="chat", default_only=True)
+    assert "nobody" in unknown.value.body["message"]
+    assert "default_only" in refused.value.body["message"]
+
+
+async def test_a_wrong_key_is_the_exception_of_coheres_sdk(gateway: Running) -> None:
+    async with cohere.AsyncClientV2(api_key="wrong", base_url=gateway.url) as sdk:
+        with pytest.raises(cohere.UnauthorizedError):
+            await sdk.models.list()
 
 
 @asynccontextmanager

@@ -40,6 +40,7 @@ class Job:
     thinks: bool = False
     tool: dict[str, Any] | None = None
     texts: tuple[str, ...] | None = None
+    endpoint: str | None = None
     model: str | None = None
     key: str | None = None
     result: str = RESULT
@@ -96,3 +97,8 @@ async def test_a_failure_is_the_clients_own_error(node: Node, gateway: Running, 
     for name, status, error in (("model", 404, "NotFoundError"), ("key", 401, "UnauthorizedError")):
         expected = "APICallError" if client == "ai" else error
         assert (found[name]["error"]["status"], found[name]["error"]["class"]) == (status, expected), found
+
+
+async def test_models_are_listed_by_their_endpoint(node: Node, gateway: Running) -> None:
+    found = await run(node, gateway, "cohere-ai", Job("vectors", endpoint="embed"))
+    assert found["vectors"] == {"listed": [[EMBEDDER, ["embed"]]], "first": EMBEDDER}

@@ -29,7 +29,8 @@ class ModelServicer(rpc.ModelServiceServicer):
         check(request)
         boundary, caller = decode_token(request.page_token), current().caller
         models = _models(self._channels.router, caller, await self._unknown())
-        ids = sorted(models)
+        wanted = request.operation
+        ids = sorted(name for name, model in models.items() if not wanted or wanted in model.described.operations)
         start, end = _page(boundary, ids, request.page_size if request.HasField("page_size") else len(ids))
         response = pb.ListModelsResponse(models=[under_name(models[name], name) for name in ids[start:end]])
         if end < len(ids):

@@ -13,9 +13,10 @@ _STAINLESS = "x-stainless-"
 # found anywhere in it: `AsyncOpenAI/Python 2.1`, `ai/7.0 ai-sdk/cohere/5.0`, `ai-sdk-cohere/4.0`
 _AGENTS = ("openai/", "ai-sdk")
 _COHERE = "cohere"
-_COHERE_NAME = (
-    "x-fern-sdk-name"  # `cohere`, `cohere-ai`, `com.cohere.fern:api-sdk`, `github.com/cohere-ai/cohere-go/v2`
-)
+SDK_NAME = "x-fern-sdk-name"
+"""Header with the name of an SDK of several vendors. Those of Cohere: `cohere`, `cohere-ai`, `com.cohere.fern:api-sdk`,
+`github.com/cohere-ai/cohere-go/v2`.
+"""
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
@@ -35,11 +36,18 @@ def client_shape(headers: Mapping[str, str]) -> ClientShape:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=HEADER) from None
 
 
+def is_cohere_sdk(headers: Mapping[str, str]) -> bool:
+    """Return whether an SDK of Cohere makes the call. Header names must be in lower case, or `headers`
+    case-insensitive.
+    """
+    return _COHERE in headers.get(SDK_NAME, "").lower()
+
+
 def _is_sdk(headers: Mapping[str, str]) -> bool:
     agent = headers.get("user-agent", "").lower()
     return (
         agent.startswith(_COHERE)
         or any(name in agent for name in _AGENTS)
-        or _COHERE in headers.get(_COHERE_NAME, "").lower()
+        or is_cohere_sdk(headers)
         or any(name.lower().startswith(_STAINLESS) for name in headers)
     )

@@ -1,5 +1,5 @@
-"""Model lists for callers in the shapes of the chat, messages and native formats and of Ollama's API; each shape is a
-row of `MODEL_LISTS`.
+"""Model lists for callers in the shapes of the chat, messages and native formats and of Cohere's and Ollama's APIs;
+each shape is a row of `MODEL_LISTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.cohere_errors import encode_error as encode_cohere_error
 from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.response_shape import SDK_NAME, is_cohere_sdk
 from umg_grpc.wire.messages.errors import encode_count_error
-from umg_grpc.wire.model_lists import chat, messages, native, ollama
+from umg_grpc.wire.model_lists import chat, cohere, messages, native, ollama
 from umg_grpc.wire.model_lists.query_parameters import Query
 from umg_grpc.wire.native.errors import encode_error as encode_native_error
 from umg_grpc.wire.ollama.errors import encode_error as encode_ollama_error
@@ -38,9 +40,11 @@ DEFAULT_SHAPE = "models"
 """Format of the path `/v1/models`, whose callers select a shape by headers or query, and name of the shape for
 callers that select none.
 """
-MESSAGES, NATIVE = "messages_models", "key_native_models"
-CHOOSING_HEADERS = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
+MESSAGES, NATIVE, COHERE = "messages_models", "key_native_models", "cohere_models"
+SHAPE_OF_HEADER = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
 """Request header -> shape that its presence selects; the first one present decides."""
+CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
+"""Request headers on which the shape depends."""
 CHOOSING_PARAMETERS = {"key": NATIVE}
 """Query parameter -> shape that its presence selects, if no header does."""
 
@@ -67,6 +71,13 @@ MODEL_LISTS = {
         encode_model=native.encode_model,
         encode_error=native.encode_error,
         wire_path=_native_path,
+    ),
+    COHERE: ModelList(
+        decode_query=cohere.decode_query,
+        encode_list=cohere.encode_list,
+        encode_model=cohere.encode_model,
+        encode_error=encode_cohere_error,
+        wire_path=str,
     ),
     # the face that is native by its path, and so has that format's errors too
     "native_models": ModelList(
@@ -98,11 +109,11 @@ MODEL_LISTS = {
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
     """Return the name of the shape in `MODEL_LISTS` that a call of `/v1/models` selects by its headers, otherwise by
-    its query, otherwise `DEFAULT_SHAPE`. `headers`: by lower-case name.
+    its query, otherwise `DEFAULT_SHAPE`; SDKs of Cohere by the name that they state. `headers`: by lower-case name.
     """
-    by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
+    by_header = (shape for header, shape in SHAPE_OF_HEADER.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
-    return next(by_header, None) or next(by_parameter, DEFAULT_SHAPE)
+    return next(by_header, None) or next(by_parameter, COHERE if is_cohere_sdk(headers) else DEFAULT_SHAPE)
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:

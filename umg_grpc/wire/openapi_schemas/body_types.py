@@ -233,8 +233,8 @@ TASKS: Mapping[str, object] = MappingProxyType(
 MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
     {
         "models": (
-            retrieval.ChatModels | retrieval.MessagesModels | retrieval.NativeModels,
-            retrieval.ChatModel | retrieval.MessagesModel | retrieval.NativeModel,
+            retrieval.ChatModels | retrieval.MessagesModels | retrieval.NativeModels | retrieval.CohereModels,
+            retrieval.ChatModel | retrieval.MessagesModel | retrieval.NativeModel | retrieval.CohereModel,
         ),
         "native_models": (retrieval.NativeModels, retrieval.NativeModel),
         "ollama_models": (retrieval.OllamaModels, retrieval.OllamaShownModel),

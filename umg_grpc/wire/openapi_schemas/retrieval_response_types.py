@@ -142,6 +142,27 @@ class MessagesModels(Struct, kw_only=True):
     last_id: str | None
 
 
+class CohereModel(Struct, kw_only=True):
+    """Model in a model list of Cohere's API, for requests of its SDKs."""
+
+    name: str
+    is_deprecated: bool
+    endpoints: list[str]
+    finetuned: bool
+    tokenizer_url: str | None
+    default_endpoints: list[str]
+    features: list[str] | None
+    context_length: Count | None = None
+    sampling_defaults: dict[str, float] | None = None
+
+
+class CohereModels(Struct, kw_only=True):
+    """Page of a model list of Cohere's API."""
+
+    models: list[CohereModel]
+    next_page_token: str | None = None
+
+
 class NativeModel(Struct, rename="camel", kw_only=True):
     """Model in a model list of the native format."""
 

@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.page_token import encode_token, page_after, page_before
 from umg_grpc.wire.model_lists import MODEL_LISTS, shape_for, shape_of
 
-CHAT, MESSAGES, NATIVE = "models", "messages_models", "key_native_models"
+CHAT, MESSAGES, NATIVE, COHERE = "models", "messages_models", "key_native_models", "cohere_models"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ CHOICES = [
     Choice("a key header and a bearer", NATIVE, {"x-goog-api-key": "k"} | BEARER),
     Choice("a key in the query", NATIVE, {}, {"key": "k"}),
     Choice("a key in the query and a bearer", NATIVE, BEARER, {"key": "k"}),
+    Choice("Cohere's SDK", COHERE, {"X-Fern-SDK-Name": "cohere"} | BEARER),
+    Choice("Cohere's SDK in JavaScript", COHERE, {"x-fern-sdk-name": "cohere-ai"}),
+    Choice("Cohere's SDK in Go", COHERE, {"x-fern-sdk-name": "github.com/cohere-ai/cohere-go/v2"}),
+    Choice("an SDK of another vendor, made alike", CHAT, {"x-fern-sdk-name": "elevenlabs"}),
+    Choice("Cohere's SDK with another vendor's header", MESSAGES, VERSION | {"x-fern-sdk-name": "cohere"}),
     Choice("a query without page options", CHAT, BEARER, {"limit": "2", "pageSize": "2"}),
 ]
 
@@ -79,6 +84,16 @@ PAGES = [
         {"page_size": 3, "page_token": encode_token(page_before("a"))},
     ),
     Page("messages: ids that say nothing", MESSAGES, {"before_id": "", "after_id": ""}, {"page_size": 20}),
+    Page("cohere: the default", COHERE, {"default_only": "false"}, {"page_size": 20}),
+    Page(
+        "cohere: a number of any kind",
+        COHERE,
+        {"page_size": "7.0", "page_token": "t"},
+        {"page_size": 7, "page_token": "t"},
+    ),
+    Page(
+        "cohere: an endpoint", COHERE, {"endpoint": "embed"}, {"page_size": 20, "operation": pb.MODEL_OPERATION_EMBED}
+    ),
     Page("native: the default", NATIVE, {"key": "k"}, {"page_size": 50}),
     Page("native: the most", NATIVE, {"pageSize": "1000"}, {"page_size": 1000}),
     Page("native: a token", NATIVE, {"pageToken": "t"}, {"page_size": 50, "page_token": "t"}),
@@ -96,10 +111,15 @@ NUMBERS = ("0", "1001", "-1", "abc", "", "1.0", "+5", " 5", "٥", "1" * 5000, "0
 REFUSED = [
     *(
         (shape, name, {name: number})
-        for shape, name in ((MESSAGES, "limit"), (NATIVE, "pageSize"))
+        for shape, name in ((MESSAGES, "limit"), (NATIVE, "pageSize"), (COHERE, "page_size"))
         for number in NUMBERS
+        if (shape, number) != (COHERE, "1.0")
     ),
     (NATIVE, "page_size", {"page_size": "0"}),
+    (COHERE, "page_size", {"page_size": "1.5"}),
+    (COHERE, "endpoint", {"endpoint": "classify"}),
+    (COHERE, "endpoint", {"endpoint": ""}),
+    (COHERE, "default_only", {"endpoint": "chat", "default_only": "true"}),
     (MESSAGES, "before_id", {"before_id": "a", "after_id": "b"}),
 ]
 
@@ -121,6 +141,7 @@ def test_a_canonical_field_has_its_name_in_the_callers_format() -> None:
         CHAT: ["page_size", "page_token", "after_id"],
         MESSAGES: ["limit", "page_token", "after_id"],
         NATIVE: ["pageSize", "pageToken", "after_id"],
+        COHERE: ["page_size", "page_token", "after_id"],
         "native_models": ["pageSize", "pageToken", "after_id"],
         "ollama_models": ["page_size", "page_token", "after_id"],
         "ollama_running": ["page_size", "page_token", "after_id"],
@@ -160,5 +181,6 @@ def test_an_error_has_the_body_of_its_shape(case: Refusal) -> None:
     assert bodies[CHAT] == {"error": in_words}
     assert bodies[NATIVE] == {"error": in_words | {"status": case.word}}
     assert bodies["native_models"] == {"error": {"code": case.status, "message": "what to do", "status": case.word}}
+    assert bodies[COHERE]["message"] == bodies[COHERE]["error"]["message"] == case.message
     assert bodies[MESSAGES]["type"] == "error"
     assert bodies[MESSAGES]["error"].items() >= (documented | {"type": case.messages_type}).items()

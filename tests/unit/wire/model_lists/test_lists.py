@@ -21,6 +21,7 @@ FILES = {
     "models": "chat.json",
     "messages_models": "messages.json",
     "native_models": "native.json",
+    "cohere_models": "cohere.json",
     "ollama_models": "ollama.json",
 }
 DESCRIBED_ALONE = ("ollama_models", "ollama_running")

@@ -2,6 +2,7 @@
 
 import anthropic.types
 import anthropic.types.beta
+import cohere
 import msgspec
 import openai.types
 import pytest
@@ -22,6 +23,7 @@ MODELS = Case(HERE / "described").listed().models
         ("models", openai.types.Model),
         ("messages_models", anthropic.types.ModelInfo),
         ("messages_models", anthropic.types.beta.BetaModelInfo),
+        ("cohere_models", cohere.GetModelResponse),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

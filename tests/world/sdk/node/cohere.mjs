@@ -1,7 +1,7 @@
 // Chats and embeddings of Cohere by `sdk`: cohere-ai, or Vercel's `ai` with its provider of Cohere (ai).
 //
-// job: {id, question, tool, streamed, thinks, texts}; without `texts` a chat
-// out: {text, reasoning, calls: [[name, arguments]], finish, second} or {vectors: {type: [...]}}
+// job: {id, question, tool, streamed, thinks, texts, endpoint}; without `texts` and `endpoint` a chat
+// out: {text, reasoning, calls: [[name, arguments]], finish, second}, {vectors: {type: [...]}} or {listed: [...]}
 import { createCohere } from "@ai-sdk/cohere";
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import { CohereClientV2 } from "cohere-ai";
@@ -18,6 +18,11 @@ async function cohere({ root, key, model }, job) {
     const body = { model: job.model, texts: job.texts, inputType: "search_document", embeddingTypes: types };
     const { embeddings } = await sdk.embed(body, options);
     return { vectors: Object.fromEntries(types.map((type) => [type, embeddings[type]])) };
+  }
+  if (job.endpoint) {
+    const { models } = await sdk.models.list({ endpoint: job.endpoint }, options);
+    const first = await sdk.models.get(models[0].name, options);
+    return { listed: models.map((each) => [each.name, each.endpoints]), first: first.name };
   }
   const messages = [{ role: "user", content: job.question }];
   const declared = job.tool && { type: "function", function: { ...job.tool, description: "d" } };

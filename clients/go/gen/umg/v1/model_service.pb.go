@@ -28,7 +28,9 @@ type ListModelsRequest struct {
 	// the defaults of the messages shape (20) and of the native shape (50).
 	PageSize *int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
 	// A page token of an earlier response; opaque. Stays valid when the list changes. Empty requests the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Operation that all listed models support. Unset lists the models of every operation.
+	Operation     ModelOperation `protobuf:"varint,3,opt,name=operation,proto3,enum=umg.v1.ModelOperation" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -75,6 +77,13 @@ func (x *ListModelsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListModelsRequest) GetOperation() ModelOperation {
+	if x != nil {
+		return x.Operation
+	}
+	return ModelOperation_MODEL_OPERATION_UNSPECIFIED
 }
 
 // Response of `ListModels`.
@@ -238,11 +247,12 @@ var File_umg_v1_model_service_proto protoreflect.FileDescriptor
 
 const file_umg_v1_model_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1aumg/v1/model_service.proto\x12\x06umg.v1\x1a\x12umg/v1/model.proto\"b\n" +
+	"\x1aumg/v1/model_service.proto\x12\x06umg.v1\x1a\x12umg/v1/model.proto\"\x98\x01\n" +
 	"\x11ListModelsRequest\x12 \n" +
 	"\tpage_size\x18\x01 \x01(\x05H\x00R\bpageSize\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageTokenB\f\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x124\n" +
+	"\toperation\x18\x03 \x01(\x0e2\x16.umg.v1.ModelOperationR\toperationB\f\n" +
 	"\n" +
 	"_page_size\"\x93\x01\n" +
 	"\x12ListModelsResponse\x12%\n" +
@@ -277,20 +287,22 @@ var file_umg_v1_model_service_proto_goTypes = []any{
 	(*ListModelsResponse)(nil), // 1: umg.v1.ListModelsResponse
 	(*GetModelRequest)(nil),    // 2: umg.v1.GetModelRequest
 	(*GetModelResponse)(nil),   // 3: umg.v1.GetModelResponse
-	(*Model)(nil),              // 4: umg.v1.Model
+	(ModelOperation)(0),        // 4: umg.v1.ModelOperation
+	(*Model)(nil),              // 5: umg.v1.Model
 }
 var file_umg_v1_model_service_proto_depIdxs = []int32{
-	4, // 0: umg.v1.ListModelsResponse.models:type_name -> umg.v1.Model
-	4, // 1: umg.v1.GetModelResponse.model:type_name -> umg.v1.Model
-	0, // 2: umg.v1.ModelService.ListModels:input_type -> umg.v1.ListModelsRequest
-	2, // 3: umg.v1.ModelService.GetModel:input_type -> umg.v1.GetModelRequest
-	1, // 4: umg.v1.ModelService.ListModels:output_type -> umg.v1.ListModelsResponse
-	3, // 5: umg.v1.ModelService.GetModel:output_type -> umg.v1.GetModelResponse
-	4, // [4:6] is the sub-list for method output_type
-	2, // [2:4] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 0: umg.v1.ListModelsRequest.operation:type_name -> umg.v1.ModelOperation
+	5, // 1: umg.v1.ListModelsResponse.models:type_name -> umg.v1.Model
+	5, // 2: umg.v1.GetModelResponse.model:type_name -> umg.v1.Model
+	0, // 3: umg.v1.ModelService.ListModels:input_type -> umg.v1.ListModelsRequest
+	2, // 4: umg.v1.ModelService.GetModel:input_type -> umg.v1.GetModelRequest
+	1, // 5: umg.v1.ModelService.ListModels:output_type -> umg.v1.ListModelsResponse
+	3, // 6: umg.v1.ModelService.GetModel:output_type -> umg.v1.GetModelResponse
+	5, // [5:7] is the sub-list for method output_type
+	3, // [3:5] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_model_service_proto_init() }
