@@ -14,21 +14,32 @@ from tests.proofs.fuzz.mutation import bodies, streams
 from tests.unit.wire.converse.test_golden import CASES as ANSWERS
 from tests.unit.wire.converse.test_golden import frames_of
 from tests.unit.wire.test_golden import CASES
+from tests.unit.wire.test_golden_of_callers import CASES as CASES_OF_CALLERS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire import FORMATS, TEXT_FACES, TEXT_UPSTREAMS
 from umg_grpc.wire.converse import CONVERSE
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFormat, TextUpstream
+from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextUpstream
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
 MODEL = "gemini-3-pro"
 REQUEST = pb.GenerateRequest(model="public", face_hints=pb.FaceHints(include_usage=True))
-END = {"chat": sse.DONE, "messages": b"message_stop", "native": b"finishReason", "responses": b"event: response."}
+END = {
+    "chat": sse.DONE,
+    "messages": b"message_stop",
+    "native": b"finishReason",
+    "responses": b"event: response.",
+    "ollama_chat": b'"done":true',
+    "ollama_generate": b'"done":true',
+    "cohere": b"message-end",
+}
+"""Format -> words of the last event or line of a complete stream."""
+CALLERS_ALONE = [face for name, face in TEXT_FACES.items() if name not in FORMATS]
 UNARY_SEEDS = {
     "embeddings": b'{"model":"m","input":["a","b"],"dimensions":2,"encoding_format":"float","user":"u"}',
     "native_embeddings": b'{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":2}]}',
@@ -57,7 +68,7 @@ class Target:
         return sorted((CORPUS / self.name).glob("*")) if (CORPUS / self.name).exists() else []
 
 
-def check_request(codec: TextFormat, body: bytes) -> None:
+def check_request(codec: TextFace, body: bytes) -> None:
     """Check that a body is refused by UmgError, or its request can be encoded in each format and decoded again by its
     own.
     """
@@ -102,6 +113,8 @@ def check_answer(codec: TextUpstream, body: bytes) -> None:
         with suppress(UmgError):  # for example of a call without a name
             target.decode_response(written, REQUEST, False)
         check_written_stream(target, [response_to_events(answer)])
+    for face in CALLERS_ALONE:
+        check_written_for_callers(face, answer)
 
 
 def check_stream(codec: TextUpstream, body: bytes) -> None:
@@ -158,6 +171,16 @@ def check_written_stream(target: TextFormat, messages: Sequence[pb.StreamGenerat
     read(target.translating_decoder(REQUEST), frames, 2**20)
 
 
+def check_written_for_callers(face: TextFace, answer: pb.GenerateResponse) -> None:
+    """Check that the encodings of an answer are JSON, and that the stream has the format's end."""
+    msgspec.json.decode(face.encode_response(answer, REQUEST))
+    frames = _written(face.stream_encoder(REQUEST), [response_to_events(answer)], whole=True)
+    lines = [line.removeprefix(b"data: ") for line in frames.split(b"\n") if line and not line.startswith(b"event: ")]
+    for line in lines:
+        msgspec.json.decode(line)
+    assert END[face.name] in lines[-1], f"the {face.name} stream has no end"
+
+
 def check_unary(
     codec: UnaryFormat[Request, Response], formats: Sequence[UnaryFormat[Request, Response]], body: bytes
 ) -> None:
@@ -192,6 +215,9 @@ def _targets() -> Iterator[Target]:
     yield Target("converse-answer", answers, bodies, partial(check_answer, CONVERSE))
     events = [case.read("events.json") for case in ANSWERS if case.has("events.json")]
     yield Target("converse-stream", events, bodies, partial(check_frames, CONVERSE))
+    for face in CALLERS_ALONE:
+        seeds = [case.body for case in CASES_OF_CALLERS if case.face is face]
+        yield Target(f"{face.name}-request", seeds, bodies, partial(check_request, face))
     for name, embed in EMBEDDING_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, embed, [*EMBEDDING_FORMATS.values()]))
     for name, rerank in RERANK_FORMATS.items():

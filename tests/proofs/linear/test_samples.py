@@ -15,11 +15,12 @@ from tests.proofs.linear.growth import Growth, event_growths, growths
 from tests.proofs.linear.work import MODEL, accepting, decode, encode, nothing
 from tests.unit.wire.streams import decoded
 from tests.unit.wire.test_golden import CASES, Case
+from tests.unit.wire.test_golden_of_callers import CASES as CASES_OF_CALLERS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextFace, TextFormat
 
 Operation = Callable[[bytes], Work]
 
@@ -31,7 +32,7 @@ class Sample:
     operations: tuple[Operation, ...]
 
 
-def of_request(codec: TextFormat) -> tuple[Operation, ...]:
+def of_request(codec: TextFace) -> tuple[Operation, ...]:
     def decoding(body: bytes) -> Work:
         return accepting(lambda: codec.decode_request(body, {}))
 
@@ -110,6 +111,12 @@ def _samples() -> Iterator[Sample]:
                 if (key := f"{case.codec.name} {name}: {growth.id}") not in seen:
                     seen.add(key)
                     yield Sample(key, growth, operations(case))
+    keys = set[str]()
+    for caller in sorted(CASES_OF_CALLERS, key=lambda case: len(case.body)):
+        for growth in growths(caller.body):
+            if (key := f"{caller.face.name} request.json: {growth.id}") not in keys:
+                keys.add(key)
+                yield Sample(key, growth, of_request(caller.face))
 
 
 SAMPLES = list(_samples())

@@ -11,9 +11,9 @@ from tests.proofs.linear.events import GROWTHS, EventGrowth
 from tests.proofs.linear.work import accepting, aggregate_frames, break_off, decode, encode, gather, nothing
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_FACES
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format import TextFace, TextFormat
 
 REQUEST = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
 Operation = Callable[[TextFormat, EventGrowth, int], Work]
@@ -24,7 +24,7 @@ def _messages(growth: EventGrowth, size: int) -> Sequence[pb.StreamGenerateRespo
     return growth.messages(size, apart=False)
 
 
-def encoding(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+def encoding(codec: TextFace, growth: EventGrowth, size: int) -> Work:
     messages = _messages(growth, size)
     return accepting(lambda: encode(codec.stream_encoder, REQUEST, messages))
 
@@ -74,7 +74,7 @@ def breaking_off(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
     return lambda: break_off(codec, REQUEST, frames)
 
 
-def answering(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+def answering(codec: TextFace, growth: EventGrowth, size: int) -> Work:
     answer = _answer(growth, size)
     return accepting(lambda: codec.encode_response(answer, REQUEST))
 
@@ -120,3 +120,17 @@ def test_an_answer_takes_lines_of_python_in_proportion_to_its_size(case: Case) -
 def test_an_answer_takes_time_in_proportion_to_its_size(case: Case) -> None:
     for operation in OPERATIONS:
         assert not time_growth(partial(operation, case.codec, case.growth), 64), operation.__name__
+
+
+ALONE = [name for name in TEXT_FACES if name not in FORMATS]
+"""Formats that only callers have."""
+
+
+@pytest.mark.parametrize("growth", GROWTHS, ids=lambda growth: growth.id)
+@pytest.mark.parametrize("name", ALONE)
+def test_an_answer_in_a_format_of_callers_alone_takes_lines_and_time_in_proportion(
+    name: str, growth: EventGrowth
+) -> None:
+    for operation in (encoding, answering):
+        assert not line_growth(partial(operation, TEXT_FACES[name], growth), 24), operation.__name__
+        assert not time_growth(partial(operation, TEXT_FACES[name], growth), 64), operation.__name__
