@@ -4,7 +4,7 @@ ones that the service is known to refuse. `converse_wire` has the answers.
 Sources of the refusals: docs.aws.amazon.com, API reference of Converse (Message, DocumentBlock, ToolChoice); messages of
 the service in reports (BerriAI/litellm, strands-agents/harness-sdk#3019, patriceckhart/zot#18, vercel/ai#20366; a cache
 point first in a turn: strands-agents/harness-sdk#3677, behind reasoning: anomalyco/opencode#36517; names of documents:
-maximhq/bifrost#7003).
+maximhq/bifrost#7003, their number: aws-samples/generative-ai-use-cases#1685).
 """
 
 import base64
@@ -142,8 +142,8 @@ def _judge_blocks(body: Json) -> None:
             raise RefusedError("Cache point cannot be inserted after reasoning block.")
         if "document" in kinds and "text" not in kinds:
             raise RefusedError(f"{at}: a text block is required in a message with a document.")
-        if kinds.count("image") > MAX_IMAGES or kinds.count("document") > MAX_DOCUMENTS:
-            raise RefusedError(f"{at}: too many images or documents.")
+        if kinds.count("image") > MAX_IMAGES:
+            raise RefusedError(f"{at}: too many images.")
         if message["role"] == "assistant" and {"image", "document", "video", "audio"} & set(kinds):
             raise RefusedError(f"{at}: images and documents are allowed for the user role only.")
         for position, block in enumerate(message["content"]):
@@ -155,6 +155,8 @@ def _judge_blocks(body: Json) -> None:
     points += sum("cachePoint" in tool for tool in body.get("toolConfig", {}).get("tools", ()))
     if points > MAX_CACHE_POINTS:
         raise RefusedError(f"A maximum of {MAX_CACHE_POINTS} blocks with cache points may be provided. Found {points}.")
+    if len(names) > MAX_DOCUMENTS:
+        raise RefusedError(f"You can't include more than {MAX_DOCUMENTS} documents in a request.")
     if len(set(names)) != len(names):
         raise RefusedError("Messages can't contain duplicate document names. Rename the document and retry.")
 

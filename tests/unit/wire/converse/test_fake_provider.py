@@ -19,6 +19,7 @@ RESULT = {"toolResult": {"toolUseId": "a", "content": [{"text": "1"}]}}
 THOUGHT = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": converse_wire.signature("Hm.")}}}
 FORGED = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
 DOCUMENT = {"document": {"name": "Plan", "format": "txt", "source": {"bytes": "eA=="}}}
+PLANS = [{"document": DOCUMENT["document"] | {"name": f"Plan {number}"}} for number in range(6)]
 IMAGE = {"image": {"format": "png", "source": {"bytes": "eA=="}}}
 TOOL = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
 THINKING = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
@@ -70,7 +71,8 @@ REFUSALS = [
     Refusal("a cache point behind reasoning", messages(user(TEXT), assistant(THOUGHT, POINT, TEXT), user(TEXT)), "after reasoning block"),
     Refusal("five cache points", messages(user(TEXT, POINT), assistant(TEXT, POINT), user(TEXT, POINT)), "Found 5"),
     Refusal("a document without a text", messages(user(DOCUMENT)), "text block is required"),
-    Refusal("six documents", messages(user(TEXT, *({"document": DOCUMENT["document"] | {"name": f"Plan {n}"}} for n in range(6)))), "too many"),
+    Refusal("six documents in two turns", messages(user(TEXT, *PLANS[:3]), assistant(TEXT), user(TEXT, *PLANS[3:])), "more than 5 documents"),
+    Refusal("twenty-one images", messages(user(TEXT, *[IMAGE] * 21)), "too many images"),
     Refusal("two documents of one name", messages(user(TEXT, DOCUMENT), assistant(TEXT), user(TEXT, DOCUMENT)), "duplicate document names"),
     Refusal("an illegal name", messages(user(TEXT, {"document": DOCUMENT["document"] | {"name": "plan.txt"}})), "can only contain alphanumeric"),
     Refusal("two spaces in a name", messages(user(TEXT, {"document": DOCUMENT["document"] | {"name": "a  b"}})), "more than one consecutive"),
