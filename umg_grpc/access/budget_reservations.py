@@ -236,6 +236,9 @@ class Budgets:
                 del self._leases[lease_id]
         # A failure may have been committed: these amounts are not returned again, but with the end of the process.
         await self._owner.return_unused(amounts)
+        for lease_id in amounts:
+            if (returned := self._leases.get(lease_id)) is not None:
+                returned.refused_until = 0.0  # a refusal of the meantime counted the amount as leased
 
     async def holders(self) -> set[str]:
         """Return the names of the other processes with this data directory that have leases. Raise SQLAlchemyError."""

@@ -1,5 +1,7 @@
 """Leases of processes on budgets: their size, their return, and the leases of lost and of frozen processes."""
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -9,7 +11,8 @@ from tests.support.machines import BUDGET, COST, machines
 from umg_grpc.access.budget_reservations import CONFIRM_SECONDS
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
-from umg_grpc.store.budget_accounts import LOST_SECONDS, Balance
+from umg_grpc.store import Store
+from umg_grpc.store.budget_accounts import LOST_SECONDS, Balance, BudgetAccounts, LeaseId
 from umg_grpc.v1 import pb
 
 
@@ -107,6 +110,33 @@ async def test_a_refused_process_gets_the_amounts_that_others_do_not_use(databas
         await fleet.process("idle").step()
         spent += await fleet.spend_rest("other")
         assert spent == 40 * COST
+
+
+class LateReturns(BudgetAccounts):
+    """Accounts to which returned amounts come late."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
+        self.reached.set()
+        await self.go_on.wait()
+        await super().return_unused(amounts)
+
+
+async def test_a_refusal_during_a_return_is_not_repeated_after_it(database: Database) -> None:
+    async with machines(database) as fleet:
+        fleet.accounts = accounts = LateReturns(fleet.store)
+        (await fleet.reserve("one", 6 * BUDGET // 10)).end(COST)
+        fleet.wait(3)
+        returning = asyncio.create_task(fleet.process("one").step())
+        await accounts.reached.wait()
+        with pytest.raises(UmgError):
+            await fleet.reserve("one", 9 * BUDGET // 10)
+        accounts.go_on.set()
+        await returning
+        (await fleet.reserve("one", BUDGET // 2)).end(0)
 
 
 async def test_the_budget_period_is_that_of_the_database(database: Database) -> None:
