@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
+from google.protobuf import text_format
+from google.protobuf.message import Message
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,3 +37,13 @@ class Snapshots:
 def snapshots(request: pytest.FixtureRequest) -> Snapshots:
     """Return the comparison with files, or their recording by the flag."""
     return Snapshots(request.config.getoption("record"))
+
+
+def text_of_message(message: Message) -> str:
+    """Return a message of the schema as the content of a file `*.txtpb`."""
+    return text_format.MessageToString(message, as_utf8=True)
+
+
+def indented(body: bytes) -> str:
+    """Return a JSON body as the content of a file."""
+    return msgspec.json.format(body, indent=2).decode() + "\n"

@@ -2,27 +2,24 @@
 
 import json
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import STRICT_PROVIDERS, TEXT_CLIENTS, every_strict_provider
-from tests.support import gateways
+from tests.pairs.matrix.gateway_of_all import gateway_of_all
+from tests.pairs.table import TEXT_CLIENTS, every_strict_provider
 from tests.support.callers import ollama_http_client as client
 from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import Json, Request, Turn
-from tests.support.gateways import SEARCHES_AND_REASONS, Running, channel, running
+from tests.support.gateways import Running
 from tests.support.providers.scenarios import TEXT
-from tests.support.providers.strict_providers import KEY, Provider, provider
+from tests.support.providers.strict_providers import Provider
 from tests.support.scenario_cases import CASES, ONLY, Case
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MODELS = {"converse": "anthropic.m"}
-"""Provider -> id of its model, from which a cloud derives the maker."""
 FACES = {TEXT_CLIENTS[name].path("", True): TEXT_CLIENTS[name] for name in ("ollama_chat", "ollama_generate")}
 WITHOUT_CHOICE = ("forced", "required")
 """Cases whose request requires a tool, for which the format has no field."""
@@ -78,16 +75,11 @@ class World:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World, None]:
-    async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in STRICT_PROVIDERS}
-        channels = [
-            channel(name, name, server.base_url, f"via-{name}", MODELS.get(name, "m")).replace(gateways.KEY, KEY)
-            + SEARCHES_AND_REASONS
-            for name, server in providers.items()
-        ]
-        data = tmp_path_factory.mktemp("ollama")
-        gateway = await stack.enter_async_context(running("channels:\n" + "".join(channels), data))
-        yield World(gateway, providers, await stack.enter_async_context(aiohttp.ClientSession()))
+    async with (
+        gateway_of_all(tmp_path_factory.mktemp("ollama")) as (gateway, providers),
+        aiohttp.ClientSession() as session,
+    ):
+        yield World(gateway, providers, session)
 
 
 def expected(case: Case, upstream: str) -> Answer:

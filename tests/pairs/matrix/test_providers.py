@@ -4,30 +4,24 @@ that a 200 proves a valid request, and answers every scenario alike, so that equ
 
 import json
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.pairs.table import STRICT_PROVIDERS, TEXT_FACES, every_face, every_strict_provider
-from tests.support import gateways
+from tests.pairs.matrix.gateway_of_all import gateway_of_all
+from tests.pairs.table import TEXT_FACES, every_face, every_strict_provider
 from tests.support.callers.format_free_answers import canonical_answer
 from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
-from tests.support.gateways import SEARCHES_AND_REASONS, channel, running
 from tests.support.providers.scenarios import TEXT
-from tests.support.providers.strict_providers import KEY, Provider, provider
+from tests.support.providers.strict_providers import Provider
 from tests.support.scenario_cases import CASES, ONLY, VISIBLE_REASONING, Case
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-MODELS = {"converse": "anthropic.m"}
-"""Provider whose requests depend on the maker of the model -> a model."""
 
 
 @dataclass
@@ -41,16 +35,10 @@ class GatewayUnderTest:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[GatewayUnderTest, None]:
     """Yield one gateway with a channel to each provider."""
-    async with AsyncExitStack() as stack:
-        providers = {name: await stack.enter_async_context(provider(name)) for name in STRICT_PROVIDERS}
-        channels = [
-            channel(name, name, server.base_url, f"via-{name}", MODELS.get(name, "m")).replace(gateways.KEY, KEY)
-            + SEARCHES_AND_REASONS
-            for name, server in providers.items()
-        ]
-        data = tmp_path_factory.mktemp("matrix")
-        made = await stack.enter_async_context(running("channels:\n" + "".join(channels), data))
-        session = await stack.enter_async_context(aiohttp.ClientSession())
+    async with (
+        gateway_of_all(tmp_path_factory.mktemp("matrix")) as (made, providers),
+        aiohttp.ClientSession() as session,
+    ):
         yield GatewayUnderTest(HttpCaller(session, made.url, made.key), providers)
 
 

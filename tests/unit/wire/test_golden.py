@@ -15,9 +15,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from google.protobuf import text_format
-from google.protobuf.message import Message
 
-from tests.support.snapshots import Snapshots
+from tests.support.snapshots import Snapshots, indented, text_of_message
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.responses.streams import payloads_of
 from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
@@ -68,29 +67,29 @@ class Case:
             request, stream, notes = self.codec.decode_request(self.read("request.json"), {})
             model = MODELS.get(self.codec.name, "theirs")
             rebuilt = self.codec.encode_request(request, model, stream, notes=notes)
-            yield "rebuilt.json", pretty(rebuilt.body) + rebuilt.report.header() + "\n"
+            yield "rebuilt.json", indented(rebuilt.body) + rebuilt.report.header() + "\n"
             request.source.body = b""
-            yield "request.txtpb", text(request)
+            yield "request.txtpb", text_of_message(request)
             if taken := {name: value for name, value in msgspec.structs.asdict(notes).items() if value}:
-                yield "notes.json", pretty(msgspec.json.encode(taken))
+                yield "notes.json", indented(msgspec.json.encode(taken))
             request.ClearField("source")
             upstream = self.codec.encode_request(request, model, stream)
-            yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+            yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         if self.has("canonical.txtpb"):
             canonical = text_format.Parse(self.read("canonical.txtpb"), pb.GenerateRequest())
             upstream = self.codec.encode_request(canonical, MODELS.get(self.codec.name, "theirs"), False)
-            yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+            yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         if self.has("answer.txtpb"):
             answer = text_format.Parse(self.read("answer.txtpb"), pb.GenerateResponse())
-            yield "face.json", pretty(self.codec.encode_response(answer, self.request()))
+            yield "face.json", indented(self.codec.encode_response(answer, self.request()))
             yield "face.sse", encoded(self.codec, [response_to_events(answer)], self.request()).decode()
         if self.has("response.json"):
             response = self.codec.decode_response(self.read("response.json"), self.request(), False)
-            yield "response.txtpb", text(response)
-            yield "face.json", pretty(self.codec.encode_response(response, self.request()))
+            yield "response.txtpb", text_of_message(response)
+            yield "face.json", indented(self.codec.encode_response(response, self.request()))
         if self.has("stream.sse"):
             messages = self.streamed(pass_=False)
-            yield "stream.txtpb", text(accumulate(messages))
+            yield "stream.txtpb", text_of_message(accumulate(messages))
             yield "face.sse", encoded(self.codec, messages, self.request()).decode()
 
 
@@ -103,14 +102,6 @@ CASES = [
 STREAMED = [case for case in CASES if case.has("stream.sse")]
 # Cases whose answer and stream are equal; those of the other formats are different answers.
 TWICE = [case for case in STREAMED if case.codec.name in ("messages", "responses") and case.has("response.json")]
-
-
-def text(message: Message) -> str:
-    return text_format.MessageToString(message, as_utf8=True)
-
-
-def pretty(body: bytes) -> str:
-    return msgspec.json.format(body, indent=2).decode() + "\n"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
-from tests.support.snapshots import Snapshots
+from tests.support.snapshots import Snapshots, indented, text_of_message
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, TEXT_FACES
 from umg_grpc.wire.chat import CHAT
@@ -45,15 +45,15 @@ class Case:
         """Yield (file, content) of all results."""
         request, stream, notes = self.face.decode_request(self.body, {})
         upstream = CHAT.encode_request(request, "theirs", stream, notes=notes)
-        yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+        yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         answer = text_format.Parse((self.path / "answer.txtpb").read_text(encoding="utf-8"), pb.GenerateResponse())
-        yield "face.json", pretty(self.face.encode_response(answer, request))
+        yield "face.json", indented(self.face.encode_response(answer, request))
         encoder = self.face.stream_encoder(request)
         yield "face.stream", (encoder.feed(response_to_events(answer)) + encoder.close()).decode()
         request.source.body = b""
-        yield "request.txtpb", text_format.MessageToString(request, as_utf8=True)
+        yield "request.txtpb", text_of_message(request)
         if taken := {name: value for name, value in msgspec.structs.asdict(notes).items() if value}:
-            yield "notes.json", pretty(msgspec.json.encode(taken))
+            yield "notes.json", indented(msgspec.json.encode(taken))
 
 
 CASES = [
@@ -62,10 +62,6 @@ CASES = [
     for path in sorted((HERE / package).glob("*/request.json"))
     if member in msgspec.json.decode(path.read_bytes())
 ]
-
-
-def pretty(body: bytes) -> str:
-    return msgspec.json.format(body, indent=2).decode() + "\n"
 
 
 def test_every_format_of_callers_alone_has_cases() -> None:

@@ -8,29 +8,19 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.gateways import Running, running
+from tests.support.gateways import Running
 from tests.support.images import PNG
 from tests.support.providers.scenarios import CITY, CITY_SCHEMA, TEXT, THOUGHT, TOOLS
-from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
-from tests.support.providers.strict_providers import provider
 from tests.world.sdk.node_runner import Node
+from tests.world.sdk.ollama_gateway import MODEL, SIMULATED, VECTORS, ollama_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-MODEL, SIMULATED, VECTORS = "m", "famC-sonnet-4-5", "text-embedding-3-small"
-CONFIG = """
-channels:
-  - {{name: main, protocols: [messages], base_url: "{url}", api_key: {key}, models: [m]}}
-  - {{name: sandbox, protocols: [sandbox], pace: 0, models: [{simulated}, {vectors}]}}
-"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running, None]:
-    async with provider("messages") as server:
-        config = CONFIG.format(url=server.base_url, key=PROVIDER_KEY, simulated=SIMULATED, vectors=VECTORS)
-        async with running(config, tmp_path_factory.mktemp("ollama")) as made:
-            yield made
+    async with ollama_gateway(tmp_path_factory.mktemp("ollama")) as made:
+        yield made
 
 
 @dataclass(frozen=True)

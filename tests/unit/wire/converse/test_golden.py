@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 import pytest
 from google.protobuf import text_format
-from google.protobuf.message import Message
 
 from tests.support.providers.aws_event_stream import event_or_exception
-from tests.support.snapshots import Snapshots
+from tests.support.snapshots import Snapshots, indented, text_of_message
 from tests.unit.wire.accumulate import accumulate
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse import CONVERSE
@@ -63,11 +62,11 @@ class Case:
         if self.has("canonical.txtpb"):
             canonical = text_format.Parse(self.read("canonical.txtpb"), pb.GenerateRequest())
             upstream = CONVERSE.encode_request(canonical, MODEL, False)
-            yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+            yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         if self.has("response.json"):
-            yield "response.txtpb", text(self.whole())
+            yield "response.txtpb", text_of_message(self.whole())
         if self.has("events.json"):
-            yield "stream.txtpb", text(self.streamed())
+            yield "stream.txtpb", text_of_message(self.streamed())
 
 
 def frames_of(events: bytes) -> bytes:
@@ -78,14 +77,6 @@ def frames_of(events: bytes) -> bytes:
 
 CASES = [Case(path) for path in sorted(FOLDER.iterdir())]
 STREAMED = [case for case in CASES if case.has("events.json")]
-
-
-def text(message: Message) -> str:
-    return text_format.MessageToString(message, as_utf8=True)
-
-
-def pretty(body: bytes) -> str:
-    return msgspec.json.format(body, indent=2).decode() + "\n"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
