@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.pairs.table import STRICT_PROVIDERS, TEXT_FACES, TEXT_PROVIDERS
-from tests.support.snapshots import Snapshots
+from tests.support.snapshots import Snapshots, indented
 from tests.unit.wire.streams import decoded, encoded
 from tests.unit.wire.test_golden import HERE as INPUTS
-from tests.unit.wire.test_golden import pretty
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
@@ -58,12 +57,12 @@ class Case:
         except UmgError as error:
             return f"{error.name}: {error.message}\n"
         upstream.report.rename(codec.wire_path)
-        return f"{pretty(upstream.body)}{upstream.report.header()}\n"
+        return f"{indented(upstream.body)}{upstream.report.header()}\n"
 
     def for_caller(self, face: str) -> str:
         """Return the provider's response as one body of a face."""
         response = FORMATS[self.format].decode_response(self.read("response.json"), self.request(), False)
-        return pretty(FORMATS[face].encode_response(response, self.request()))
+        return indented(FORMATS[face].encode_response(response, self.request()))
 
     def streamed(self, face: str) -> str:
         """Return the provider's stream as events of a face."""
