@@ -378,6 +378,8 @@ class MediaTask(Base):
     """Process that submits the task, until it or another one with its data directory has reported the outcome; None
     from then on.
     """
+    details: Mapped[str | None] = mapped_column(Text)
+    """`CallDetails` of the submission in JSON, for the usage record; None for tasks of earlier versions."""
     deadline_micros: Mapped[int] = mapped_column(BigInteger)
     """Time at which a task that has not ended fails."""
     create_micros: Mapped[int] = mapped_column(BigInteger)

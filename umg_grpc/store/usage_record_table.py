@@ -171,7 +171,8 @@ _SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUMS))
 encode_record = msgspec.json.Encoder().encode
 """Function that encodes a record for the journal and for the file of the calls in flight."""
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
-_DETAILS_DECODER = msgspec.json.Decoder(CallDetails)
+decode_details = msgspec.json.Decoder(CallDetails).decode
+"""Function that decodes details as the database stores them."""
 
 Position: TypeAlias = tuple[int, str]
 """Position of a record in the order of the arrivals: its start in microseconds, and its id."""
@@ -348,7 +349,7 @@ def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
 def _record_of(row: RowMapping) -> UsageRecord:
     values = {name: row[name] for name in RECORD_COLUMNS}
     details = values["details"]
-    values["details"] = None if details is None else _DETAILS_DECODER.decode(details)
+    values["details"] = None if details is None else decode_details(details)
     return UsageRecord(**values)
 
 

@@ -13,7 +13,7 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, insert_record, storable
+from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, decode_details, insert_record, storable
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.v1 import pb
 
@@ -234,15 +234,18 @@ class VideoTasks:
             await session.execute(renewed.values(next_poll_micros=self._clock.sql_micros(lease_seconds)))
 
     @repeated
-    async def report_unknown(self, task_id: str) -> None:
+    async def report_unknown(self, task_id: str, details: str | None = None) -> None:
         """Report for the submitter of a task that it does not know whether a provider accepted it. Any process may look
-        for it at the provider from now on, and fail it if the provider does not have it.
+        for it at the provider from now on, and fail it if the provider does not have it. `details`: new value of the
+        column; None for no change.
         """
         table = MediaTask
         reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING)
-        due = {"lease_owner": "", "next_poll_micros": self._clock.sql_micros()}
+        values: dict[str, object] = {"lease_owner": "", "next_poll_micros": self._clock.sql_micros(), "submitter": None}
+        if details is not None:
+            values["details"] = details
         async with self._store.write() as session:
-            await session.execute(reported.values(submitter=None, **due))
+            await session.execute(reported.values(**values))
 
     def _own(self, task_id: str) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions for a task that this process is submitting."""
@@ -358,7 +361,7 @@ async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int
 
 def _usage_record(task: MediaTask) -> UsageRecord:
     """Return the usage record of an ended task. It is inserted without a charge: `_end_hold` charges the cost."""
-    usage, failure = pb.VideoUsage.FromString(task.usage or b""), pb.VideoTaskError.FromString(task.error or b"")
+    usage, details = pb.VideoUsage.FromString(task.usage or b""), _details(task)
     return UsageRecord(
         record_id=task.task_id,
         request_id=task.request_id,
@@ -373,14 +376,21 @@ def _usage_record(task: MediaTask) -> UsageRecord:
         duration_micros=max(0, (task.complete_micros or task.create_micros) - task.create_micros),
         status="OK" if task.state == SUCCEEDED else "UNAVAILABLE",
         reason="" if task.state == SUCCEEDED else "UPSTREAM_FAILED",
-        details=None if task.state == SUCCEEDED else _details(failure),
-        attempts=1,
+        details=details,
+        attempts=len(details.attempts) or 1,
         micro_credits=task.micro_credits,
         videos=usage.video_count,
         video_seconds=usage.output_seconds,
     )
 
 
-def _details(failure: pb.VideoTaskError) -> CallDetails:
-    message = storable(f"{failure.code}: {failure.message}")
-    return CallDetails(attempts=[], message=message, first_output_micros=None, dropped=[])
+def _details(task: MediaTask) -> CallDetails:
+    """Return the details of the call that submitted an ended task, with the error of a failed one."""
+    if task.details is None:
+        details = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
+    else:
+        details = decode_details(task.details)
+    if task.state != SUCCEEDED:
+        failure = pb.VideoTaskError.FromString(task.error or b"")
+        details.message = storable(f"{failure.code}: {failure.message}")
+    return details

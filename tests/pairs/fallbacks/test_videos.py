@@ -12,19 +12,24 @@ import grpc
 import pytest
 
 from http_facade.routes import Shape
+from tests.support.databases import Database
 from tests.support.fake_video_upstream import PROTOCOL, FakeVideos
-from tests.support.gateways import Running, running
+from tests.support.gateways import KEY, Running, running
+from tests.support.processes import run
 from tests.support.video_calls import AUTHORIZED, Stub, ended, stub_of, until
 from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, QUERIES
 from tests.unit.e2e.test_budgets import spent
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.cli.admin_client import VARIABLE
 from umg_grpc.store.budget_accounts import Balance
+from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
 
 CREDIT = 1_000_000
 CONFIG = f"""
+database: DATABASE
 retries: {{repeats: 0}}
 channels:
   - {{name: first, protocols: [{PROTOCOL}], base_url: "https://first.example", api_key: k, models: [clips-1, clips-d]}}
@@ -61,9 +66,9 @@ class Videos:
 
 
 @asynccontextmanager
-async def videos(data: Path) -> AsyncGenerator[Videos, None]:
+async def videos(data: Path, database: str = "sqlite") -> AsyncGenerator[Videos, None]:
     async with (
-        running(CONFIG, data) as gateway,
+        running(CONFIG.replace("DATABASE", database), data) as gateway,
         aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
         grpc.aio.insecure_channel(gateway.grpc) as channel,
     ):
@@ -95,14 +100,41 @@ async def test_a_fallback_makes_the_video_of_every_face(cause: str, tmp_path: Pa
         assert task.model == "clips-2"
 
 
+async def test_the_record_names_the_requested_model_the_cause_and_all_attempts(prepared_database: Database) -> None:
+    async with videos(prepared_database.data_dir, prepared_database.url) as here:
+        here.first.refusals = [CAUSES["unavailable"]]
+        metadata = (*AUTHORIZED, ("x-request-id", "video-1"))
+        task = (await here.stub.CreateVideoTask(request(), metadata=metadata)).task
+        await ended(here.stub, task.task_id)
+        [record] = await UsageRecords(here.gateway.service.store).find("video-1")
+        code, shown, message = await run(
+            "requests", "show", "video-1", "--gateway", here.gateway.url, environment={VARIABLE: KEY}
+        )
+    assert (record.model, record.channel, record.status, record.attempts) == ("clips-2", "second", "OK", 2)
+    assert record.details is not None
+    assert (record.details.requested_model, record.details.fallback_cause) == ("clips-1", "unavailable")
+    failed, answered = record.details.attempts
+    assert (failed.channel, failed.model, failed.reason) == ("first", "clips-1", "UPSTREAM_FAILED")
+    assert (answered.channel, answered.model, answered.reason) == ("second", "clips-2", "")
+    assert 0 < failed.start_micros < answered.start_micros < record.duration_micros
+    assert code == 0, message
+    assert "fallback of        clips-1 (unavailable)" in shown
+    lines = [line.split()[:2] for line in shown.partition("attempts:")[2].splitlines()]
+    assert lines[-2:] == [["first", "clips-1"], ["second", "clips-2"]]
+
+
 async def test_a_task_that_a_provider_may_have_accepted_is_not_submitted_again(tmp_path: Path) -> None:
     async with videos(tmp_path) as here:
         here.first.refusals = [UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut").with_failure(Failure.AMBIGUOUS)]
         here.first.accepts_before_refusal = True
-        task = (await here.stub.CreateVideoTask(request(), metadata=AUTHORIZED)).task
+        metadata = (*AUTHORIZED, ("x-request-id", "unknown-1"))
+        task = (await here.stub.CreateVideoTask(request(), metadata=metadata)).task
         done = await ended(here.stub, task.task_id)
         assert (done.model, done.state) == ("clips-1", pb.VIDEO_TASK_STATE_SUCCEEDED)
         assert here.submitted == (1, 0)
+        [record] = await UsageRecords(here.gateway.service.store).find("unknown-1")
+    assert record.details is not None
+    assert [(each.channel, each.reason) for each in record.details.attempts] == [("first", "UPSTREAM_CUT")]
 
 
 async def test_a_repeated_submission_finds_the_task_of_the_fallback(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from tests.support.video_calls import AUTHORIZED, MODEL, Stub, create, ended, ge
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.operations.video import video_submission
 from umg_grpc.service.video_tasks import accepted_tasks, background_work, poll_outcomes
+from umg_grpc.store import open_store
+from umg_grpc.store.usage_record_table import decode_details
+from umg_grpc.store.video_task_table import VideoTasks
 from umg_grpc.v1 import pb
 
 
@@ -40,8 +43,8 @@ async def accept_without(postgres: Postgres, stub: Stub, fake: FakeVideos) -> "a
 
 
 async def test_a_caller_gets_its_task_and_the_database_has_it_later(postgres: Postgres, tmp_path: Path) -> None:
-    fake = FakeVideos()
-    async with served(await postgres.create_prepared("test_accepted_tasks"), tmp_path, fake) as stub:
+    fake, database = FakeVideos(), await postgres.create_prepared("test_accepted_tasks")
+    async with served(database, tmp_path, fake) as stub:
         try:
             task = await (await accept_without(postgres, stub, fake))
             fake.accepted.clear()  # the provider does not find it by the id of the gateway
@@ -50,6 +53,11 @@ async def test_a_caller_gets_its_task_and_the_database_has_it_later(postgres: Po
         assert task.state == pb.VIDEO_TASK_STATE_QUEUED
         assert (await ended(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_SUCCEEDED
     assert fake.submitted == {task.task_id: 1}
+    store = await open_store(database, tmp_path)
+    found = await VideoTasks(store, "reader").get(task.task_id)
+    assert found is not None
+    assert [attempt.channel for attempt in decode_details(found.details or "").attempts] == ["videos"]
+    await store.aclose()
 
 
 async def test_the_next_process_writes_the_tasks_that_a_killed_one_left(tmp_path: Path) -> None:

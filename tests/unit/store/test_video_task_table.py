@@ -9,8 +9,10 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import MediaTask, TaskCallback
+from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.video_task_polls import Claim, OpenTasks, Poll, Stall, VideoTaskPolls
 from umg_grpc.store.video_task_table import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, VideoTasks
+from umg_grpc.v1 import pb
 
 SECOND = 10**6
 NOW = 1_800_000_000 * SECOND
@@ -158,6 +160,18 @@ async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
     assert found is not None
     assert (found.state, found.next_poll_micros) == (SUCCEEDED, None)
     assert await rows.advance("task_2", FAILED) is None
+    await store.aclose()
+
+
+async def test_a_task_of_an_earlier_version_has_a_record_without_details(prepared_database: Database) -> None:
+    store = await open_store(prepared_database.url, prepared_database.data_dir)
+    await insert(store, task(1))
+    error = pb.VideoTaskError(code="task_failed", message="no video").SerializeToString()
+    await table_of(store, "process").advance("task_1", FAILED, next_poll_micros=None, error=error)
+    [record] = await UsageRecords(store).find("r")
+    assert record.details is not None
+    assert (record.attempts, record.details.attempts) == (1, [])
+    assert record.details.message == "task_failed: no video"
     await store.aclose()
 
 

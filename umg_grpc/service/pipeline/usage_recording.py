@@ -100,7 +100,7 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     `seconds`: duration of the call. `failure`: None after a success. A response without usage (a cached one, or a
     failure before any output) costs nothing. Rejected calls, token counts and model lists have no record.
     """
-    facts, charges, report = call.facts, call.charges, call.facts.report
+    facts, charges = call.facts, call.charges
     if charges.prices is None:
         return
     quantities, estimated, prices, rates = NOTHING, False, FREE, NO_RATES
@@ -130,16 +130,9 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     record.status, record.reason, message = "OK", "", ""
     if failure is not None:
         record.status, record.reason, message = STATUS[failure.reason].name, failure.name, storable(failure.message)
-    record.details = CallDetails(
-        attempts=facts.ended_attempts,
-        message=message,
-        first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
-        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
-        prices=[] if prices is FREE else _unit_prices(prices, quantities),
-        price_conditions=[describe(rate) for rate in rates],
-        requested_model=facts.requested_model,
-        fallback_cause=facts.fallback_cause,
-    )
+    record.details = details = details_of(call, message)
+    details.prices = [] if prices is FREE else _unit_prices(prices, quantities)
+    details.price_conditions = [describe(rate) for rate in rates]
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
     record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
     for item, count in quantities.items():
@@ -148,6 +141,19 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
         elif (field := FIELDS.get(item)) is not None:
             setattr(record, field, count)
     log.add(record, slot)
+
+
+def details_of(call: Call, message: str = "") -> CallDetails:
+    """Return the details of a call so far, without prices. `message`: error message for the caller; "" for none."""
+    facts, report = call.facts, call.facts.report
+    return CallDetails(
+        attempts=facts.ended_attempts,
+        message=message,
+        first_output_micros=None if facts.first_output_seconds is None else int(facts.first_output_seconds * 1e6),
+        dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
+        requested_model=facts.requested_model,
+        fallback_cause=facts.fallback_cause,
+    )
 
 
 def cost_of_earlier_answers(call: Call, now: Callable[[], float]) -> int:

@@ -39,6 +39,7 @@ class _Accepted(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     upstream_key_id: str = ""
     upstream_facts: str = ""
     first_poll_seconds: float = 0.0
+    details: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -80,6 +81,7 @@ class AcceptedTasks:
             upstream_key_id=accepted.key_id,
             upstream_facts=accepted.facts,
             first_poll_seconds=first_poll_seconds,
+            details=row.details,
         )
         if not self._journal.append(_encode(record)):
             return False
@@ -90,10 +92,12 @@ class AcceptedTasks:
             self._writer.wake()
         return True
 
-    async def report_unknown(self, task_id: str) -> None:
-        """Report in the database, or later from the journal, that it is unknown whether a provider accepted a task."""
+    async def report_unknown(self, task_id: str, details: str | None = None) -> None:
+        """Report in the database, or later from the journal, that it is unknown whether a provider accepted a task.
+        `details`: new value of the column in the database; None for no change.
+        """
         try:
-            await self._context.rows.report_unknown(task_id)
+            await self._context.rows.report_unknown(task_id, details)
         except (SQLAlchemyError, OSError):
             self.keep_unknown(task_id)
 
@@ -133,7 +137,8 @@ class AcceptedTasks:
                 key_id=kept.upstream_key_id,
                 facts=kept.upstream_facts,
             )
-            if (row := await self._context.accept(kept.task_id, accepted, kept.first_poll_seconds)) is not None:
+            row = await self._context.accept(kept.task_id, accepted, kept.first_poll_seconds, kept.details)
+            if row is not None:
                 self._context.changed(row)
                 continue
             found = await self._context.rows.get(kept.task_id)

@@ -71,12 +71,14 @@ class TaskContext:
         base = self._links.base_url
         return base + self.signatures.path_of(task_id) if base.startswith("https://") else ""
 
-    async def accept(self, task_id: str, accepted: ProviderTask, first_poll_seconds: float) -> MediaTask | None:
+    async def accept(
+        self, task_id: str, accepted: ProviderTask, first_poll_seconds: float, details: str | None = None
+    ) -> MediaTask | None:
         """Record that a provider has accepted the task, with the provider's ids in `accepted`. Return the changed task;
         None if it has failed or was deleted in the meantime.
-        `first_poll_seconds`: time until the first poll.
+        `first_poll_seconds`: time until the first poll. `details`: new value of the column; None for no change.
         """
-        now = self.now()
+        now, changed = self.now(), {} if details is None else {"details": details}
         return await self.rows.advance(
             task_id,
             QUEUED,
@@ -86,6 +88,7 @@ class TaskContext:
             upstream_key_id=accepted.key_id,
             upstream_facts=accepted.facts,
             next_poll_micros=now + self.jittered(first_poll_seconds),
+            **changed,
         )
 
     def changed(self, row: MediaTask) -> None:

@@ -8,9 +8,11 @@ provider.
 
 import asyncio
 import secrets
+import time
 from contextlib import suppress
 from functools import partial
 
+import msgspec
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
@@ -22,8 +24,8 @@ from umg_grpc.service.operations.video.repeated_submissions import same_task
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
-from umg_grpc.service.pipeline.call import FACE
-from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS
+from umg_grpc.service.pipeline.call import FACE, Call
+from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS, details_of
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.poller import provider_task_of
 from umg_grpc.service.video_tasks.task_context import TaskContext
@@ -169,6 +171,7 @@ class Submissions:
                 raise
             return await self._leave_unconfirmed(new, error)
         call.facts.report = attempts.attempt.call.report
+        new.row.details = _details(call)
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:
@@ -198,7 +201,7 @@ class Submissions:
         found = None
         for pause in DATABASE_PAUSES:
             try:
-                found = await self._tasks.accept(row.task_id, accepted, upstream.first_poll_seconds)
+                found = await self._tasks.accept(row.task_id, accepted, upstream.first_poll_seconds, row.details)
                 break
             except (SQLAlchemyError, OSError):  # without this record the provider's task would be lost
                 if self._accepted.keep(row, accepted, upstream.first_poll_seconds):
@@ -229,7 +232,7 @@ class Submissions:
             cause=error.cause or None,
         )
         self._tasks.metrics.submitted(row.channel, "unconfirmed")
-        await self._accepted.report_unknown(row.task_id)
+        await self._accepted.report_unknown(row.task_id, _details(new.call))
         self._tasks.wake_poller()
         return row
 
@@ -239,6 +242,7 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
     and its prices are set when the task is sent. `now_micros`: current time in microseconds since 1970.
     """
     call, request = new.call, new.request
+    arrived_micros = now_micros - int((time.perf_counter() - call.facts.began_at) * 1e6)
     return MediaTask(
         task_id=TASK_PREFIX + secrets.token_urlsafe(24),  # which cannot be guessed
         owner=new.access.caller.key_id,
@@ -264,10 +268,16 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
         upstream_facts="",
         lease_owner=process,
         poll_failures=0,
-        create_micros=now_micros,
+        details=_details(call),
+        create_micros=arrived_micros,
         update_micros=now_micros,
         request=_without_data(request),
     )
+
+
+def _details(call: Call) -> str:
+    """Return the details of the call so far, as they are stored with its task."""
+    return msgspec.json.encode(details_of(call)).decode()
 
 
 def _without_data(request: pb.CreateVideoTaskRequest) -> bytes:
