@@ -112,7 +112,13 @@ class Quirks:
     prefix: bool | None = None
     """Whether this last message needs `prefix: true`."""
     user_after_tool: bool | None = None
-    """Whether a user's message may follow tool results (chat); if false, an assistant's message is put between."""
+    """Whether a user's message may follow tool results (chat), or be in their turn (Converse); if false, an assistant's
+    message is put between.
+    """
+    streams_tools: bool | None = None
+    """Whether a request for a stream may have tools (Converse); if false, the complete response is requested."""
+    result_media: bool | None = None
+    """Whether tool results may contain media (Converse); if false, the media follow the results."""
     exact_media_types: bool | None = None
     """Whether a picture is refused whose declared media type is not that of its bytes (messages format)."""
     inputs: frozenset[str] | None = None

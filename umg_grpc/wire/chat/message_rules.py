@@ -15,14 +15,11 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
 from umg_grpc.wire.chat.thought_signatures import with_placeholder_signatures
-from umg_grpc.wire.core.added_turns import CONTINUE, marked
+from umg_grpc.wire.core.added_turns import ACKNOWLEDGED, CONTINUE, marked
 from umg_grpc.wire.core.client_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.raw_json_edits import EACH, edit_texts
 from umg_grpc.wire.dropped_fields_report import Report
-
-ACKNOWLEDGED = "OK."
-"""Text of the assistant's turn between tool results and the user's turn."""
 
 _ID_PATHS = ((EACH, "tool_calls", EACH, "id"), (EACH, "tool_call_id"))
 

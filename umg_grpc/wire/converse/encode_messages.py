@@ -7,7 +7,7 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.encode_parts import FILLER, NO_RESULT, PartEncoder, encode_text
-from umg_grpc.wire.core.added_turns import CONTINUE, marked
+from umg_grpc.wire.core.added_turns import ACKNOWLEDGED, CONTINUE, marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
@@ -23,9 +23,9 @@ REASONING, CALL, RESULT, DOCUMENT, TEXT = "reasoningContent", "toolUse", "toolRe
 class Turn:
     """Turn of the conversation: its role and its blocks."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, *blocks: Block) -> None:
         self.role = role
-        self.blocks: list[Block] = []
+        self.blocks = list(blocks)
 
     def has(self, member: str) -> bool:
         """Return whether it has a block of this kind."""
@@ -47,7 +47,7 @@ class MessageEncoder:
         self._model = model
         self._report = report
         self._quirks = quirks
-        self._parts = PartEncoder(names, model, report)
+        self._parts = PartEncoder(names, model, report, media_in_results=quirks.result_media is not False)
         self.system: list[Block] = []
         self.turns: list[Turn] = []
 
@@ -58,6 +58,8 @@ class MessageEncoder:
         for index, message in enumerate(self._request.messages):
             self._message(message, index)
         self._answer_calls()
+        if self._quirks.user_after_tool is False:
+            self._separate_results()
         self._begin_with_user()
         self._end_with_user()
         for turn in self.turns:
@@ -147,7 +149,7 @@ class MessageEncoder:
             )
             if block is not None:
                 block.take_mark(part, self._report)
-                self._blocks_of(ASSISTANT if is_assistant else USER).append(block)
+                self._blocks_of(ASSISTANT if is_assistant else USER).extend([block, *self._parts.take_shown()])
             elif part.HasField("cache_control"):
                 self._mark_before(part)
 
@@ -200,6 +202,19 @@ class MessageEncoder:
             paired.append(Block({RESULT: stub}))
         return [*paired, *rest]
 
+    def _separate_results(self) -> None:
+        """Move the other blocks of turns with tool results to a turn of their own, behind one of the model."""
+        turns = list[Turn]()
+        for turn in self.turns:
+            results = [block for block in turn.blocks if block.has(RESULT)]
+            rest = [block for block in turn.blocks if not block.has(RESULT)]
+            turns.append(turn)
+            if results and rest:
+                self._report.drop("messages", "an assistant's turn between")
+                turn.blocks[:] = results
+                turns += [Turn(ASSISTANT, Block({TEXT: ACKNOWLEDGED})), Turn(USER, *rest)]
+        self.turns = turns
+
     def _begin_with_user(self) -> None:
         if not self.turns:
             if not self.system:
@@ -209,8 +224,7 @@ class MessageEncoder:
             self.system = []
         elif self.turns[0].role == ASSISTANT:
             self._report.drop("messages", "a user's turn first")
-            self.turns.insert(0, Turn(USER))
-            self.turns[0].blocks.append(Block({TEXT: FILLER}))
+            self.turns.insert(0, Turn(USER, Block({TEXT: FILLER})))
 
     def _end_with_user(self) -> None:
         """Add a turn of the user behind a last turn of the model that it does not continue; cut white space from the

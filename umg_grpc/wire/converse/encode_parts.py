@@ -17,7 +17,7 @@ from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, unknown_part, untranslatable
 from umg_grpc.wire.messages.provider_tool_names import CallIds
 
-NO_RESULT = "(no result)"
+NO_RESULT, SHOWN_RESULT = "(no result)", "(shown below)"
 FILLER = "."
 """Text of a block that is added because providers require one; they refuse blank text."""
 SIGNED, REDACTED = "messages", "converse"
@@ -33,16 +33,24 @@ class PartEncoder:
     results are found.
     """
 
-    def __init__(self, names: ToolNames, model: BedrockModel, report: Report) -> None:
+    def __init__(self, names: ToolNames, model: BedrockModel, report: Report, *, media_in_results: bool) -> None:
+        """Create the encoder. `media_in_results`: whether the model accepts media in the results of tools."""
         self._names = names
         self._model = model
         self._report = report
+        self._media_in_results = media_in_results
+        self._shown = list[Block]()
         self._media = MediaEncoder(report)
         self._ids = CallIds(ILLEGAL_IN_IDS, MAX_ID_CHARACTERS)
 
     def begin_message(self) -> None:
         """Begin a message of the model."""
         self._ids.begin_message()
+
+    def take_shown(self) -> list[Block]:
+        """Return the media of the last result that it may not contain; they follow the results of its turn."""
+        shown, self._shown = self._shown, []
+        return shown
 
     def encode_assistant_part(self, part: pb.Part, at: str, own_id: str) -> Block | None:
         """Return a part of the model's message as a block; None for a part that is left out and reported.
@@ -137,7 +145,9 @@ class PartEncoder:
         content, mark = list[JsonObject](), None
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"
-            if part.HasField("media"):
+            if part.HasField("media") and not self._media_in_results:
+                self._shown.append(Block(self._media.encode(part.media, path)))
+            elif part.HasField("media"):
                 content.append(self._result_media(part.media, path))
             elif (encoded := self._text_or_opaque(part, path)) is not None:
                 content.append(encoded.fields)
@@ -145,7 +155,8 @@ class PartEncoder:
                 mark = part.cache_control  # cache points are behind a result, not in it
         if not result.parts and result.result_json:
             content.append(_json_content(result.result_json))
-        fields: JsonObject = {"toolUseId": self._ids.of_result(result), "content": content or [{"text": NO_RESULT}]}
+        blank: JsonObject = {"text": SHOWN_RESULT if self._shown else NO_RESULT}
+        fields: JsonObject = {"toolUseId": self._ids.of_result(result), "content": content or [blank]}
         if result.is_error:
             fields["status"] = "error"
         return Block({"toolResult": fields}, mark)

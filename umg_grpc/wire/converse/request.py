@@ -74,7 +74,7 @@ def encode_request(
 
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
     the model, or its ARN. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of
-    the provider's model.
+    the provider's model. A stream of a model that streams no tools is requested as a complete response.
     """
     report = Report()
     request, notes = fit_request(request, notes, replace(quirks, web_search=False), report)
@@ -85,8 +85,9 @@ def encode_request(
     _check_supported(request, without_passed(notes, passed), report)
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
-    headers = {"Accept": STREAM_TYPE} if stream else {}
-    path = call_path(model, STREAM if stream else CALL)
+    streams = stream and not ("toolConfig" in fields and quirks.streams_tools is False)
+    headers = {"Accept": STREAM_TYPE} if streams else {}
+    path = call_path(model, STREAM if streams else CALL)
     return UpstreamRequest(path, msgspec.json.encode(fields), headers, report, local_stops=stops)
 
 

@@ -18,6 +18,7 @@ from umg_grpc.wire.model_quirks import requests_search, supports_search
 
 CANNOT_ENFORCE = frozenset({"none", "json_object"})
 """Dialects of models that the service cannot bind to a schema."""
+STRICT = "toolConfig.tools.toolSpec.strict"
 
 
 def encode_tools(
@@ -44,7 +45,7 @@ def encode_tools(
 
 
 def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Block], report: Report) -> JsonObject:
-    """Return the member `toolChoice`; {} without a choice."""
+    """Return the member `toolChoice` of a forced tool; {} where the model chooses."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")
@@ -53,8 +54,7 @@ def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Blo
     if choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
         report.drop("tool_choice.mode", "auto")
     if choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED:
-        is_stated = choice.mode not in (pb.TOOL_CHOICE_MODE_UNSPECIFIED, pb.TOOL_CHOICE_MODE_NONE)
-        return {"toolChoice": {"auto": {}}} if tools and is_stated else {}
+        return {}  # `auto` is the default, and some models refuse the member
     declared = {_name_of(block) for block in tools} - {UNUSED_TOOL}
     named = names.of_choice(choice.names[0]) if len(choice.names) == 1 and not choice.allowed_tools else ""
     if not declared or (named and named not in declared):
@@ -65,11 +65,12 @@ def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Blo
 
 def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> list[Block]:
     tools, allowed = list[Block](), offered_names(request)
+    dialect = "none" if STRICT in (quirks.rejects or ()) else quirks.schema_dialect
     for index, tool in distinct_tools(request, names, report):
         name = tool.function.name or tool.custom.name
         if allowed and name and name not in allowed:
             continue  # the choice is among other tools
-        if (spec := _encode_tool(tool, names, report, f"tools[{index}]", quirks.schema_dialect)) is not None:
+        if (spec := _encode_tool(tool, names, report, f"tools[{index}]", dialect)) is not None:
             block = Block({"toolSpec": spec})
             block.take_mark(tool, report)
             tools.append(block)

@@ -2,6 +2,8 @@
 
 CONTINUE = "Continue."
 """Text of the user's turn behind an assistant's message that the model does not continue."""
+ACKNOWLEDGED = "OK."
+"""Text of the assistant's turn between tool results and the user's words."""
 BEGINNING, END = "<system-message>", "</system-message>"
 
 

@@ -25,6 +25,8 @@ OUTER_EFFORTS = ("minimal", "xhigh", "max")
 """Efforts that many models refuse although they accept the common ones."""
 MAX_WORD_CHARACTERS = 40
 """Maximum length of a word that a provider may refuse as the value of a member, so that the member keeps others."""
+FORMS = ("call_ids", "prefill", "prefix", "reasoning_required", "result_media", "streams_tools", "user_after_tool")
+"""Quirks that only change the form of the conversation or of the response."""
 OFF = ({"type": "disabled"}, "none", False)
 REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
 
@@ -106,8 +108,10 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
-    """Return whether a restriction only changes the form of the conversation, which itself may never be left out."""
-    return any(getattr(quirks, name) is not None for name in ("call_ids", "prefill", "prefix", "reasoning_required"))
+    """Return whether a restriction only changes the form of the conversation or of the response, which themselves may
+    never be left out.
+    """
+    return any(getattr(quirks, name) is not None for name in FORMS)
 
 
 def _mending(

@@ -94,7 +94,8 @@ WORD = re.compile(r"\w+")
 INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
 ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})
 CAPITAL = re.compile(r"(?<!^)[A-Z]")
-CONFIG = "generationConfig."
+NESTED = ("generationConfig.", "inferenceConfig.", "additionalModelRequestFields.")
+"""Members of bodies whose own members errors name without them."""
 
 
 def read_refusal(protocol: str, status: int, body: bytes) -> list[Refused]:
@@ -230,10 +231,8 @@ def known_member(protocol: str, name: str) -> str:
         path = f"{first}.{rest.partition('.')[2]}"
     snake = CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", path)
     camel = re.sub(r"_([a-z])", lambda letter: letter[1].upper(), path)
-    for spelling in (path, snake, camel, CONFIG + camel):
-        if spelling in known:
-            return spelling
-    return ""
+    nested = (outer + spelling for outer in NESTED for spelling in (camel, snake))
+    return next((spelling for spelling in (path, snake, camel, *nested) if spelling in known), "")
 
 
 @cache

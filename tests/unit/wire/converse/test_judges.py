@@ -149,7 +149,7 @@ EQUAL = [
                 {"role": "user", "content": [{"toolResult": {"toolUseId": "toolu_1", "content": [{"text": "no"}], "status": "error"}}, {"cachePoint": {"type": "default"}}]},
             ],
             "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
-            "toolConfig": {"tools": [{"toolSpec": SPEC}, {"cachePoint": {"type": "default", "ttl": "1h"}}], "toolChoice": {"auto": {}}},
+            "toolConfig": {"tools": [{"toolSpec": SPEC}, {"cachePoint": {"type": "default", "ttl": "1h"}}]},
             "inferenceConfig": {"maxTokens": 5000},
             "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2000}},
         },

@@ -20,10 +20,15 @@ from umg_grpc.wire.text_format import UpstreamRequest
 Json = dict[str, Any]
 CLAUDE, NOVA, NOVA_2 = "anthropic.claude-sonnet-4-5-20250929-v1:0", "us.amazon.nova-pro-v1:0", "amazon.nova-2-lite-v1:0"
 LLAMA, GPT = "meta.llama3-1-70b-instruct-v1:0", "openai.gpt-oss-120b-1:0"
+OPUS = "global.anthropic.claude-opus-4-7"
 URL = "https://bedrock-runtime.us-east-1.amazonaws.com"
 HI = [{"text": "Hi"}]
 TOOL = {"name": "f", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+SPEC = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+IMAGE_BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+RESULT_WITH_IMAGE = {"type": "tool_result", "tool_use_id": "a", "content": [IMAGE_BLOCK]}
 
 
 def encoded(face: str, body: Json, model: str, quirks: Quirks = NO_QUIRKS) -> UpstreamRequest:
@@ -190,6 +195,49 @@ CASES = [
         expected={"toolConfig": {"tools": [{"toolSpec": {"name": "n" * 64, "inputSchema": {"json": {"type": "object"}}}}]}},
     ),
     Case(
+        id="a forced tool, for a model that cannot be forced",
+        model=LLAMA,
+        body={"max_tokens": 9, "tools": [TOOL], "tool_choice": {"type": "any"}},
+        quirks=known(LLAMA, "", URL, "converse"),
+        expected={"toolConfig": {"tools": [SPEC]}},
+        dropped="tool_choice=auto",
+    ),
+    Case(
+        id="a choice of the model, which is the default",
+        body={"tools": [TOOL], "tool_choice": {"type": "auto"}},
+        expected={"toolConfig": {"tools": [SPEC]}},
+    ),
+    Case(
+        id="a strict tool, for a model that takes none",
+        body={"tools": [TOOL | {"strict": True}]},
+        model=OPUS,
+        quirks=known(OPUS, "", URL, "converse"),
+        expected={"toolConfig": {"tools": [SPEC]}},
+        dropped="tools.strict=false",
+    ),
+    Case(
+        id="stop sequences, for a model that takes none",
+        body={"max_tokens": 9, "stop_sequences": ["a"]},
+        model=GPT,
+        quirks=known(GPT, "", URL, "converse"),
+        expected={"inferenceConfig": {"maxTokens": 9}},
+        dropped="stop_sequences=by the gateway",
+    ),
+    Case(
+        id="an image in a result and a text after it, for a model whose results are alone and texts",
+        body={"max_tokens": 9, "tools": [TOOL], "messages": [turn("user", text("Hi")), turn("assistant", CALL), turn("user", RESULT_WITH_IMAGE, text("And now?"))]},
+        model=LLAMA,
+        quirks=known(LLAMA, "", URL, "converse"),
+        expected={"messages": [
+            turn("user", *HI),
+            turn("assistant", {"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}),
+            turn("user", {"toolResult": {"toolUseId": "a", "content": [{"text": "(shown below)"}]}}),
+            turn("assistant", {"text": "OK."}),
+            turn("user", {"image": {"format": "png", "source": {"bytes": PNG}}}, {"text": "And now?"}),
+        ]},
+        dropped="messages=an assistant's turn between",
+    ),
+    Case(
         id="labels that the service refuses",
         face="chat",
         body={"metadata": {"team": "a", "b": "ü"}, "store": False},
@@ -292,3 +340,17 @@ def test_the_id_of_a_model_is_one_part_of_the_path(model: str, path: str) -> Non
 def encoded_path(model: str) -> str:
     request, _, notes = FORMATS["chat"].decode_request(json.dumps(LEAST["chat"]).encode(), {})
     return CONVERSE.encode_request(request, model, False, NO_QUIRKS, notes).path
+
+
+STREAMS = {"a model that streams tools": (CLAUDE, True), "a model that does not": (LLAMA, False)}
+
+
+@pytest.mark.parametrize(("model", "streams"), STREAMS.values(), ids=STREAMS)
+def test_a_stream_with_tools_is_requested_whole_of_a_model_that_streams_none(model: str, streams: bool) -> None:
+    for tools, is_stream in ([TOOL], streams), ([], True):
+        request, _, notes = FORMATS["messages"].decode_request(
+            json.dumps(LEAST["messages"] | {"tools": tools}).encode(), {}, "m"
+        )
+        upstream = CONVERSE.encode_request(request, model, True, known(model, "", URL, "converse"), notes)
+        assert upstream.path.endswith("/converse-stream") is is_stream
+        assert ("Accept" in upstream.headers) is is_stream

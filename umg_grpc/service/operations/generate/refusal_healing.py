@@ -58,7 +58,8 @@ class RefusalHealing:
         if not mended:
             return False
         self._mended += [(refusal.protocol, each) for each in mended]
-        self._target, self._refusal, self._refused_body = target, error, b"" if is_path else refusal.sent
+        is_elsewhere = is_path or any(each.quirks.streams_tools is False for each in mended)  # the body may be the same
+        self._target, self._refusal, self._refused_body = target, error, b"" if is_elsewhere else refusal.sent
         return True
 
     def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
