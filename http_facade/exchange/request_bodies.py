@@ -51,21 +51,18 @@ class BodyReader:
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
         accepted: tuple[str, ...] = (JSON,),
-        *,
-        any_type: bool = False,
     ) -> Decoded:
         """Admit the call, check its API key, receive the body, and return the result of `decode` on it.
 
-        `decode` takes a body of one of the `accepted` media types, its headers and the model in the path; `decode_form`
-        takes a multipart form and its content type, if the route accepts forms. `any_type`: whether a body is decoded
-        under any media type. Large bodies are decoded in a thread.
+        `decode` takes a body of one of the `accepted` media types (empty for any), its headers and the model in the
+        path; `decode_form` takes a multipart form and its content type, if the route accepts forms. Large bodies are
+        decoded in a thread.
 
         Raises UmgError if the load shedder rejects the call, then if the key is invalid, then if the body is. Both
         checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
         body was received, so that slow uploads occupy no slots.
         """
-        kinds = () if any_type else accepted if decode_form is None else (*accepted, FORM)
-        body = await self.receive(exchange, kinds)
+        body = await self.receive(exchange, accepted if decode_form is None else (*accepted, FORM))
         sent = exchange.request.headers
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))

@@ -45,10 +45,10 @@ class ModelHandlers:
         """Return the model whose id is in the path or, in some formats, in the body."""
         shape, model = self._shape(exchange), exchange.model
         if (decode := shape.decode_model) is not None:
-            model = await self._bodies.read(exchange, lambda body, *_: decode(body), any_type=shape.any_media_type)
+            model = await self._bodies.read(exchange, lambda body, *_: decode(body), accepted=shape.media_types)
         get_request = pb.GetModelRequest(model=model)
         response = await self._stub.GetModel(get_request, metadata=metadata(exchange, self._face))
-        return self._respond(exchange, self._shape(exchange).encode_model(response.model))
+        return self._respond(exchange, shape.encode_model(response.model))
 
     def _shape(self, exchange: Exchange) -> ModelList:
         return MODEL_LISTS[shape_for(self._face, exchange.request.headers, exchange.request.query)]

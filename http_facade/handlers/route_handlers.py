@@ -111,7 +111,7 @@ class Generate:
     async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(
-            exchange, self._codec.decode_request, any_type=self._codec.any_media_type
+            exchange, self._codec.decode_request, accepted=self._codec.media_types
         )
         if self._codec.encode_empty is not None and not canonical.messages:
             return await self._answer_empty(exchange, canonical, self._codec.encode_empty)

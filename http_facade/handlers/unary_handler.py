@@ -54,9 +54,7 @@ class UnaryHandler(Generic[Request, Response]):
         pieces.
         """
         codec = self._codec
-        canonical, notes = await self._bodies.read(
-            *(exchange, codec.decode_request, self._decode_form, codec.media_types), any_type=codec.any_media_type
-        )
+        canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
         if codec.timed is not None:
             codec = codec.timed(exchange.elapsed_nanoseconds)
         shape = client_shape(exchange.request.headers)

@@ -66,7 +66,7 @@ class Responses:
     def request_body(self, route: Route) -> JsonObject | None:
         """Return the OpenAPI request body of a route; None for a route without a body."""
         if (types := _body_types(route)) is not None:
-            kinds = unary_codec(route.format).media_types if route.shape is Shape.UNARY else (JSON,)
+            kinds = (unary_codec(route.format).media_types if route.shape is Shape.UNARY else ()) or (JSON,)
             json = {"schema": self._types.schema(types.request)}
             content = {kind: json if kind == JSON else {"schema": _BINARY} for kind in kinds}
             if types.form is not None:

@@ -176,8 +176,8 @@ class TextFace:
     """Path of a canonical field (`messages[0].parts`) in this format. For errors only."""
     heartbeat: bytes
     """Bytes between events that every client of the format ignores."""
-    any_media_type: bool = False
-    """Whether bodies are read as JSON with any media type, as the vendor's server does."""
+    media_types: tuple[str, ...] = ("application/json",)
+    """Media types under which bodies are read as JSON; empty for any, as at the vendor's server."""
     stream_type: str = EVENT_STREAM
     """Content type of a streamed response."""
 

@@ -71,9 +71,7 @@ class UnaryFace(Generic[Request, Response]):
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     media_types: tuple[str, ...] = ("application/json",)
-    """Media types of the bodies that `decode_request` reads."""
-    any_media_type: bool = False
-    """Whether bodies are read under any media type, as the vendor's server does."""
+    """Media types of the bodies that `decode_request` reads; empty for any, as at the vendor's server."""
     decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
     """Decoder of a body of type `multipart/form-data`; None for a format without forms."""
     content_type: Callable[[Response], str] | None = None

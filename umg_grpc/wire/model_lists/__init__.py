@@ -32,8 +32,8 @@ class ModelList:
     """Name of a canonical field (`page_size`) in this shape. For errors only."""
     decode_model: Callable[[bytes], str] | None = None
     """(body) -> id of the model to describe; None for a shape whose calls have it in the path. Raises UmgError."""
-    any_media_type: bool = False
-    """Whether that body is read under any media type, as the vendor's server does."""
+    media_types: tuple[str, ...] = ("application/json",)
+    """Media types of that body; empty for any, as at the vendor's server."""
 
 
 DEFAULT_SHAPE = "models"
@@ -94,7 +94,7 @@ MODEL_LISTS = {
         encode_error=encode_ollama_error,
         wire_path=str,
         decode_model=ollama.decode_model,
-        any_media_type=True,
+        media_types=(),
     ),
     "ollama_running": ModelList(
         decode_query=ollama.decode_query,

@@ -107,7 +107,7 @@ OLLAMA_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
     timed=_timed,
     encode_error=encode_error,
     wire_path=embed_path,
-    any_media_type=True,
+    media_types=(),
 )
 OLLAMA_EMBEDDINGS = replace(
     OLLAMA_EMBED,
