@@ -6,10 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
+import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_embeddings.schema import EmbeddingType, Types
-from umg_grpc.wire.core.embedding_vectors import PIECE_BYTES, elements, json_with_numbers
+from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers
 from umg_grpc.wire.unary_format import ClientShape
 
 if TYPE_CHECKING:
@@ -31,12 +32,11 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
     as embeddings have no other.
     """
     digest = hashlib.blake2b(request.source.body or request.SerializeToString(deterministic=True), digest_size=16)
-    yield b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
+    head = b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
     vectors = [embedding.values for embedding in response.embeddings]
-    for position, kind in enumerate(_types(request)):
-        yield b'%b"%b":[' % (b"," if position else b"", kind.encode())
-        yield from _arrays(vectors, ENCODERS[kind])
-        yield b"]"
+    for kind in _types(request):
+        yield from json_pieces(b'%b"%b":[' % (head, kind.encode()), vectors, ITEMS[kind], json_with_numbers, b"]")
+        head = b","
     tokens = {"input_tokens": response.usage.input_tokens}
     rest = {
         "texts": [item.text for item in request.inputs],
@@ -53,31 +53,7 @@ def _types(request: pb.EmbedRequest) -> Sequence[EmbeddingType]:
     return tuple(dict.fromkeys(types or DEFAULT))
 
 
-def _arrays(vectors: Sequence[bytes], encode: Callable[[Sequence[bytes]], bytes]) -> Iterator[bytes]:
-    """Yield the elements of a JSON array of vectors in pieces of about `PIECE_BYTES` of packed vectors."""
-    batch, size, comma = list[bytes](), 0, b""
-    for vector in vectors:
-        if size >= PIECE_BYTES:
-            yield comma + encode(batch)[1:-1]
-            batch, size, comma = [], 0, b","
-        batch.append(vector)
-        size += len(vector)
-    yield comma + encode(batch)[1:-1]
-
-
-def _floats(vectors: Sequence[bytes]) -> bytes:
-    return json_with_numbers([elements(vector) for vector in vectors])
-
-
-def _bits(vectors: Sequence[bytes]) -> bytes:
-    return json_with_numbers([_packed(vector) for vector in vectors])
-
-
-def _signed_bits(vectors: Sequence[bytes]) -> bytes:
-    return json_with_numbers([_packed(vector).astype("int16") - SIGNED_OFFSET for vector in vectors])
-
-
-def _packed(vector: bytes) -> "NDArray[np.uint8]":
+def _bits(vector: bytes) -> "NDArray[np.uint8]":
     """Return a bit for each number of a packed vector, set if it is positive, eight to a byte, the first one highest
     (txt.cohere.com/int8-binary-embeddings; vLLM, `entrypoints/pooling/embed/protocol.py`).
     """
@@ -86,10 +62,10 @@ def _packed(vector: bytes) -> "NDArray[np.uint8]":
     return np.packbits(elements(vector) > 0)
 
 
-ENCODERS: Mapping[EmbeddingType, Callable[[Sequence[bytes]], bytes]] = {
-    "float": _floats,
-    "base64": msgspec.json.encode,
-    "ubinary": _bits,
-    "binary": _signed_bits,
+ITEMS: Mapping[EmbeddingType, Callable[[int, bytes], object]] = {
+    "float": lambda _, vector: elements(vector),
+    "base64": lambda _, vector: pybase64.b64encode_as_string(vector),
+    "ubinary": lambda _, vector: _bits(vector),
+    "binary": lambda _, vector: _bits(vector).astype("int16") - SIGNED_OFFSET,
 }
-"""Type of vectors -> function that encodes packed vectors as a JSON array."""
+"""Type of vectors -> function of the index and the packed vector of an element, which returns its JSON value."""

@@ -1,7 +1,6 @@
 """Members of the responses of Ollama's API, complete ones and lines of a stream, and the encoding of complete ones."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -28,58 +27,39 @@ ZERO_DURATIONS = frozenset({b"0", b"0.0", b'"0"', b'"0s"', b'"0m"', b'"0h"'})
 NEVER = "1970-01-01T00:00:00Z"
 
 
-Members = Callable[[Iterable[Item]], JsonObject]
+Members = Callable[[Sequence[Item]], JsonObject]
 """Function that returns the members with the content of items, by which the responses of the two paths differ."""
 
 
-def chat_members(items: Iterable[Item]) -> JsonObject:
+def chat_members(items: Sequence[Item]) -> JsonObject:
     """Return the members with the content of items for `POST /api/chat`. Images are left out: the vendor's client in
     Python refuses a response whose message has some.
     """
-    merged = _merged(items)
-    message: JsonObject = {"role": "assistant", "content": merged.text}
-    if merged.thinking:
-        message["thinking"] = merged.thinking
-    if merged.tool_calls:
-        message["tool_calls"] = merged.tool_calls
-    return {"message": message, **merged.rest}
+    return {"message": {"role": "assistant", **_content("content", items)}, **_logprobs(items)}
 
 
-def generate_members(items: Iterable[Item]) -> JsonObject:
+def generate_members(items: Sequence[Item]) -> JsonObject:
     """Return the members with the content of items for `POST /api/generate`."""
-    merged = _merged(items)
-    members: JsonObject = {"response": merged.text}
-    if merged.thinking:
-        members["thinking"] = merged.thinking
-    if merged.tool_calls:
-        members["tool_calls"] = merged.tool_calls
-    if merged.images:
-        members["image"] = merged.images[0]
-    return {**members, **merged.rest}
+    image = next((item.image for item in items if item.image), "")
+    return {**_content("response", items), **({"image": image} if image else {}), **_logprobs(items)}
+
+
+def _content(text_name: str, items: Sequence[Item]) -> JsonObject:
+    content: JsonObject = {text_name: "".join([item.text for item in items])}
+    if thinking := "".join([item.thinking for item in items]):
+        content["thinking"] = thinking
+    if calls := [item.tool_call for item in items if item.tool_call is not None]:
+        content["tool_calls"] = calls
+    return content
+
+
+def _logprobs(items: Sequence[Item]) -> JsonObject:
+    logprobs = [entry for item in items for entry in item.logprobs or ()]
+    return {"logprobs": logprobs} if logprobs else {}
 
 
 class _KeepAlive(msgspec.Struct):
     keep_alive: msgspec.Raw = ABSENT
-
-
-class _Merged(NamedTuple):
-    text: str
-    thinking: str
-    tool_calls: list[JsonObject]
-    images: list[str]
-    rest: JsonObject
-
-
-def _merged(items: Iterable[Item]) -> _Merged:
-    given = list(items)
-    logprobs = [entry for item in given for entry in item.logprobs or ()]
-    return _Merged(
-        "".join([item.text for item in given]),
-        "".join([item.thinking for item in given]),
-        [item.tool_call for item in given if item.tool_call is not None],
-        [item.image for item in given if item.image],
-        {"logprobs": logprobs} if logprobs else {},
-    )
 
 
 def head_of(model: str, create_time: str) -> JsonObject:

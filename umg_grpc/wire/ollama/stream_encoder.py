@@ -51,8 +51,7 @@ class StreamEncoder:
             return b""
         self._closed = True
         lines = [self._line(item) for item in self._items.close()]
-        total = self._elapsed() if self._elapsed is not None else 0
-        timing = timing_of(total, self._first_output) if self._elapsed is not None else {}
+        timing = {} if self._elapsed is None else timing_of(self._elapsed(), self._first_output)
         last = {**self._head, **self._members(()), **end_of(self._items, timing)}
         return b"".join([*lines, escaped(_encode(last)), b"\n"])
 
