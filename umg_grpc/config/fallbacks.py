@@ -51,8 +51,8 @@ def fallbacks(
 
 
 def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | None:
-    """Return the fallbacks of a model: those of its id, else of the longest pattern that it matches, without the model
-    itself; None if it has none.
+    """Return the fallbacks of a model: those of its id, else of the longest pattern that it matches. None if it has no
+    others than itself.
     """
     found = written.get(model)
     if found is None:
@@ -80,7 +80,6 @@ def _problem_of_model(model: str, names: Mapping[str, str], served: ModelIndex |
 
 
 def _lists(path: Path, value: object) -> Iterator[tuple[Path, Sequence[object]]]:
-    """Yield each list of models in the value of a key, with its path."""
     if isinstance(value, list):
         yield path, value
     for cause, listed in value.items() if isinstance(value, dict) else ():

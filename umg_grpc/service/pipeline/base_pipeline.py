@@ -153,15 +153,11 @@ class Pipeline(ABC, Generic[AdmittedT]):
                 error = refusal
 
     def _next_request(self, call: Call, fallbacks: ModelFallbacks[RequestT], error: UmgError) -> RequestT:
-        """Return the request for the next fallback, after the resources of the model that failed are released. Raise
-        the error of the requested model if none is left.
-        """
         request = fallbacks.next_request(call, error)
         release_model(call, self._context.usage)
         return request
 
     def _take_over(self, admitted: AdmittedT) -> None:
-        """Note that the call of a fallback begins."""
         if (fallbacks := admitted.fallbacks) is not None:
             fallbacks.take_over(admitted.call)
             self._context.observers.fell_back(fallbacks.model.id, admitted.model.id, fallbacks.cause)

@@ -54,8 +54,8 @@ async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: i
 
 
 def release_model(call: Call, usage: UsageLog | None) -> None:
-    """Release the resources that a call holds for a model that has failed, before another model is called: its place
-    under the model's limits, its provisional usage record, and its reservation but for the cost of charged answers.
+    """Release the resources that a call holds for a model that has failed: its place under the model's limits, its
+    provisional usage record, and its reservation but for the cost of charged answers.
     """
     charges, tokens = call.charges, 0
     for answer, _ in charges.earlier_answers:

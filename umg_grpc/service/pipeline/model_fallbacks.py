@@ -40,8 +40,8 @@ RequestT = TypeVar("RequestT", bound=RequestOfModel)
 
 
 def cause_of(error: UmgError) -> str:
-    """Return the cause for a fallback, a key of the config; "" for an error after which there is none: an error of the
-    caller, and one of the key's own limits and budget.
+    """Return the cause for a fallback, a key of the config; "" for an error of the caller, and for one of the key's own
+    limits and budget.
     """
     if error.reason in TOO_LONG and error.failure in (Failure.CONTEXT, None):
         return "context"

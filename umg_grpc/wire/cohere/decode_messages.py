@@ -92,9 +92,9 @@ def _thinking(raw: Raw, target: Target, at: str) -> None:
 
 
 def _document(raw: Raw, target: Target, at: str) -> None:
-    """Decode a document of a result to the text of its JSON, with its id, since results of other formats are texts."""
     document = parse(schema.DocumentContent, raw, at).document
     parse(schema.Document, document, f"{at}.document")
+    # the text of its JSON, with its id, since results of other formats are texts
     target.parts.add().text.text = str(document, "utf-8")
 
 

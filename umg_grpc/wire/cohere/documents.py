@@ -60,8 +60,8 @@ def documents_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
 
 
 def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> JsonObject | None:
-    """Return the source of a citation: a document of the request, or a page of a web search as a document whose id is
-    its address. None for a source of another format.
+    """Return the source of a citation: a document of the request, or a page of a web search, whose id is its address.
+    None for a source of another format.
     """
     if citation.HasField("web"):
         address = citation.web.url

@@ -52,9 +52,7 @@ _NAMES = frozenset(schema.ChatRequest.__struct_encode_fields__)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v2/chat`, and keep it in the request. `model` is not used: the body contains it. Raise
-    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
-    """
+    """Decode the body of `POST /v2/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, _NAMES)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
     request.source.format, request.source.body = NAME, body

@@ -160,10 +160,8 @@ def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
 
 
 def arguments_of(call: pb.ToolCall) -> str:
-    """Return the arguments of a call; those of a tool with free text, which callers of this format cannot declare, are
-    its text.
-    """
-    return call.arguments_json or call.text
+    """Return the arguments of a call."""
+    return call.arguments_json or call.text  # the text of a tool that callers of this format cannot declare
 
 
 def encode_citation(

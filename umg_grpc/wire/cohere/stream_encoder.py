@@ -68,7 +68,7 @@ class StreamEncoder:
     """Encoder of canonical events as events of Cohere's chat. One instance per stream.
 
     One content block is open at a time; consecutive texts are one block. One call is open at a time, too, since clients
-    collect the arguments of one call: events of another call wait until the arguments of the first one are complete.
+    collect the arguments of one call. Events of another call wait until the arguments of the first one are complete.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -87,15 +87,11 @@ class StreamEncoder:
         self._waiting = OrderedDict[int, list[pb.GenerateEvent]]()  # part -> events of a call that waits
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message in one piece."""
         if self._closed:
             return b""
         return b"".join(frame for event in message.events if not event.candidate_index for frame in self._event(event))
 
     def close(self) -> bytes:
-        """Return the frames that end a complete response: the ends of open blocks, and the last event with the finish
-        reason and the usage.
-        """
         if self._closed:
             return b""
         frames = [*self._start(), *self._end_block()]
@@ -110,11 +106,9 @@ class StreamEncoder:
         return b"".join([*frames, self._end(delta)])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the frames of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the last event of a failed stream, which states the error; later calls return no bytes."""
         if self._closed:
             return b""
         frames = list(self._start())
@@ -305,16 +299,11 @@ class StreamEncoder:
         yield _frame("tool-call-end", {"index": call.index})
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Yield the calls that waited for the open one to end, in order, up to the first one that is not complete."""
-        while self._waiting and not self._is_busy():
+        while self._waiting and (self._call is None or self._call.is_complete()):
             part, events = self._waiting.popitem(last=False)
             for event in events:
                 self.retained_bytes -= EVENT_BYTES + event.ByteSize()
                 yield from self._waited(part, event)
-
-    def _is_busy(self) -> bool:
-        """Return whether a call is open whose arguments are not complete."""
-        return self._call is not None and not self._call.is_complete()
 
     def _waited(self, part: int, event: pb.GenerateEvent) -> Iterator[bytes]:
         if event.HasField("part_started"):

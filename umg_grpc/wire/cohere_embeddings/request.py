@@ -40,8 +40,8 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the JSON body, which the canonical request keeps as source document. `model`: without effect, as the body
-    contains it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD, also for images.
+    """Decode the body of `POST /v2/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD, also for
+    images.
     """
     decoded = parse(EmbedBody, body)
     request, notes = pb.EmbedRequest(model=decoded.model), RequestNotes()

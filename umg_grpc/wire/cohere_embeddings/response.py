@@ -46,7 +46,6 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def _types(request: pb.EmbedRequest) -> Sequence[EmbeddingType]:
-    """Return the selected types, each once."""
     types: Sequence[EmbeddingType] | None = None
     with suppress(ValueError, RecursionError):  # a caller without this face sends no body of it
         types = _TYPES.decode(request.source.body).embedding_types
@@ -54,11 +53,10 @@ def _types(request: pb.EmbedRequest) -> Sequence[EmbeddingType]:
 
 
 def _bits(vector: bytes) -> "NDArray[np.uint8]":
-    """Return a bit for each number of a packed vector, set if it is positive, eight to a byte, the first one highest
-    (txt.cohere.com/int8-binary-embeddings; vLLM, `entrypoints/pooling/embed/protocol.py`).
-    """
     import numpy as np  # not at the top: it costs 15 MB, and not every process embeds
 
+    # a bit for each number, set if it is positive, eight to a byte, the first one highest
+    # (txt.cohere.com/int8-binary-embeddings; vLLM, `entrypoints/pooling/embed/protocol.py`)
     return np.packbits(elements(vector) > 0)
 
 

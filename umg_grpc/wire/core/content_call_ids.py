@@ -28,8 +28,8 @@ class ContentIds:
         return ids
 
     def next(self, call: pb.ToolCall) -> str:
-        """Return the id of the next call: a digest of its name and its arguments, in whichever spelling of JSON, and
-        its number among equal calls.
+        """Return the id of the next call: a digest of its name and its arguments, in any spelling of JSON, and its
+        number among equal calls.
         """
         arguments = msgspec.json.encode(call_arguments(call))
         plain = msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")

@@ -3,7 +3,7 @@ each shape is a row of `MODEL_LISTS`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -28,7 +28,7 @@ class ModelList:
     encode_model: Callable[[pb.Model], bytes]
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> body."""
-    wire_path: Callable[[str], str]
+    wire_path: Callable[[str], str] = str
     """Name of a canonical field (`page_size`) in this shape. For errors only."""
     decode_model: Callable[[bytes], str] | None = None
     """(body) -> id of the model to describe; None for a shape whose calls have it in the path. Raises UmgError."""
@@ -48,15 +48,27 @@ CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
 CHOOSING_PARAMETERS = {"key": NATIVE}
 """Query parameter -> shape that its presence selects, if no header does."""
 
-_native_path = wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")])
-
+_NATIVE = ModelList(
+    decode_query=native.decode_query,
+    encode_list=native.encode_list,
+    encode_model=native.encode_model,
+    encode_error=native.encode_error,
+    wire_path=wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")]),
+)
+_OLLAMA = ModelList(
+    decode_query=ollama.decode_query,
+    encode_list=ollama.encode_list,
+    encode_model=ollama.encode_model,
+    encode_error=encode_ollama_error,
+    decode_model=ollama.decode_model,
+    media_types=(),
+)
 MODEL_LISTS = {
     DEFAULT_SHAPE: ModelList(
         decode_query=chat.decode_query,
         encode_list=chat.encode_list,
         encode_model=chat.encode_model,
         encode_error=chat.encode_error,
-        wire_path=str,
     ),
     MESSAGES: ModelList(
         decode_query=messages.decode_query,
@@ -65,51 +77,24 @@ MODEL_LISTS = {
         encode_error=encode_count_error,  # which is both the document's body and the shape's own (readings, 3)
         wire_path=wire_paths([(r"^page_size$", "limit")]),
     ),
-    NATIVE: ModelList(
-        decode_query=native.decode_query,
-        encode_list=native.encode_list,
-        encode_model=native.encode_model,
-        encode_error=native.encode_error,
-        wire_path=_native_path,
-    ),
+    NATIVE: _NATIVE,
     COHERE: ModelList(
         decode_query=cohere.decode_query,
         encode_list=cohere.encode_list,
         encode_model=cohere.encode_model,
         encode_error=encode_cohere_error,
-        wire_path=str,
     ),
     # the face that is native by its path, and so has that format's errors too
-    "native_models": ModelList(
-        decode_query=native.decode_query,
-        encode_list=native.encode_list,
-        encode_model=native.encode_model,
-        encode_error=encode_native_error,
-        wire_path=_native_path,
-    ),
-    "ollama_models": ModelList(
-        decode_query=ollama.decode_query,
-        encode_list=ollama.encode_list,
-        encode_model=ollama.encode_model,
-        encode_error=encode_ollama_error,
-        wire_path=str,
-        decode_model=ollama.decode_model,
-        media_types=(),
-    ),
-    "ollama_running": ModelList(
-        decode_query=ollama.decode_query,
-        encode_list=ollama.encode_running,
-        encode_model=ollama.encode_model,
-        encode_error=encode_ollama_error,
-        wire_path=str,
-    ),
+    "native_models": replace(_NATIVE, encode_error=encode_native_error),
+    "ollama_models": _OLLAMA,
+    "ollama_running": replace(_OLLAMA, encode_list=ollama.encode_running),
 }
 """Name of a shape -> its functions."""
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape in `MODEL_LISTS` that a call of `/v1/models` selects by its headers, otherwise by
-    its query, otherwise `DEFAULT_SHAPE`; SDKs of Cohere by the name that they state. `headers`: by lower-case name.
+    """Return the name of the shape in `MODEL_LISTS` that a call of `/v1/models` selects: by its headers, else by its
+    query, else by the name that an SDK states, else `DEFAULT_SHAPE`. `headers`: by lower-case name.
     """
     by_header = (shape for header, shape in SHAPE_OF_HEADER.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)

@@ -97,11 +97,10 @@ def _model_info(model: pb.Model) -> JsonObject:
 
 
 def _parameters(model: pb.Model) -> str:
-    """Return the defaults of the model as lines of the vendor's files: a name and a value each."""
     values = {field.name: value for field, value in model.sampling.ListFields() if field.name in SETTINGS}
     if model.HasField("input_token_limit"):
         values["num_ctx"] = model.input_token_limit
-    return "\n".join(f"{name:<30} {value}" for name, value in values.items())
+    return "\n".join(f"{name:<30} {value}" for name, value in values.items())  # as in the vendor's files
 
 
 def _capabilities(model: pb.Model) -> list[str]:

@@ -29,7 +29,6 @@ editors refuse servers before 0.6.4.
 
 
 def _timed(face: str, members: Members, elapsed: Elapsed) -> TextFace:
-    """Return the format `face` with encoders that state the durations of the call."""
     return replace(
         FACES[face],
         encode_response=partial(encode_response, members, elapsed=elapsed),

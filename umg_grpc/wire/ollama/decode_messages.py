@@ -76,8 +76,8 @@ def _arguments(raw: Raw, at: str) -> str:
 
 
 def decode_images(images: list[str] | None, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Append the files of a member `images` to a message or a tool result: images, and audio as WAV, which the vendor's
-    own audio models get by the same member. Raise UmgError(INVALID_FIELD) for other files. `at`: path of the member.
+    """Append the files of a member `images` to a message or a tool result. They may be WAV files, too, since the
+    vendor's audio models get them by this member. Raise UmgError(INVALID_FIELD) for other files. `at`: its path.
     """
     for index, image in enumerate(images or ()):
         media, path = target.parts.add().media, f"{at}[{index}]"

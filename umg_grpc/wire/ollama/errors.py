@@ -13,7 +13,7 @@ KEY_ADVICE = (
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a failed call: `{"error": "..."}`. `http_status` is not used."""
+    """Return the body of a failed call: `{"error": "..."}`."""
     return msgspec.json.encode({"error": message_of(error)})
 
 
@@ -23,8 +23,8 @@ def error_line(error: UmgError) -> bytes:
 
 
 def message_of(error: UmgError) -> str:
-    """Return the text of an error. That of an unknown model begins with the vendor's own words, which clients look for,
-    and that of a missing key ends with the remedy.
+    """Return the text of an error. Clients look for the vendor's own words about an unknown model, with which the text
+    begins. That of a missing key ends with the remedy.
     """
     if error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND and (model := error.metadata.get("model")) is not None:
         _, _, advice = error.message.partition(". ")

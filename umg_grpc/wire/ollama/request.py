@@ -27,8 +27,8 @@ UNSUPPORTED = {
 
 
 def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /api/chat`, and keep it in the request. `headers` and `model` are not used: the body
-    has the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD.
+    """Decode the body of `POST /api/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD,
+    UNSUPPORTED_FIELD.
 
     A request without messages loads the model on the vendor's server; its canonical form has no messages either.
     """
@@ -43,9 +43,7 @@ def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> Fac
 
 
 def decode_generate(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /api/generate`, as `decode_chat` does. Without a prompt the canonical form has no
-    messages.
-    """
+    """Decode the body of `POST /api/generate`, as `decode_chat` does. A body without a prompt has no messages."""
     given, unknown = parse_open(_KNOWN_GENERATE, schema.GenerateBody, body, _GENERATE_FIELDS)
     request, notes = _begin(GENERATE, given, body, unknown)
     for field, advice in UNSUPPORTED.items():
@@ -69,8 +67,8 @@ _GENERATE_FIELDS = frozenset(schema.GenerateBody.__struct_fields__)
 def _begin(
     face: str, body: schema.SharedBody, source: bytes, unknown: Collection[str]
 ) -> tuple[pb.GenerateRequest, RequestNotes]:
-    """Return the request with the fields that both bodies share, and the notes about the body. `face`: name of its
-    format. `unknown`: names of its unknown members, which the vendor's server ignores; they are reported.
+    """Return the request with the fields that both bodies share, and the notes about the body. `unknown`: names of its
+    unknown members, which the vendor's server ignores; they are reported.
     """
     if DEBUGGING in unknown:
         message = f"`{DEBUGGING}`: the gateway shows no rendered prompts; leave it out"

@@ -21,8 +21,8 @@ class StreamEncoder:
     """Encoder of canonical events as lines of JSON. One instance per stream.
 
     Tool calls and images are sent when they are complete. The last line has the reason of the end, the usage and the
-    durations. No line has a line end inside: arguments of calls may be indented, and the client in Python splits lines
-    at the line ends of Unicode, which are written as escapes.
+    durations. No line has a line end inside, though arguments of calls may be indented. The client in Python splits
+    lines at the line ends of Unicode, too, which are therefore escapes.
     """
 
     def __init__(self, members: Members, request: pb.GenerateRequest, elapsed: Elapsed | None = None) -> None:
@@ -36,17 +36,14 @@ class StreamEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory, in bytes, of the parts that are kept until they are complete."""
         return self._items.retained_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them."""
         if self._closed:
             return b""
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """Return the lines that end a complete response: the parts that did not end, then the last line."""
         if self._closed:
             return b""
         self._closed = True
@@ -56,11 +53,9 @@ class StreamEncoder:
         return b"".join([*lines, escaped(_encode(last)), b"\n"])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the lines of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the line with an error that ends a failed response; later calls of `feed` return no bytes."""
         self._closed = True
         return error_line(error)
 

@@ -28,9 +28,7 @@ _EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
 
 
 def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of `POST /api/embed`, and keep it in the request. `headers` and `model` are not used: the body
-    has the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
-    """
+    """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     given = parse(EmbedBody, check_utf8(body))
     texts = [given.input] if isinstance(given.input, str) else given.input or []
     if not any(texts):
@@ -64,17 +62,15 @@ def _request(face: str, model: str, texts: list[str], body: bytes) -> pb.EmbedRe
 def encode_embed(
     response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
 ) -> bytes:
-    """Return the JSON body of `POST /api/embed`. `shape`: without effect. `elapsed`: None for a response without
-    durations.
-    """
+    """Return the JSON body of `POST /api/embed` in one piece."""
     return b"".join(encode_pieces(response, request, shape, elapsed))
 
 
 def encode_pieces(
     response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
 ) -> Iterator[bytes]:
-    """Yield the JSON body of `POST /api/embed` in pieces, of which each is encoded when it is requested. Vectors have
-    the length 1, as the vendor's server makes them.
+    """Yield the JSON body of `POST /api/embed` in pieces. Vectors have the length 1, as the vendor's server makes them.
+    `elapsed`: None for a response without durations.
     """
     timing: JsonObject = {} if elapsed is None else {"total_duration": elapsed(), "load_duration": 0}
     tail = msgspec.json.encode({**timing, "prompt_eval_count": response.usage.input_tokens})

@@ -41,8 +41,7 @@ def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -
 
 
 def _names_of(made: ImportedConfig, lists: Lists, model: str) -> list[str]:
-    """Return the fallbacks of a model: its own, else those of all models, which here an entry of the model replaces."""
-    if model in lists:
+    if model in lists:  # which replace those of all models here
         return lists[model]
     return [name for name in lists.get(ANY_MODEL, []) if _alias_of(made, name) != model]
 
@@ -73,7 +72,6 @@ def _pairs(pairs: Iterable[object]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _names(place: SourceMapping, key: str) -> list[str]:
-    """Take a list of names; empty for another value."""
     names = [name for name in sequence(place.peek(key)) if isinstance(name, str)]
     if names:
         place.take(key)
@@ -94,7 +92,6 @@ def _known(made: ImportedConfig, label: str, model: str, names: list[str]) -> li
 
 
 def _alias_of(made: ImportedConfig, name: str) -> str:
-    """Return the model of an alias; any other name unchanged."""
     return str(mapping(made.sections.get("aliases")).get(name, name))
 
 
