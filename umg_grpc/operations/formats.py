@@ -38,8 +38,8 @@ def upstream_of(name: str) -> TextUpstream | UnaryProviderFormat[Any, Any] | Ima
     if name in TEXT_UPSTREAMS:
         return TEXT_UPSTREAMS[name]
     for row in UNARY.values():
-        if name in row.formats:
-            return row.formats[name]
+        if name in row.provider_formats:
+            return row.provider_formats[name]
     return IMAGE_PROTOCOLS.get(name)
 
 

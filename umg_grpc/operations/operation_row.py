@@ -108,9 +108,8 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
         return faces
 
     @cached_property
-    def formats(self) -> "Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]]":
+    def provider_formats(self) -> "Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]]":
         """Wire formats of providers by name, loaded at the first use."""
-        formats: Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]] = resolve_name(
-            self.upstreams or self.codecs
-        )
+        table = self.upstreams or self.codecs
+        formats: Mapping[str, UnaryProviderFormat[RequestT_co, ResponseT_co]] = resolve_name(table)
         return formats

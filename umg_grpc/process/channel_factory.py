@@ -187,7 +187,9 @@ class ChannelFactory:
             served = [protocol for protocol in channel.protocols if protocol in operation.protocols]
             address = channel.address(served[0]) if served else ""
             same = [protocol for protocol in served if channel.address(protocol) == address]
-            if codecs := [unary_format_at(address, codec) for codec in codecs_of(operation.formats, same, address)]:
+            if codecs := [
+                unary_format_at(address, codec) for codec in codecs_of(operation.provider_formats, same, address)
+            ]:
                 upstream = unary_upstream(operation, made[address], codecs, channel.max_inputs, dialects_at(address))
                 channels.unary.add(operation, channel.name, upstream)
         if (image := _first_in(IMAGE_PROTOCOLS, channel)) is not None:

@@ -17,7 +17,11 @@ from umg_grpc.wire.video import VIDEO_FACES
 PAGE = Path(__file__).parents[3] / "docs" / "fields.md"
 OF_ONE_SIDE = ("Member of a request", "Member of a response or an event")
 """Kinds of the tables of formats that callers or providers alone have, which tests of their own compare with the formats."""
-FACES = (*(name for row in UNARY.values() for name in row.faces if name in row.formats), "images", *VIDEO_FACES)
+FACES = (
+    *(name for row in UNARY.values() for name in row.faces if name in row.provider_formats),
+    "images",
+    *VIDEO_FACES,
+)
 """Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,
